@@ -14,9 +14,10 @@ from engram.bench.report import Figure, Progress, progress_line
 from engram.bench.speed import statements
 from engram.client import Engram
 from engram.graph.graph import Graph
+from engram.graph.traversal import walk as traverse
 from engram.model.memory import Association, Memory
 from engram.model.relations import known_relations
-from engram.store.protocol import LIVE, Filters, Store
+from engram.store.protocol import LIVE, Filters, Hops, Store
 from engram.store.sources import utc_now
 
 SEEDS, HOPS, PER_SEED, TOTAL = 10, 3, 25, 100
@@ -110,10 +111,9 @@ def _timed(mem: Engram, ids: list[str], shape: Shape, direction: str) -> list[Fi
     filters = Filters(statuses=LIVE, valid_at=utc_now())
 
     def walk(number: int) -> object:
-        return mem.store.walk(
-            anywhere[number], depth=HOPS, direction=direction, types=None, min_weight=0.0, per_seed=PER_SEED,
-            filters=filters,
-        )  # fmt: skip
+        hops = Hops(utc_now(), direction, filters=filters)
+        with mem.store.reading():
+            return traverse(mem.store, anywhere[number], hops, HOPS, PER_SEED)
 
     def answer(seeds: list[str]) -> object:
         return graph.traverse_many(

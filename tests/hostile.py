@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from engram.capture.documents.chunk import chunks_of
-from engram.capture.documents.facts import facts_in
+from engram.capture.documents.facts import fact_spans
 from engram.capture.documents.read import kind_of
 from engram.capture.extraction import extract
-from engram.cli.records import strict_json
 from engram.dialects import engram_yaml
+from engram.dialects.json_records import strict_json
 from engram.gates.instructions import injection_problem
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
@@ -48,7 +48,7 @@ def _as_statement(rule: Callable[[Memory], Any], text: str) -> None:
 
 def _documents(kind: str, text: str) -> None:
     for chunk in chunks_of(text, kind=kind):
-        facts_in(text, chunk, kind=kind)
+        fact_spans(text, chunk, kind)
 
 
 def _quality(text: str) -> None:

@@ -7,8 +7,6 @@ with Engram.open() as mem:
     print(mem.inject("format the code", scope="project:acme").text)
 """
 
-from typing import TYPE_CHECKING, Any
-
 from engram.model.errors import (
     EmbedderError,
     EngramError,
@@ -32,7 +30,11 @@ from engram.model.errors import (
     UnknownVersion,
 )
 
+TYPE_CHECKING = False
+"""As in `typing`, whose import takes as long as a bare Python start."""
 if TYPE_CHECKING:
+    from typing import Any
+
     from engram.aio import AsyncEngram as AsyncEngram
     from engram.aio import AsyncSession as AsyncSession
     from engram.capture.conversation import Conversation as Conversation
@@ -154,7 +156,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOMES:
         raise AttributeError(f"module 'engram' has no attribute {name!r}")
     from importlib import import_module

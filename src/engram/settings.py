@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from engram.disk import replace_file
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field, fields
 from engram.rules.numbers import DEFAULT_BUDGET
 
 

@@ -1,15 +1,16 @@
 """A document read again: what it states stands, what it no longer states does not, and what its owner decided stays decided."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engram import Engram
-from engram.capture.documents import source
+from engram.capture.documents import facts
 from engram.capture.documents.ingest import LongInput
 from engram.capture.documents.reingest import OP
-from engram.capture.documents.versions import Versions
+from engram.capture.documents.source import Version, Versions
 from tests.clock import Clock
 
 RENT = "The tenant shall pay 1,450 euros on the first day of each month."
@@ -193,11 +194,15 @@ def test_a_text_without_a_file_has_no_version_before(mem: Engram) -> None:
 def test_a_reading_broken_off_leaves_nothing_in_force_that_the_next_version_does_not_state(
     mem: Engram, lease: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(*_: Any) -> None:
-        raise KeyboardInterrupt
+    append = Versions.append
+
+    def crash(versions: Versions, version: Version, now: datetime) -> None:
+        if version.facts is not None:
+            raise KeyboardInterrupt
+        append(versions, version, now)
 
     with monkeypatch.context() as broken:
-        broken.setattr(Versions, "end", crash)
+        broken.setattr(Versions, "append", crash)
         with pytest.raises(KeyboardInterrupt):
             taken(mem, lease)
     assert NOTICE in in_force(mem)
@@ -254,7 +259,7 @@ def test_facts_beyond_the_limit_of_a_chunk_are_counted(mem: Engram) -> None:
 def test_facts_beyond_the_limit_of_a_document_are_counted_and_its_end_has_its_share(
     files: Engram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "MOST_FACTS", 5)
+    monkeypatch.setattr(facts, "MOST_FACTS", 5)
     text = "".join(f"# Rule {n}\n\nRoom {n} must be cleaned within {n} days.\n\n" for n in range(10, 40))
     task = files.start_task("Read").id
     report = files.record_long_input(task, text, max_chunk_tokens=20)

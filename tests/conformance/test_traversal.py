@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from engram.graph.traversal import Step, walk
 from engram.model.memory import Association, Memory
-from engram.store.protocol import Filters, Step, Store
+from engram.store.protocol import Filters, Hops, Store
+from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep
 
 DIRECTIONS = ("outbound", "inbound", "any")
@@ -16,8 +18,8 @@ Link = tuple[str, str, str, float]
 
 
 def walked(store: Store, seeds: Sequence[str], **asked: Any) -> list[Step]:
-    plain = {"depth": 3, "direction": "outbound", "types": None, "min_weight": 0.0, "per_seed": 50}
-    return store.walk(seeds, **{**plain, **asked})
+    depth, per_seed = asked.pop("depth", 3), asked.pop("per_seed", 50)
+    return walk(store, seeds, Hops(asked.pop("at", Clock()()), **asked), depth, per_seed)
 
 
 def reached(store: Store, seed: str, **asked: Any) -> list[str]:

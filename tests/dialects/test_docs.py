@@ -1,12 +1,13 @@
 """The page on the file format says what the program does."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 from engram.dialects.engram_yaml import dump, load
-from engram.dialects.plur.vocabulary import engram_type, plur_status, plur_type
-from engram.dialects.record import MEMORY_KEYS, METADATA_KEYS
-from engram.model.memory import STATUSES
+from engram.dialects.plur.entry import engram_type, plur_status, plur_type
+from engram.dialects.record import MEMORY_KEYS, to_mapping
+from engram.model.memory import STATUSES, Feedback, Memory
 from tests.tables import table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "file-format.md").read_text("utf-8")
@@ -31,7 +32,11 @@ def test_the_first_snippet_is_what_engram_writes() -> None:
 def test_every_field_is_in_the_tables_and_nothing_else() -> None:
     top, inner = (part.split("\n\n")[0] for part in PAGE.split("|---|---|---|\n")[1:3])
     assert _first_cells(top) == MEMORY_KEYS | {"metadata"}
-    assert _first_cells(inner) == METADATA_KEYS
+    full = Memory(
+        "ENG-1", "Tabs", created=datetime(2026, 1, 1, tzinfo=UTC), source="x", feedback=Feedback(1), emotional_weight=7,
+        trigger_context="y", derivation_count=2,
+    )  # fmt: skip
+    assert _first_cells(inner) == set(to_mapping(full)["metadata"])
 
 
 def _first_cells(table: str) -> set[str]:

@@ -232,11 +232,8 @@ def test_the_content_hash_is_written_for_the_statement_it_stands_beside() -> Non
 
 
 def test_an_entry_that_is_no_memory_is_refused_by_field() -> None:
-    with pytest.raises(InvalidInput, match=r"here: activation.last_accessed of ENG-1: must be a date"):
-        from_plur(
-            {"id": "ENG-1", "statement": "s", "activation": {"last_accessed": "never"}},
-            where="here",
-        )
+    with pytest.raises(InvalidInput, match=r"activation.last_accessed of ENG-1: must be a date"):
+        from_plur({"id": "ENG-1", "statement": "s", "activation": {"last_accessed": "never"}})
     with pytest.raises(UnknownVersion):
         from_plur({"id": "ENG-1", "statement": "s", "version": 3})
 

@@ -1,9 +1,8 @@
 """Relations as lines of a prompt, and the walks of several seeds as one answer."""
 
 from engram.embedding.tokenizer import count_tokens
-from engram.graph.paths import Reached, gathered, rendered
+from engram.graph.traversal import Reached, Step, gathered, rendered
 from engram.model.memory import Memory
-from engram.store.protocol import Step
 
 DECISION = Memory("ENG-1", "Use Postgres", type="decision")
 CONSTRAINT = Memory("ENG-2", "Two people run operations", type="constraint")

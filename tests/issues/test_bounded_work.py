@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engram import Engram
 from engram.capture.documents.chunk import Chunk
-from engram.capture.documents.facts import facts_in
+from engram.capture.documents.facts import fact_spans
 from engram.model.errors import EngramError, Refused
 from engram.rules.limits import MAX_LISTED
 from tests.hostile import PIECES, RULES
@@ -70,7 +70,7 @@ def test_nor_over_two_in_turn(name: str, pieces: tuple[str, str]) -> None:
 
 def test_a_comment_is_found_behind_an_address_and_at_its_place() -> None:
     text = 'url = "http://example.org"  # must never be called without a token\n'
-    found = facts_in(text, Chunk(0, 0, len(text), ""), kind="code")
+    found = fact_spans(text, Chunk(0, 0, len(text), ""), "code")
     assert [text[fact.start : fact.end] for fact in found] == ["must never be called without a token"]
 
 

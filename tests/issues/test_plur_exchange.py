@@ -7,12 +7,13 @@ import pytest
 import yaml
 
 from engram import Engram
-from engram.cli import import_source
-from engram.cli.importer import Imported, Importer
+from engram.capture import import_source
+from engram.capture.importer import Imported
 from engram.dialects.plur import from_plur, read_plur, to_plur, write_plur
 from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.clock import Clock
+from tests.importing import imported
 
 FIRST, SECOND, THIRD = "ENG-2026-11-15-001", "ENG-2026-11-15-002", "ENG-2026-11-15-003"
 
@@ -29,7 +30,7 @@ def keep(folder: Path, *entries: dict[str, Any]) -> Path:
 
 
 def bring(mem: Engram, folder: Path) -> Imported:
-    return Importer(mem, folder.name, by_person=True).take(import_source.read(folder), lambda *_: None)
+    return imported(mem, import_source.read(folder), folder.name, by_person=True)
 
 
 def ids(mem: Engram) -> set[str]:
@@ -173,9 +174,9 @@ def test_a_negative_counter_is_refused_with_its_line(tmp_path: Path, field: str)
     bad = fields[field]
     reading = read_plur(keep(tmp_path / "plur", entry(FIRST, "Labels are blue"), entry(SECOND, "Pods restart", **bad)))
     assert [memory.id for memory in reading] == [FIRST]
-    (refused,) = reading.quarantined
-    assert field in refused.reason and "at least 0" in refused.reason
-    assert "record 2, line 7" in refused.where
+    ((where, reason),) = reading.quarantined
+    assert field in reason and "at least 0" in reason
+    assert "record 2, line 7" in where
 
 
 def test_scopes_that_a_plain_question_does_not_see_are_reported(backend: Backend, tmp_path: Path) -> None:

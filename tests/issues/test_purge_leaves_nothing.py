@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from engram import AsyncEngram, Engram
-from engram.cli.import_source import ImportSource
-from engram.cli.importer import Importer
+from engram.capture.import_source import ImportSource
 from engram.cli.main import main
 from engram.disk import keep_aside
 from engram.model.event import Session
@@ -19,6 +18,7 @@ from tests.backends import Backend
 from tests.clock import Clock
 from tests.faults.consistency import free_of, index_terms
 from tests.homes import home_of
+from tests.importing import imported
 
 WORD = "quaggaword"
 ANA: dict[str, Any] = {"agent_id": "bot", "user_id": "ana"}
@@ -273,7 +273,7 @@ def test_a_file_does_not_make_what_was_said_here_its_own(mem_of: Callable[[], En
         "evidence": [{"event": said.id}, {"event": "EVT-20260101-elsewhere"}],
     }  # fmt: skip
     reading = ImportSource([("1", planted)])
-    done = Importer(mem, "rivers.json", by_person=trusted, trusted=trusted).take(reading, lambda *_: None)
+    done = imported(mem, reading, "rivers.json", by_person=trusted, trusted=trusted)
     assert done.created == ["ENG-2026-0101-001"]
     kept = [one.event for one in mem.get("ENG-2026-0101-001").evidence]
     assert kept == ([said.id] if trusted else []) + ["EVT-20260101-elsewhere"]
@@ -285,8 +285,8 @@ def test_evidence_that_was_vouched_for_once_stays(mem_of: Callable[[], Engram]) 
     said = mem.observe("talk", "user", "I was born in Quito")
     record = {"id": "ENG-2026-0101-001", "statement": "Rivers run to the sea", "evidence": [{"event": said.id}]}
     for trusted in (True, False):
-        plan = Importer(mem, "rivers.json", by_person=True, trusted=trusted)
-        done = plan.take(ImportSource([("1", {**record, "created": "2026-01-01"})]), lambda *_: None)
+        source = ImportSource([("1", {**record, "created": "2026-01-01"})])
+        done = imported(mem, source, "rivers.json", by_person=True, trusted=trusted)
     assert done.unchanged == ["ENG-2026-0101-001"]
     assert [one.event for one in mem.get("ENG-2026-0101-001").evidence] == [said.id]
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.cli.import_source import ImportSource
-from engram.cli.importer import Importer
+from engram.capture.import_source import ImportSource
 from engram.dialects import engram_yaml
 from engram.dialects.engram_yaml import from_mapping
 from engram.model.arguments import MOST_NESTED
@@ -20,6 +19,7 @@ from engram.store.files.journal import LAST_SEQ, Change, Entry, decode, encode
 from engram.store.records import readable_image
 from tests.backends import Backend
 from tests.homes import home_of
+from tests.importing import imported
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
@@ -78,7 +78,7 @@ def test_an_import_skips_what_could_not_be_read_back_and_takes_the_rest(mem: Eng
             reading.found.append((str(record["id"]), from_mapping(record)))
         except InvalidInput as error:
             reading.skipped.append((str(record["id"]), str(error)))
-    done = Importer(mem, "theirs.json", by_person=True).take(reading, lambda *_: None)
+    done = imported(mem, reading, "theirs.json", by_person=True)
     assert {what for what, _ in done.skipped} == {record["id"] for record in RECORDS}
     assert mem.get("ENG-2026-1116-705").statement == "Otters have pockets"
     assert mem.get("20261116").statement == "Otters are mustelids"

@@ -8,7 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, StoreBusy
-from engram.store.postgres import neighbours, vector_generations
+from engram.store.postgres import neighbours, rebuild
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query
 from tests.backends import Backend
@@ -38,7 +38,7 @@ def test_a_decision_stands_though_its_vectors_cannot_be_made_at_once(
 
     with Engram.open(url=shared_database, tenant=tenant) as mem:
         kept = mem.add("The zebra lives in the north paddock")
-        monkeypatch.setattr(vector_generations, "fill", busy)
+        monkeypatch.setattr(rebuild, "fill", busy)
         changed = mem.update(kept.id, statement="The zebra lives in the south paddock", situation="after the flood")
         assert mem.get(kept.id).statement == changed.statement
         mem.store.sync()
@@ -51,7 +51,7 @@ def test_what_says_nothing_new_is_not_embedded_again(
     looked: list[object] = []
     with Engram.open(url=shared_database, tenant=tenant) as mem:
         kept = mem.add("The zebra lives in the north paddock")
-        monkeypatch.setattr(vector_generations, "fill", looked.append)
+        monkeypatch.setattr(rebuild, "fill", looked.append)
         mem.pin(kept.id)
         mem.feedback(kept.id, "positive")
         mem.forget(kept.id)

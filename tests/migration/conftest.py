@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.graph.traversal import walk
 from engram.model.event import Event, Session
 from engram.model.memory import Activation, Association
 from engram.model.task import FINISHED, TASK_STATES, Checkpoint, Job, TaskRun
 from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import Filters, Hops, Store
 from tests.backends import Backend, OnFiles, OnPostgres
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, said
@@ -247,9 +248,7 @@ def seen(mem: Engram) -> dict[str, Any]:
         "versions": store.lineage("LIN-deploy"),
         "in force": store.heads("deploy-day", "global"),
         "critical": store.listing(Filters(critical=True)),
-        "walked": store.walk(
-            sorted(memories), depth=3, direction="any", types=None, min_weight=0.0, per_seed=20, filters=ANY
-        ),
+        "walked": walk(store, sorted(memories), Hops(Clock()(), "any", filters=ANY), 3, 20),
         "uses": [(u.kind, u.ids, u.at, u.session, u.signal) for u in store.uses_of(sorted(memories))],
         "verdicts": store.verdicts(Clock()() - timedelta(days=3650)),
         "paused": store.paused,

@@ -16,8 +16,8 @@ from engram.model.task import Job, TaskRun
 from engram.model.usage import Use
 from engram.store.files.home import open_home
 from engram.store.location import Server as Place
-from engram.store.migration import stream
-from engram.store.migration.postgres_target import PostgresTarget
+from engram.store.migration import records
+from engram.store.migration.postgres import PostgresTarget
 from engram.store.migration.transfer import Endpoint, plan, transfer
 from engram.store.postgres.setup import open_store
 from engram.store.protocol import Store
@@ -49,7 +49,7 @@ def test_everything_arrives_and_the_source_stays_as_it_was(ends: Ends) -> None:
 
 def test_slices_of_any_size_bring_the_same(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = ends
-    monkeypatch.setattr(stream, "BATCH", 2)
+    monkeypatch.setattr(records, "BATCH", 2)
     assert transfer(here.end, there.end).differences == []
 
 
@@ -399,7 +399,7 @@ def test_a_source_written_to_without_end_is_told_and_the_next_run_goes_on(stands
 def test_two_moves_to_one_tenant_do_not_mix(
     stands: Stands, filled: Filled, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "BATCH", 2)
+    monkeypatch.setattr(records, "BATCH", 2)
     (here, _), there = filled("files"), stands("postgres")
     place = there.end.server
     assert place is not None

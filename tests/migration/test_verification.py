@@ -8,8 +8,7 @@ import psycopg
 import pytest
 
 from engram.store.location import Server as Place
-from engram.store.migration.transfer import Endpoint, open_source, transfer
-from engram.store.migration.verification import verify
+from engram.store.migration.transfer import Endpoint, open_source, transfer, verify
 from tests.migration.conftest import Original, Originals, Stand, Stands, fill
 from tests.migration.copies import copy
 from tests.postgres.server import Server, at_database

@@ -15,7 +15,7 @@ from typing import Any
 
 import engram.store.postgres
 from engram.store.location import Server
-from engram.store.migration import stream
+from engram.store.migration import records
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres.database import Database
 from tests.faults.consistency import warm_embedder
@@ -34,7 +34,7 @@ def end(fields: dict[str, Any]) -> Endpoint:
 def move(request: dict[str, Any]) -> dict[str, Any]:
     """Move, unless the fatal step comes first; what arrived."""
     os.environ.update(request["environment"])
-    stream.BATCH = BATCH
+    records.BATCH = BATCH
     steps = Steps(request["fatal"])
     steps.install()
     commit = Database._commit

@@ -54,6 +54,12 @@ class Pair:
             inside.execute("CREATE EXTENSION vector")
         return self.url(name)
 
+    def _drop_databases(self) -> None:
+        """Those of earlier tests: a copy for a new standby is the sooner made without them."""
+        with self.primary.admin() as admin:
+            for (name,) in admin.execute("SELECT datname FROM pg_database WHERE datname LIKE 'engram%'").fetchall():
+                admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
     def url(self, dbname: str, *ports: int, any_server: bool = False) -> str:
         """Where clients reach a database: both servers, or these ports; whichever takes writes, or any that answers."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in ports or self.ports)
@@ -125,6 +131,8 @@ class Pair:
         """Make sure that both run and one follows, and that commits wait for it or do not, as asked for."""
         if not keeper.processes_in(_kept(self.primary).data):
             self.primary.start()
+        self._wait_for_standbys(self.primary, False)
+        self._drop_databases()
         with self.primary.admin() as admin:
             follows = admin.execute("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'").fetchone()
         if follows is None:

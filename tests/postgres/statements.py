@@ -17,15 +17,14 @@ from engram.model.memory import CO_ACCESSED
 from engram.store.postgres import neighbours, search, tenants
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import _statements, statement
-from engram.store.protocol import Filters
-from engram.store.traversal import Hops
+from engram.store.protocol import Filters, Hops
 from tests.postgres.one_shard import TENANT, Statement, tables
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FRAGMENTS = {"hops_outbound", "hops_inbound", "hop_weight", "hop_given"}
 """Parts of other statements."""
 FILLED = {
-    "lexical", "near_among", "listed", "counted", "together", "near", "near_all", "near_scopes", "near_by_index", "walk"
+    "lexical", "near_among", "listed", "counted", "together", "near", "near_all", "near_scopes", "near_by_index", "links"
 }  # fmt: skip
 """Templates that are filled here."""
 METADATA = {"none": None, "text": "x", "truth": True, "number": 1.5, "list": ["x", 1], "nul": "\0"}
@@ -119,5 +118,5 @@ def walks() -> Iterator[Statement]:
     for direction, (followed, wanted) in product(("outbound", "inbound", "any"), types.items()):
         whole = direction == "any" and followed == "all"
         for kind, filters in {"everything": EVERYTHING, **(FILTERS if whole else {})}.items():
-            hops = Hops(direction, wanted, 0.1, filters, NOW)
-            yield numbered(f"walk [{direction} {followed} {kind}]", search._asked(hops)[0])
+            hops = Hops(NOW, direction, wanted, 0.1, filters)
+            yield numbered(f"links [{direction} {followed} {kind}]", search.links_statement(hops)[0])

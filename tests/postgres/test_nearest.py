@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from engram.model.errors import EmbedderError, InvalidInput
-from engram.store.postgres import neighbours, vector_generations
+from engram.store.postgres import neighbours, rebuild
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Candidates, Filters, Query
@@ -239,13 +239,13 @@ def test_a_store_without_vectors_has_nothing_to_index(shared_database: str, tena
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else searches meanwhile."""
-    monkeypatch.setattr(vector_generations, "CACHE_SECONDS", 0)
+    monkeypatch.setattr(rebuild, "CACHE_SECONDS", 0)
 
 
 @pytest.fixture
 def few(shared_database: str, tenant: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresStore]:
     """Forty memories, embedded eight at a time."""
-    monkeypatch.setattr(vector_generations, "SLICE", 8)
+    monkeypatch.setattr(rebuild, "SLICE", 8)
     opened = open_store(shared_database, tenant, Points(), clock=clock)
     Keep(opened, clock).many([{"statement": f"Something about number {number}"} for number in range(40)])
     yield opened
@@ -341,7 +341,7 @@ def test_what_a_reembedding_killed_at_its_very_end_left_is_taken_away_by_the_nex
     few.build_nearest()
     other = open_store(shared_database, few.parts.database.tenant, Points(32, "others"), clock=clock)
     with monkeypatch.context() as patch:
-        patch.setattr(vector_generations, "_drop_old", lambda *_: None)
+        patch.setattr(rebuild, "_drop_old", lambda *_: None)
         other.reembed()
     generations = "SELECT count(DISTINCT generation) FROM engram.memory_vectors WHERE tenant = %(tenant)s"
     assert other.parts.database.query(generations, {}) == [(2,)]

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.tenants import analyze
 from engram import Engram
 from engram.bench.speed import memories, questions
+from engram.graph.traversal import walk
 from engram.model.event import Session
 from engram.model.memory import Association
 from engram.model.task import Checkpoint, Job, TaskRun, moved
@@ -22,7 +23,7 @@ from engram.store.postgres.database import Database
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Filters, PassageRange, Query, Store
+from engram.store.protocol import Filters, Hops, PassageRange, Query, Store
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -47,7 +48,7 @@ history known_at links_to event events_of events_by_key event_at newest_anchor s
 known_documents meanings without_vector put_postings few_all few_scopes uncounted count_terms move_statistics
 drop_postings drop_vectors move_vectors drop_names drop_relations drop_uses drop_documents drop_memories
 blank_images blank_events uncount_terms drop_gone_terms
-heads lineage walk task lock_task share_task tasks tasks_in checkpoints last_checkpoint
+heads lineage links task lock_task share_task tasks tasks_in checkpoints last_checkpoint
 due_jobs lock_job change_job drop_job
 """
 """What a question, a decision, a session, a task, its worker and a purge ask the server."""
@@ -200,7 +201,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
     seen: dict[str, dict[str, Asked]] = {}
     templates = {re.split(r"[{]", text)[0]: name for name, text in _statements().items()}
     patched = pytest.MonkeyPatch()
-    within, send, answers, alone = Database.within, Database.send, Database.answers, Database._alone
+    execute, alone = Database._execute, Database._alone
 
     def note(text: str, values: dict[str, Any]) -> None:
         known = [name for beginning, name in templates.items() if text.startswith(beginning)]
@@ -208,19 +209,9 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
             name = max(known, key=lambda name: len(_statements()[name]))
             seen.setdefault(name, {})[text] = Asked(text, {"tenant": MINE, **values})
 
-    def noted_within(self: Database, connection: Any, text: str, values: dict[str, Any]) -> Any:
+    def noted(self: Database, connection: Any, text: Any, values: dict[str, Any], **how: Any) -> Any:
         note(text, values)
-        return within(self, connection, text, values)
-
-    def noted_all(self: Database, connection: Any, work: Any) -> None:
-        for name, values in work:
-            note(_statements()[name], values)
-        send(self, connection, work)
-
-    def noted_answers(self: Database, connection: Any, asked: Any) -> Any:
-        for text, values in asked:
-            note(text, values)
-        return answers(self, connection, asked)
+        return execute(self, connection, text, values, **how)
 
     def noted_alone(self: Database, text: str, values: dict[str, Any], settings: Any) -> Any:
         note(text, values)
@@ -228,9 +219,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
 
     with patched.context() as patch:
         patch.setattr(Database, "_alone", noted_alone)
-        patch.setattr(Database, "within", noted_within)
-        patch.setattr(Database, "answers", noted_answers)
-        patch.setattr(Database, "send", noted_all)
+        patch.setattr(Database, "_execute", noted)
         a_day(store, clock)
     return seen
 
@@ -273,7 +262,7 @@ def look_up(store: PostgresStore, clock: Clock) -> None:
     store.numbers([memory.id])
     store.links_to([memory.id])
     for direction, types in WALKS:
-        store.walk([memory.id], depth=3, direction=direction, types=types, min_weight=0.1, per_seed=20)
+        walk(store, [memory.id], Hops(clock(), direction, types, 0.1), 3, 20)
     store.heads("slot-17", memory.scope)
     store.lineage("LIN-17")
     store.mark("user")
@@ -386,7 +375,7 @@ def test_what_only_inserts_reads_no_table(crowded: Crowded, planner: psycopg.Con
 
 
 def test_a_walk_is_asked_for_in_every_direction(crowded: Crowded) -> None:
-    assert len(crowded.asked["walk"]) == len(WALKS)
+    assert len(crowded.asked["links"]) == len(WALKS)
 
 
 def test_what_has_a_key_is_found_by_it_and_not_among_all_of_the_tenant(

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.heavy
 FEW = 3
 """Connections to the server, of which every test wants more."""
 TENANTS, THREADS, TURNS = 6, 3, 6
-QUICK, MANY_ROUNDS = 50, 80
+QUICK, MANY_ROUNDS = 50, 40
 PATIENCE = 120.0
 OF_THE_POOLER = (
     "application_name",

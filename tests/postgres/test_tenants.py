@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
+from engram.graph.traversal import walk
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.postgres.setup import open_store
-from engram.store.protocol import Filters, PassageRange, Query, Store
+from engram.store.protocol import Filters, Hops, PassageRange, Query, Store
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -132,12 +132,12 @@ def test_a_walk_from_a_forged_seed_leads_nowhere(
     mine: Store, theirs: Store, secret: Memory, clock: Clock, direction: str
 ) -> None:
     seeds = [secret.id, secret.associations[0].target]
-    asked_for: dict[str, Any] = {"depth": 3, "direction": direction, "types": None, "min_weight": 0.0, "per_seed": 9}
-    assert theirs.walk(seeds, **asked_for)
-    assert mine.walk(seeds, **asked_for) == []
+    hops = Hops(clock(), direction)
+    assert walk(theirs, seeds, hops, 3, 9)
+    assert walk(mine, seeds, hops, 3, 9) == []
     # A link of one's own that names what another tenant has leads nowhere, whichever way it is gone.
     Keep(mine, clock)("Mine, with a forged link", associations=(Association(secret.id, "semantic", 0.9),))
-    reached = {step.id for step in mine.walk([*seeds, *(memory.id for memory in mine.listing(ANY))], **asked_for)}
+    reached = {step.id for step in walk(mine, [*seeds, *(memory.id for memory in mine.listing(ANY))], hops, 3, 9)}
     assert {memory.statement for i in reached if (memory := mine.get(i)) is not None} <= {"Mine, with a forged link"}
     assert len(reached) == (direction != "outbound")
 
@@ -303,7 +303,7 @@ def test_sql_in_every_text_field_is_text(
     task, [point], [job] = mine.task(text), mine.checkpoints(text), mine.lease_jobs(text, START, START, kinds=(text,))
     assert task is not None and (task.goal, point.summary, job.payload, job.owner) == (text, text, {text: text}, text)
     assert [run.id for run in mine.tasks(["running"])] == [text] and mine.settle_job(job, None)
-    assert mine.walk([kept.id], depth=2, direction="any", types=(text,), min_weight=0.0, per_seed=9) == []
+    assert walk(mine, [kept.id], Hops(START, "any", (text,)), 2, 9) == []
     assert mine.session(text) == Session(text, text, (text,), START, None, text)
     mine.candidates(Query((text, *query_terms(text))), ANY)
     with mine.deciding(text, actor=text, reason=text, session=text, scopes=[text], about=[text, kept.id]) as deciding:

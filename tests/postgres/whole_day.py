@@ -10,16 +10,18 @@ import pytest
 
 from benchmarks.tenants import is_empty
 from engram import AllTenantsWorker, Engram
+from engram.graph.traversal import walk
 from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
 from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
-from engram.store.postgres import neighbours, tenants, vector_generations
+from engram.store.postgres import neighbours, rebuild, tenants
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Filters, PassageRange, Query
+from engram.store.protocol import Filters, Hops, PassageRange, Query
+from engram.store.sources import utc_now
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -132,8 +134,7 @@ def search(store: PostgresStore) -> None:
         stands = [stand for stand in store.document_positions(numbers).values() if stand.parent]
         store.passages(numbers, [PassageRange(stand.parent, 0, stand.last) for stand in stands], filters)
         for direction in ("outbound", "inbound", "any"):
-            asked = {"depth": 2, "types": None, "min_weight": 0.1, "per_seed": 5, "filters": filters}
-            store.walk(["ENG-2020-0101-001"], direction=direction, **asked)  # type: ignore[arg-type]
+            walk(store, ["ENG-2020-0101-001"], Hops(utc_now(), direction, None, 0.1, filters), 2, 5)
     with pytest.MonkeyPatch.context() as patch:
         store.build_nearest()
         patch.setattr(neighbours, "NARROW", 2)
@@ -216,7 +217,7 @@ def embed_again(url: str, tenant: str, clock: Clock) -> None:
     store = open_store(url, tenant, Bytes(), clock=clock)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(vector_generations, "CACHE_SECONDS", 0)
+            patch.setattr(rebuild, "CACHE_SECONDS", 0)
             store.reembed()
     finally:
         store.close()

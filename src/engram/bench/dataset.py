@@ -5,13 +5,13 @@ Keys are the data set's own ids. They travel beside the text, as a caller's meta
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
 
 __all__ = [
     "DatasetConversation",

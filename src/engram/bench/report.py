@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from engram.model.lazy import dataclass
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how far it is, and how far it goes."""

@@ -6,13 +6,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from engram.bench.dataset import DatasetConversation, Question
 from engram.bench.floors import peak_memory, percentile
 from engram.client import Engram
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
 from engram.text.tokens import query_terms, tokens
 
 K1, B = 1.2, 0.75

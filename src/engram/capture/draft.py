@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
-from engram.model.fields import FIELD_ALIASES
+from engram.model.fields import FIELD_ALIASES, aware
+from engram.model.lazy import fields
 from engram.model.memory import (
     FORMS,
     SIGNALS,
@@ -21,7 +21,6 @@ from engram.model.memory import (
     Memory,
     render_form,
 )
-from engram.model.times import aware
 from engram.model.types import memory_type
 from engram.rules import numbers as n
 from engram.rules.scopes import parse_scope

@@ -3,13 +3,13 @@
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, history_view, views
 from engram.cli.records import decision_data, hit_data, injection_data, memory_data, plain
+from engram.model.lazy import dataclass, field
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import strength
 
@@ -209,7 +209,7 @@ class Demo:
         found = self.learn(text, "factual")
         waiting = self.mem.review.queue()
         rows: list[list[display.Cell]] = [[(item.memory.id, "cyan"), item.kind, item.reason] for item in waiting]
-        columns = [display.Column("id"), display.Column("what"), display.Column("why", grows=True)]
+        columns = ["id", "what", "why"]
         self.step("engram review", [item.reason for item in waiting], lambda: display.table(columns, rows))
         if found.outcome.value == "CONTRADICTION":
             kept = self.mem.review.resolve(found.memory.id, "new")

@@ -7,10 +7,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.model.lazy import dataclass
 from engram.text.display import one_line, shown
 
 __all__ = [
@@ -68,8 +68,11 @@ def write(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
-    """Rows under their headings."""
+def table(headings: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> None:
+    """Rows under their headings, nothing without rows. Where the last heading is a name alone, its column grows."""
+    if not rows:
+        return
+    columns = [one if isinstance(one, Column) else Column(one, grows=one is headings[-1]) for one in headings]
     if on_terminal():
         _rich_table(columns, rows)
         return

@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from engram.cli.display import Cell, lines, shown
-from engram.cli.parser import GLOBALS, Argument, Group, HelpRequested, Parameter, UsageError, Verb, parameters
+from engram.cli.parser import GLOBALS, REQUIRED, Argument, Group, HelpRequested, Parameter, UsageError, Verb, parameters
 
 WIDEST = 100
 NAME_WIDTH = 28
@@ -83,7 +83,7 @@ def described(declared: "Iterator[Parameter] | Sequence[Parameter]") -> Iterator
 
 
 def _with_default(text: str, default: Any) -> str:
-    return f"{text} Default: {default}." if default not in (None, "", False, inspect.Parameter.empty) else text
+    return f"{text} Default: {default}." if default not in (None, "", False, REQUIRED) else text
 
 
 def _global_rows() -> list[tuple[str, str]]:

@@ -1,12 +1,12 @@
 """A memory's history as steps: who decided what, and what it changed, field by field."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.display import line, moment, shown
 from engram.cli.records import plain
+from engram.model.lazy import dataclass
 
 if TYPE_CHECKING:
     from engram.model.memory import Memory

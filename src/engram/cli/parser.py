@@ -4,16 +4,17 @@ A verb is a function. Its first parameter is the `Surface`; every other one is a
 class of `Options` that several verbs share. The reader, the help and docs/cli.md all use these declarations.
 """
 
-import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import NoneType, UnionType
-from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
+from types import FunctionType, NoneType, UnionType
+from typing import Annotated, Any, NoReturn, Union, cast, get_args, get_origin
 
 from engram.model.arguments import LONGEST
 
 Verb = Callable[..., None]
 HELP = ("-h", "--help")
+REQUIRED: Any = object()
+"""The default of a parameter that must be given."""
 _KINDS = {int: "a whole number", float: "a number"}
 
 
@@ -66,7 +67,7 @@ class Parameter:
     @property
     def required(self) -> bool:
         """Whether it must be given."""
-        return self.default is inspect.Parameter.empty
+        return self.default is REQUIRED
 
     @property
     def is_flag(self) -> bool:
@@ -95,21 +96,28 @@ def _alternatives(declared: Any) -> tuple[Any, ...]:
 
 def parameters(verb: Verb) -> Iterator[Parameter]:
     """What a verb takes, shared options included, without the surface."""
-    for entry in list(inspect.signature(verb).parameters.values())[1:]:
-        if _is_shared(entry.annotation):
-            yield from _shared(entry.annotation, entry.name)
+    function = cast(FunctionType, verb)
+    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+    values = function.__defaults__ or ()
+    defaults = dict(zip(names[len(names) - len(values) :], values, strict=True))
+    shared = _shared_options(verb)
+    for name in names:
+        if name in shared:
+            yield from _shared(shared[name], name)
         else:
-            yield Parameter(entry.name, entry.annotation, entry.default)
+            yield Parameter(name, function.__annotations__[name], defaults.get(name, REQUIRED))
 
 
-def _is_shared(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Options)
+def _shared_options(verb: Verb) -> dict[str, type[Options]]:
+    """The parameters of a verb that are classes of shared options."""
+    declared = cast(FunctionType, verb).__annotations__
+    return {name: kind for name, kind in declared.items() if isinstance(kind, type) and issubclass(kind, Options)}
 
 
 def _shared(group: type[Options], owner: str) -> Iterator[Parameter]:
     for base in reversed(group.__mro__):
-        for name, annotation in inspect.get_annotations(base).items():
-            yield Parameter(name, annotation, getattr(group, name, inspect.Parameter.empty), owner)
+        for name, annotation in vars(base).get("__annotations__", {}).items():
+            yield Parameter(name, annotation, getattr(group, name, REQUIRED), owner)
 
 
 Home = Annotated[str | None, Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.")]
@@ -170,10 +178,8 @@ class _Reader:
         self._take_arguments(loose, [p for p in declared if isinstance(p.spec, Argument)])
         found = {(p.owner, p.name): self._value(p) for p in declared}
         values = {name: value for (owner, name), value in found.items() if not owner}
-        for entry in inspect.signature(verb).parameters.values():
-            if _is_shared(entry.annotation):
-                own = {name: value for (owner, name), value in found.items() if owner == entry.name}
-                values[entry.name] = entry.annotation(**own)
+        for shared, kind in _shared_options(verb).items():
+            values[shared] = kind(**{name: value for (owner, name), value in found.items() if owner == shared})
         return values
 
     def _take_options(self, known: Mapping[str, Parameter]) -> list[str]:

@@ -1,14 +1,13 @@
 """Records as JSON data: field names of the Python API, times in ISO 8601, one shape for every verb."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.model.lazy import fields, is_dataclass
 from engram.rules.eligibility import eligibility
 
 if TYPE_CHECKING:
@@ -134,22 +133,3 @@ def _injected(item: "Injected", now: datetime) -> dict[str, Any]:
         "text": item.text,
         "memory": memory_data(item.memory, now),
     }
-
-
-def strict_json(text: str) -> Any:
-    """What a JSON text says. Python would also read NaN and infinite numbers. Raises `InvalidInput` for such a number, `ValueError` for what is not JSON."""
-    try:
-        return json.loads(text, parse_constant=_refused, parse_float=_finite)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if isfinite(number) else _refused(text)
-
-
-def _refused(text: str) -> Any:
-    from engram.model.errors import InvalidInput
-
-    raise InvalidInput(f"JSON has no number {text}; put it in quotes to store it as text")

@@ -4,14 +4,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.arguments import half_character
 from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.lazy import dataclass, field
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from engram.client import Engram
 
 DONE, FAILED, USAGE, NOT_FOUND = 0, 1, 2, 3
@@ -29,6 +31,7 @@ class Surface:
     said: set[str] = field(default_factory=set)
     answered: bool = False
     """Whether JSON was printed already; a program reads one document, not two."""
+    _clock: "Callable[[], datetime] | None" = None
 
     @property
     def person(self) -> bool:
@@ -51,8 +54,15 @@ class Surface:
         from engram.client import Engram
 
         with Engram.open(self.home, **options) as mem:
+            self._clock = mem.upkeep.clock
             yield mem
             self.warn(mem.store.warnings)
+
+    @property
+    def now(self) -> "datetime":
+        """The time by the clock of the open store."""
+        assert self._clock is not None, "no store is open"
+        return self._clock()
 
     def refuse_server(self, why: str) -> None:
         """Refuse what only a store of files can do, where a server's is asked for."""

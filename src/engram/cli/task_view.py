@@ -1,12 +1,12 @@
 """A task as a person reads it: its state, its silence, its checkpoints, its last events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.display import Cell, ago, count, line, moment
+from engram.model.lazy import dataclass
 
 if TYPE_CHECKING:
     from engram.client import Engram

@@ -141,11 +141,8 @@ def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = N
         strength = (f"{display.bar(state.strength)} {state.state}", display.state_style(state.state))
         statement = f"★ {line(memory.statement)}" if memory.pinned else line(memory.statement)
         rows.append([memory.id, memory.type, memory.scope, strength, age(memory.created, now), statement])
-    names = ("id", "type", "scope", "state", "age", "statement")
-    display.table([Column(name, _COLUMNS.get(name, ""), grows=name == "statement") for name in names], rows)
-
-
-_COLUMNS = {"id": "cyan", "type": "", "scope": "bright_black", "age": "bright_black"}
+    scope, age_ = Column("scope", "bright_black"), Column("age", "bright_black")
+    display.table([Column("id", "cyan"), "type", scope, "state", age_, "statement"], rows)
 
 
 def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False) -> None:

@@ -1,7 +1,6 @@
 """`Engram`: opening and closing a store. What an open memory can do is in its verbs and facets."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +11,7 @@ from engram.client.read_verbs import ReadVerbs
 from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.errors import EmbedderError
+from engram.model.lazy import dataclass, replace
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
 from engram.store.location import Server, owner_config, requested_server

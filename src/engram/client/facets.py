@@ -1,6 +1,6 @@
 """What the verbs share: the store, the settings, and the facets, each created on first use.
 
-A process that only recalls never loads the gates.
+A process that only recalls never loads the gates, one that only writes never loads the search.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,6 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.event import EVENT_TYPES
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
-from engram.recall.recaller import Recaller
-from engram.recall.search import Searcher
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.lineage import CURRENT
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
     from engram.model.usage import Use
     from engram.recall.expansion import Permute
     from engram.recall.prompt.blocks import Blocks
+    from engram.recall.recaller import Recaller
+    from engram.recall.search import Searcher
     from engram.review.lineage import Lineages
     from engram.review.queue import Review
     from engram.sessions.context import ContextBuilder
@@ -280,11 +280,15 @@ class Facets:
         return self._writer({**owner, "scope": owner.get("scope") or None}) or self._scopes.scope() or GLOBAL
 
     @cached_property
-    def _searcher(self) -> Searcher:
+    def _searcher(self) -> "Searcher":
+        from engram.recall.search import Searcher
+
         return Searcher(self.store, self._clock)
 
     @cached_property
-    def _recaller(self) -> Recaller:
+    def _recaller(self) -> "Recaller":
+        from engram.recall.recaller import Recaller
+
         refine = None
         if self.model is not None:
             from engram.recall.expansion import refining

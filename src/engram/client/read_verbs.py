@@ -1,7 +1,6 @@
 """The verbs that read: list, search, recall, inject, history, the graph."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -9,19 +8,19 @@ from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_sc
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput
-from engram.model.fields import ScopeLike
+from engram.model.fields import ScopeLike, aware
 from engram.model.hit import Hits, Injection
+from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
 from engram.recall.query import SearchQuery, listing
-from engram.recall.recaller import Recall
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
 if TYPE_CHECKING:
-    from engram.graph.paths import Reached
+    from engram.graph.traversal import Reached
     from engram.recall.prompt.blocks import RecallTrace
+    from engram.recall.recaller import Recall
     from engram.review.explanation import Explanation
 
 Memories = list[Memory]
@@ -116,7 +115,7 @@ class ReadVerbs(Facets):
         compose_answer: bool = False,
         min_relevance: float = ABOUT,
         **filters: Unpack[AskerFilters],
-    ) -> Recall:
+    ) -> "Recall":
         """Answer a question from what this directory, its user and everyone know. Recalled memories are reinforced.
 
         The intent of the question decides what is searched: current facts, past values, the session log, or every version of a
@@ -149,7 +148,7 @@ class ReadVerbs(Facets):
         narrowed = not _WHERE_TO_SEARCH.isdisjoint(filters)
         return SearchQuery(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
 
-    def _composed(self, found: Recall) -> Recall:
+    def _composed(self, found: "Recall") -> "Recall":
         from engram.recall.recaller import answering, composed
 
         answer, warning = composed(found, answering(self.model) if self.model is not None else None)
@@ -241,7 +240,7 @@ class ReadVerbs(Facets):
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)
-        if self.upkeep.paused:
+        if self.store.paused:
             return Injection(warnings=(PAUSED,))
         room = self.settings.budget if budget is None else budget
         return self._recaller.inject(task, filters, room, session, min_relevance)

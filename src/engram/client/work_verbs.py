@@ -1,7 +1,6 @@
 """The verbs of conversations and tasks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,6 +11,7 @@ from engram.model.arguments import words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
+from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
 
@@ -40,7 +40,7 @@ class WorkVerbs(Facets):
     ) -> "SessionHandle":
         """Start a session: its injection is ready, and its end reinforces what was used. A context manager."""
         scopes = self._scopes.scopes_from(words(self._scope_of(owner), "scope"))
-        if self.upkeep.paused:
+        if self.store.paused:
             return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
         return self.sessions.start(task, scopes, budget)
 
@@ -221,7 +221,7 @@ class WorkVerbs(Facets):
         """Run the background jobs that are due: derive facts from turns, ask the model what waits for it."""
         from engram.sessions.jobs import Worked
 
-        return Worked() if self.upkeep.paused else self.jobs.work(limit)
+        return Worked() if self.store.paused else self.jobs.work(limit)
 
     def build_context(
         self,
@@ -270,17 +270,12 @@ class WorkVerbs(Facets):
         `cite` can compare. With `extract_with_llm` the configured model extracts facts too. Recording the same text again
         continues where it stopped.
         """
+        from engram.capture.documents.ingest import IngestOptions
         from engram.capture.documents.read import SourceDocument
 
-        return self._recorder.record(
-            self._own_task(task, owner),
-            SourceDocument(title, text, kind),
-            path=str(Path(path).absolute()) if path else "",
-            max_chunk_tokens=max_chunk_tokens,
-            max_facts_per_chunk=max_facts_per_chunk,
-            extract_with_llm=extract_with_llm,
-            progress=progress or (lambda *_: None),
-        )
+        options = IngestOptions(max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None))
+        file = str(Path(path).absolute()) if path else ""
+        return self._recorder.record(self._own_task(task, owner), SourceDocument(title, text, kind), file, options)
 
     def ingest(
         self,
@@ -298,7 +293,7 @@ class WorkVerbs(Facets):
 
         For a folder, `.refused` names the files that cannot be read and `.left_out` those that are skipped, with the reason.
         """
-        from engram.capture.documents.ingest import FileIngest
+        from engram.capture.documents.ingest import IngestOptions
 
         if not str(path).strip():
             raise InvalidInput("name a file or a folder to read; `.` is the current one")
@@ -306,14 +301,12 @@ class WorkVerbs(Facets):
         if not owner.get("scope"):
             owner["scope"] = None
         own = self._own_task(task, owner) if task else ""
-        reading = FileIngest(
-            self._recorder, kind, max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None)
-        )
+        options = IngestOptions(max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None))
 
         def begin() -> str:
             return self.start_task(f"Read {place.name}", **owner).id
 
-        return reading.ingest(place, own, begin)
+        return self._recorder.ingest(place, own, begin, kind, options)
 
     def build_long_input_context(
         self,

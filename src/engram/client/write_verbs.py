@@ -42,7 +42,7 @@ class WriteVerbs(Facets):
         """Propose a memory to the gates. `autonomous` marks what nobody asked to store: the quality gates apply to it too."""
         session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session)
-        if self.upkeep.paused:
+        if self.store.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
 
@@ -122,7 +122,7 @@ class WriteVerbs(Facets):
         """
         from engram.gates.secrets.scan import refuse_secret
 
-        if self.upkeep.paused:
+        if self.store.paused:
             raise Refused(PAUSED)
         session = session or session_id
         refuse_secret(session, "the session's id")

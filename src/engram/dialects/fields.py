@@ -309,14 +309,6 @@ class Block:
             raise error.under(key) from None
         return known, unknown
 
-    def read_key(self, key: str, item: Any) -> tuple[str, Any]:
-        """One key alone: the attribute it fills and its value."""
-        field = self._by_key[key]
-        try:
-            return field.attribute, field.read(item)
-        except FieldError as error:
-            raise error.under(key) from None
-
     def keys_read_by(self, *readers: Callable[[Any], Any]) -> frozenset[str]:
         """The keys whose values one of these readers reads."""
         return frozenset(field.key for field in self._fields if field.read in readers)

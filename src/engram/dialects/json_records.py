@@ -1,16 +1,13 @@
-"""The same records as JSON: for programs that would rather not read YAML."""
+"""Records as JSON, for programs that would rather not read YAML."""
 
 import json
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
-from engram.dialects.record import from_mapping, to_mapping
-from engram.model.errors import InvalidInput, StoreCorrupt
+from engram.dialects.record import to_mapping
+from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
-
-
-class _Duplicate(Exception):
-    """A key that an object holds twice."""
 
 
 def dump_json(memories: Sequence[Memory]) -> str:
@@ -23,58 +20,23 @@ def _line(record: dict[str, Any]) -> str:
     text = json.dumps(record, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # half a surrogate pair
         return json.dumps(record)
     return text
 
 
-def load_json(text: str, *, where: str = "") -> list[Memory]:
-    """The memories in a JSON list, in a single object, or in one object per line. Raises `StoreCorrupt` with the line."""
-    memories = []
-    for index, record in enumerate(_records(text, where)):
-        place = f"{where or 'JSON'} record {index + 1}"
-        if not isinstance(record, dict):
-            raise StoreCorrupt(f"{place}: must be an object, is {record!r:.60}")
-        try:
-            memories.append(from_mapping(record))
-        except InvalidInput as error:
-            raise StoreCorrupt(f"{place}: {error}") from None
-    return memories
-
-
-def _records(text: str, where: str) -> list[Any]:
-    place = where or "JSON"
+def strict_json(text: str) -> Any:
+    """What a JSON text says. Python would also read NaN and infinite numbers. Raises `InvalidInput` for such a number, `ValueError` for what is not JSON."""
     try:
-        return _list_or_lines(text)
-    except json.JSONDecodeError as error:
-        raise StoreCorrupt(f"{place}:{error.lineno}:{error.colno}: {error.msg}") from None
-    except _Duplicate as error:
-        raise StoreCorrupt(f"{place}: the key {error} stands twice in one object") from None
+        return json.loads(text, parse_constant=_refused, parse_float=_finite)
     except RecursionError:
-        raise StoreCorrupt(f"{place}: nested too deep") from None
+        raise ValueError("it is nested too deeply") from None
 
 
-def _list_or_lines(text: str) -> list[Any]:
-    try:
-        tree = _parsed(text)
-    except json.JSONDecodeError as whole:
-        lines = [line for line in text.split("\n") if line.strip()]
-        if len(lines) < 2:
-            raise
-        try:
-            return [_parsed(line) for line in lines]
-        except json.JSONDecodeError:
-            raise whole from None
-    return tree if isinstance(tree, list) else [tree]
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if isfinite(number) else _refused(text)
 
 
-def _parsed(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_without_duplicates)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _Duplicate(repr(next(name for name in names if names.count(name) > 1)))
-    return fields
+def _refused(text: str) -> Any:
+    raise InvalidInput(f"JSON has no number {text}; put it in quotes to store it as text")

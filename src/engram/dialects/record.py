@@ -4,7 +4,6 @@ Two tables say it all: which key holds which field, how it is read, how it is wr
 in `extra`, at the depth where it stood, and is written back there.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from math import inf, isfinite
 from operator import attrgetter
@@ -12,6 +11,7 @@ from typing import Any
 
 from engram.dialects import fields
 from engram.dialects.fields import Block, Field, FieldError, add_unknown, shown
+from engram.model import lazy
 from engram.model.errors import InvalidInput, UnknownVersion
 from engram.model.memory import (
     SCHEMA_VERSION,
@@ -81,7 +81,7 @@ class _Links(Block):
 _NEW = object.__new__
 # Filled slot by slot: a frozen record's own constructor takes three times as long.
 _TARGET, _TYPE, _STRENGTH, _WEIGHT, _CONFIDENCE, _REINFORCED, _EXTRA = (
-    vars(Association)[field.name].__set__ for field in dataclasses.fields(Association)
+    vars(Association)[field.name].__set__ for field in lazy.fields(Association)
 )
 
 
@@ -197,20 +197,18 @@ _MEMORY = Block(
 )
 MEMORY_KEYS = _MEMORY.keys
 """Keys at the top of a record that are fields."""
-METADATA_KEYS = _METADATA.keys
-"""Keys of spec 1's metadata block."""
 TEXT_KEYS = _MEMORY.keys_read_by(fields.read_text, _read_required, fields.read_texts, fields.read_tags)
 """Keys at the top of a record whose value is text or a list of texts."""
 
 
-def from_mapping(data: Mapping[str, Any], *, where: str = "") -> Memory:
+def from_mapping(data: Mapping[str, Any]) -> Memory:
     """The memory a mapping describes. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer record."""
     try:
         return _read_memory(data)
     except FieldError as error:
-        raise InvalidInput(_complaint(data, error, where)) from None
-    except UnknownVersion as error:
-        raise UnknownVersion(f"{where}: {error}" if where else str(error)) from None
+        name = data.get("id") if isinstance(data, dict) else None
+        whose = f" of {name}" if isinstance(name, str) and name else ""
+        raise InvalidInput(f"{error.path or 'the record'}{whose}: {error.what}") from None
 
 
 _Ranges = tuple[tuple[str, Callable[[Memory], float | None], float, float], ...]
@@ -220,17 +218,13 @@ _COUNTS: _Ranges = (
     ("activation.frequency", lambda m: m.activation.frequency, 0, inf),
 )
 _BY_HAND: _Ranges = (
-    ("confidence", lambda m: fields.write_number(_tenfold(m.confidence)), 1, 10),
+    ("confidence", lambda m: fields.write_number(float(fields.write_confidence(m.confidence))), 1, 10),
     ("emotional_weight", lambda m: m.emotional_weight, 1, 10),
     *_COUNTS,
     ("revision", lambda m: m.revision, 1, inf),
     ("decay_days", lambda m: m.decay_days, 0, inf),
 )
 """What a person may write into a file, by its key: the ranges of `docs/file-format.md`."""
-
-
-def _tenfold(confidence: float) -> float:
-    return float(fields.write_confidence(confidence))
 
 
 def hand_problem(memory: Memory, before: Memory | None = None) -> str:
@@ -294,29 +288,23 @@ def _read_metadata(known: dict[str, Any], extra: dict[str, Any]) -> None:
     """Move spec 1's metadata block from `extra` to `known`; its keys may also stand at the top, as in PLUR."""
     block = extra.pop("metadata", None)
     found, unknown = ({}, {}) if block is None else _METADATA.read_at("metadata", block)
-    if "feedback" in found:
-        found["feedback"], rest = found["feedback"]
-        if rest:
-            unknown["feedback_signals"] = rest
-    for key in _METADATA.keys.intersection(extra):
-        attribute = _METADATA.attribute(key)
-        if attribute not in found:
-            _read_top_key(key, found, extra)
+    _split_feedback(found, unknown)
+    at_top = [key for key in _METADATA.keys.intersection(extra) if _METADATA.attribute(key) not in found]
+    if at_top:
+        top, _ = _METADATA.read({key: extra.pop(key) for key in at_top})
+        _split_feedback(top, extra)
+        known.update(top)
     if unknown:
         extra["metadata"] = unknown
     known.update(found)
 
 
-def _read_top_key(key: str, found: dict[str, Any], extra: dict[str, Any]) -> None:
-    value = extra.pop(key)
-    if value is None:
-        return
-    attribute, read = _METADATA.read_key(key, value)
-    if key == "feedback_signals":
-        read, rest = read
-        if rest:
-            extra[key] = rest
-    found[attribute] = read
+def _split_feedback(found: dict[str, Any], extra: dict[str, Any]) -> None:
+    """Put the unknown keys of the feedback block, which was read as a pair, into `extra`."""
+    if "feedback" in found:
+        found["feedback"], unknown = found["feedback"]
+        if unknown:
+            extra["feedback_signals"] = unknown
 
 
 def _write_memory(memory: Memory) -> dict[str, Any]:
@@ -351,10 +339,3 @@ def _merge_metadata(memory: Memory, metadata: dict[str, Any], unknown: Any) -> N
         block = metadata.setdefault("feedback_signals", _FEEDBACK.write(memory.feedback))
         add_unknown(block, signals, _FEEDBACK.keys)
     add_unknown(metadata, unknown, _METADATA.keys)
-
-
-def _complaint(data: Mapping[str, Any], error: FieldError, where: str) -> str:
-    name = data.get("id") if isinstance(data, dict) else None
-    whose = f" of {name}" if isinstance(name, str) and name else ""
-    prefix = f"{where}: " if where else ""
-    return f"{prefix}{error.path or 'the record'}{whose}: {error.what}"

@@ -1,6 +1,6 @@
 """The bundled model: one vector per word piece, summed. No network, no model runtime, milliseconds to load.
 
-How it is made: scripts/distill_embedder.py. What it can and cannot do, measured: docs/embedders.md.
+How it is made: training/distill_embedder.py. What it can and cannot do, measured: docs/embedders.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOKENS_READ = 2_000
 # No token is longer in practice, so text past this need not even be split into words.
 CHARACTERS_READ = 20 * TOKENS_READ
 # Texts summed at once: the gathered rows stay inside the processor's cache.
-TEXTS_AT_ONCE = 256
+TEXTS_AT_ONCE = 32
 
 
 class StaticEmbedder:

@@ -2,11 +2,12 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["Phrases", "phrases", "plain", "rows", "sections", "table_text"]
+__all__ = ["Phrases", "phrases", "places", "plain", "rows", "sections", "table_text"]
 
 _DATA = Path(__file__).parent / "data"
 _NOT_WORD = re.compile(r"[^\w'/$%#@-]+")
@@ -41,6 +42,14 @@ def plain(text: str) -> str:
     """The text as words between single spaces, lower-cased, with a space at both ends, for `Phrases.find`."""
     text = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("’", "'")
     return f" {' '.join(_NOT_WORD.sub(' ', text.casefold()).split())} "
+
+
+def places(word: str, text: str) -> Iterator[int]:
+    """The positions of a word in a text, without overlaps."""
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + len(word))
 
 
 @lru_cache(maxsize=16)

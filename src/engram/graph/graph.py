@@ -7,7 +7,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from engram.graph.paths import Reached, gathered, rendered
+from engram.graph.traversal import Reached, Step, gathered, rendered, walk
 from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_deep, words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Association, Memory
@@ -15,8 +15,7 @@ from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.store.lookup import find_memory, locked_memory
-from engram.store.protocol import LIVE, Filters, Step, Store
-from engram.store.traversal import Hops
+from engram.store.protocol import LIVE, LONGEST_CHAIN, Filters, Hops, Store
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384
@@ -67,7 +66,7 @@ def hops(
         valid_at=now if statuses == LIVE else None,
     )
     followed = words(types, "types")
-    return Hops(direction, followed and tuple(map(relation, followed)), float(min_weight), filters, now)
+    return Hops(now, direction, followed and tuple(map(relation, followed)), float(min_weight), filters)
 
 
 def _statuses(status: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -87,8 +86,6 @@ LINKABLE = ("active", "dormant", "candidate", "archived")
 """The statuses a relation may connect; a superseded memory counts as its successor."""
 METADATA = "metadata"
 """The key under which a link stores its caller's own data."""
-LONGEST_CHAIN = 64
-"""Versions of one fact that are followed; only a damaged store has more."""
 ScopeLike = str | Sequence[str] | None
 StatusLike = str | Sequence[str] | None
 
@@ -219,10 +216,7 @@ class Graph:
             known = {i: memory for i, memory in self._memories(seeds).items() if shows(seen, memory.scope)}
             starts = [known.get(seed) or find_memory(self.store, seed, seen) for seed in seeds]
             ids = [self._successor(start, followed.filters.statuses).id for start in starts]
-            steps = self.store.walk(
-                list(dict.fromkeys(ids)), depth=depth, direction=followed.direction, types=followed.types,
-                min_weight=followed.min_weight, per_seed=per_seed, filters=followed.filters,
-            )  # fmt: skip
+            steps = walk(self.store, ids, followed, depth, per_seed)
             return self._reached(gathered(steps, total), known, followed.filters.statuses)
 
     def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:

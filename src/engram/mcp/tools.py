@@ -5,11 +5,11 @@ and a decision is the agent's, never a person's.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engram.mcp import arguments
 from engram.mcp.results import Card, Ended, Forgotten, Learned, Prepared, Rated, Recalled, Started, ToolResult
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:

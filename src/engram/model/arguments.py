@@ -7,8 +7,8 @@ from typing import Any
 
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
+from engram.model.fields import aware
 from engram.model.memory import STATUSES
-from engram.model.times import aware
 
 KINDS = ("memory", "event")
 """The kinds of documents a search may return."""

@@ -1,9 +1,9 @@
 """The outcome of a write, and the reason."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from engram.model.display import Displayed
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 
 

@@ -1,8 +1,9 @@
 """How records show themselves: one line in a terminal, a table in a notebook."""
 
 from collections.abc import Iterable
-from dataclasses import MISSING, fields
 from typing import Any, ClassVar
+
+from engram.model.lazy import MISSING, fields
 
 LONGEST = 80
 """Characters of one value in a `repr`."""

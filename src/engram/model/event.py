@@ -1,11 +1,11 @@
 """The records of a ledger: events and sessions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from engram.model.display import Displayed
+from engram.model.lazy import dataclass, field
 
 DOCUMENT_ROLE = "document"
 """The role of a document's chunk, which is ranked without its neighbours."""

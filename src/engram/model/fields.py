@@ -1,7 +1,7 @@
 """The keyword arguments that describe a record, typed, and spec 2's other names for them in one table."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from engram.model.errors import InvalidInput
@@ -138,3 +138,22 @@ def renamed(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, A
             raise InvalidInput(f"{name!r} and another name of {own!r} have different values; give one of them")
         found[own] = value
     return found
+
+
+def aware(value: Any) -> datetime | None:
+    """A time with its zone: naive ones are local time, text is ISO 8601. Raises `InvalidInput` for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput(f"{value!r} is not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"{value!r} is not a time")
+    try:
+        known = value if value.tzinfo else value.astimezone()
+        known.astimezone(UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidInput(f"{value} is outside the calendar; use a year from 2 to 9998") from None
+    return known

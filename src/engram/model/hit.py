@@ -1,11 +1,11 @@
 """What a search returns, with its trace."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from engram.model.display import Displayed, html_table
 from engram.model.event import Event
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 NOTHING_KNOWN = "Nothing is known about this."

@@ -1,13 +1,13 @@
 """The one record: a memory and the blocks it is made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal
 
 from engram.model.display import Displayed
 from engram.model.fields import Alias, owner_ids
+from engram.model.lazy import dataclass, field, fields
 
 Status = Literal["candidate", "active", "dormant", "superseded", "archived", "retired", "rejected"]
 Signal = Literal["positive", "negative", "neutral"]

@@ -1,8 +1,9 @@
 """The doctor's report on a store."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
+
+from engram.model.lazy import dataclass, field, replace
 
 Level = Literal["ok", "advice", "problem"]
 

@@ -1,12 +1,12 @@
 """Tasks with their states and checkpoints, and background jobs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from engram.model.display import Displayed
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
 
 TASK_STATES = ("running", "paused", "completed", "failed", "cancelled", "deleted")
 FINISHED = frozenset({"completed", "failed", "cancelled", "deleted"})
@@ -99,7 +99,7 @@ def checked_state(state: str) -> str:
 
 def moved(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRun:
     """The task in another state; raises `InvalidInput` where that may not follow."""
-    from dataclasses import replace
+    from engram.model.lazy import replace
 
     allowed = TRANSITIONS[task.status]
     if checked_state(state) not in allowed:

@@ -1,9 +1,9 @@
 """The type registry: every type of memory in the specs, as one table."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """A use of memories, as the usage log records it."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from engram.model.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
 """The intent of a question, decided by a linear model over n-grams of its words and of their classes.
 
-The model is trained by scripts/train_intents.py on labelled questions by several writers and judged on writers it has never
+The model is trained by training/train_intents.py on labelled questions by several writers and judged on writers it has never
 seen. It needs only Python at run time, and is deterministic.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from math import exp
 
+from engram.model.lazy import dataclass
 from engram.models.linear import SCALE, Linear
 from engram.text.stems import stem
 from engram.text.time.windows import TimePhrase
@@ -21,7 +21,7 @@ from engram.text.word_tables import read_table, word_class
 __all__ = ["INTENTS", "MODEL", "Intent", "classify", "features"]
 
 INTENTS = ("current", "historical", "event", "lineage")
-MODEL = Linear("engram.models", "intent.bin", INTENTS, 1 << 16)
+MODEL = Linear("intent.bin", INTENTS, 1 << 16)
 
 _MOST_WORDS = 60
 """Words read of a long text: those that end with its last question mark, else the last ones."""

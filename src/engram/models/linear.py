@@ -1,12 +1,14 @@
 """A linear model over hashed features, the basis of every small trained model in Engram.
 
 One signed byte per bucket and class, so a file has a few hundred kB at most; it is loaded on first use. The training scripts in
-`scripts/` use `bucket_of` and `SCALE` too, so that training and prediction hash alike.
+`training/` use `bucket_of` and `SCALE` too, so that training and prediction hash alike.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from pathlib import Path
 from zlib import crc32
+
+from engram.model.lazy import dataclass, field
 
 __all__ = ["SCALE", "Linear"]
 
@@ -16,9 +18,8 @@ SCALE = 64
 
 @dataclass(slots=True)
 class Linear:
-    """One model: the file of its weights, its classes, and the number of hash buckets."""
+    """One model: the file of its weights beside this module, its classes, and the number of hash buckets."""
 
-    package: str
     file: str
     classes: tuple[str, ...]
     buckets: int
@@ -36,8 +37,5 @@ class Linear:
 
     def _read(self) -> memoryview:
         if self._weights is None:
-            from importlib import resources
-
-            data = resources.files(self.package).joinpath(self.file).read_bytes()
-            self._weights = memoryview(data).cast("b")
+            self._weights = memoryview(Path(__file__).with_name(self.file).read_bytes()).cast("b")
         return self._weights

@@ -1,7 +1,7 @@
 """Detects statements about somebody's health, identity or money: they are tier 3, whatever their type (DESIGN §12).
 
 A linear model over words, word pairs and character n-grams in seven languages, trained on sentences by several writers and on
-near misses (health checks, identity providers, prices) by scripts/train_tiers.py.
+near misses (health checks, identity providers, prices) by training/train_tiers.py.
 """
 
 import re
@@ -18,7 +18,7 @@ __all__ = ["MARGIN", "PLAIN", "SENSITIVE", "features", "subject_of"]
 PLAIN = "plain"
 SENSITIVE = ("health", "identity", "fiscal")
 """The subjects that only a person may approve, each by the name of its type."""
-MODEL = Linear("engram.models", "sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
+MODEL = Linear("sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
 MARGIN = 0
 """A subject must beat `PLAIN` by more than this."""
 

@@ -1,13 +1,12 @@
 """Deep search: several wordings of one question, searched at once and fused by reciprocal rank."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime, time
 from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, InvalidInput, ModelError
 from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.lazy import replace
 from engram.recall.cutoff import at_least, is_about
 from engram.recall.fusion import RRF_K
 from engram.recall.parse import ParsedQuestion
@@ -93,6 +92,8 @@ def deep_search(searcher: Searcher, query: SearchQuery, n_queries: int = 4, perm
     """Search the question and its rewordings, and fuse the results. Where the model fails, rewordings by rules are used."""
     if type(n_queries) is not int or not 1 <= n_queries <= MOST_QUERIES:
         raise InvalidInput(f"n_queries {n_queries!r} must be a whole number from 1 to {MOST_QUERIES}")
+    from concurrent.futures import ThreadPoolExecutor  # loads logging, too
+
     query = query.checked()
     wordings, warning = _wordings(query.text, n_queries - 1, permute)
     queries = [

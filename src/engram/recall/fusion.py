@@ -83,7 +83,7 @@ class RankEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each kind of evidence, learned on all development sets together by scripts/train_ranking.py; in the last step
+    """The weight of each kind of evidence, learned on all development sets together by training/train_ranking.py; in the last step
     LoCoMo counted eight times."""
 
     words: float = 3.37

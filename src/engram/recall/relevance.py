@@ -4,14 +4,14 @@ The order of hits uses all the evidence of a search (`fusion`), on a scale of th
 passage alone: which of the question's words its best excerpt contains, literally or by similarity, how informative each is, how
 close the two are in meaning, whether the names agree and whether it has what is asked for (a time, a number); for a turn also
 which of the words its neighbours contain.
-A hundred and twenty small trees turn that into a probability; scripts/train_relevance.py trains them on questions of many writers, some
+A hundred and twenty small trees turn that into a probability; training/train_relevance.py trains them on questions of many writers, some
 of which nothing answers.
 """
 
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -220,6 +220,5 @@ def _depth(below: Integers, above: Integers) -> int:
 
 @cache
 def _trees() -> Trees:
-    with resources.files(__package__).joinpath("relevance.npz").open("rb") as file:
-        data = np.load(file, allow_pickle=False)
+    with np.load(Path(__file__).with_name("relevance.npz"), allow_pickle=False) as data:
         return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))

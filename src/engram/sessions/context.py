@@ -16,7 +16,7 @@ from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL, said_first
 from engram.recall.prompt.blocks import critical_section, item_of, memory_item
-from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
+from engram.recall.prompt.budget import BudgetItem, Counter, PromptSection, assemble
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.rules.scopes import seen_from
@@ -79,7 +79,9 @@ class ContextBuilder:
 
         `count` measures text in another model's tokens. The latest checkpoint is always included.
         """
-        _check(max_tokens, recent_event_limit, memory_limit, checkpoint_limit)
+        limits = (max_tokens, recent_event_limit, memory_limit, checkpoint_limit)
+        if any(type(number) is not int or number < 0 for number in limits):
+            raise InvalidInput("max_tokens and the limits must be whole numbers, at least 0")
         points = self._points(task.id, checkpoint_limit)
         scopes = seen_from([task.scope])
         filters = Filters(scopes=scopes, valid_at=self.clock())
@@ -98,7 +100,10 @@ class ContextBuilder:
             *(self._graph(facts, scopes) if include_graph else []),
         ]
         built = assemble(sections, max_tokens, count or self.count)
-        return _context(task, built, max_tokens, points[0] if points else None)
+        latest = points[0] if points else None
+        return TaskContext(
+            task, built.text, built.tokens, max_tokens, latest, built.kept, built.trimmed, built.shortened
+        )
 
     def _points(self, task_id: str, limit: int) -> list[Checkpoint]:
         """The checkpoints, the latest one of progress first: the manifest of a document does not report progress."""
@@ -127,11 +132,6 @@ class ContextBuilder:
 
 def _progress(points: Sequence[Checkpoint]) -> Checkpoint | None:
     return next((point for point in points if point.kind == "progress"), None)
-
-
-def _check(max_tokens: int, *limits: int) -> None:
-    if any(type(number) is not int or number < 0 for number in (max_tokens, *limits)):
-        raise InvalidInput("max_tokens and the limits must be whole numbers, at least 0")
 
 
 def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
@@ -173,7 +173,3 @@ def _shortened(text: str) -> str:
         return text
     half = _LONGEST_EVENT // 2
     return f"{text[:half].rstrip()} […] {text[-half:].lstrip()}"
-
-
-def _context(task: TaskRun, built: Assembled, budget: int, latest: Checkpoint | None) -> TaskContext:
-    return TaskContext(task, built.text, built.tokens, budget, latest, built.kept, built.trimmed, built.shortened)

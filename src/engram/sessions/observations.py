@@ -8,7 +8,7 @@ from typing import Any
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
-from engram.model.times import aware
+from engram.model.fields import aware
 from engram.store.protocol import NewEvent
 
 _FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "metadata", "task"})

@@ -18,21 +18,6 @@ from engram.text.sentences import sentence_spans
 from engram.text.tokens import query_terms, tokens
 from engram.text.word_tables import hedge_pattern
 
-__all__ = [
-    "KINDS",
-    "Line",
-    "content_terms",
-    "is_durable",
-    "kind_of",
-    "lines_of",
-    "sentences",
-    "settled",
-    "signal",
-    "small_talk",
-    "weights",
-    "with_goal",
-]
-
 KINDS = ("goal", "constraints", "progress", "decisions", "next", "critical")
 """The kinds of lines, in the order of a summary; a line without a signal is context (`critical`)."""
 
@@ -341,7 +326,8 @@ def _loser(old: Line, new: Line, common: int, old_terms: frozenset[str], new_ter
         return old if contradicted else None
     if new.kind != "progress":
         return None
-    least = CLOSED if old.kind == "next" else SOLVED if _is_unsolved(old) else math.inf
+    is_unsolved = old.kind == "critical" and signal("error", old.text)
+    least = CLOSED if old.kind == "next" else SOLVED if is_unsolved else math.inf
     return old if common / len(old_terms) >= least else None
 
 
@@ -368,10 +354,6 @@ def _replaces(new: Line, old: Line) -> bool:
         return False
     named = [content_terms(found[1]) for found in _INSTEAD.finditer(new.text)]
     return any(terms and terms <= content_terms(chosen) for terms in named)
-
-
-def _is_unsolved(line: Line) -> bool:
-    return line.kind == "critical" and signal("error", line.text)
 
 
 def weights(lines: Sequence[Line], goals: frozenset[Line]) -> list[float]:

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engram.model.event import Event, Session
-from engram.model.memory import Memory
+from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 
@@ -149,20 +149,47 @@ class NewEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A memory that a graph walk reached: from which seed, over which memories and relations."""
+class Hops:
+    """Which links a graph walk follows, in which direction, and to which memories."""
 
-    seed: str
-    id: str
-    depth: int
-    path: tuple[str, ...]
-    """Ids from the seed to the memory, both included."""
-    types: tuple[str, ...]
-    """The relation of each hop."""
-    score: float
-    """The product of the weights along the path."""
-    forward: tuple[bool, ...] = ()
-    """Whether each hop follows its link's direction."""
+    at: datetime
+    """The moment at which learned links are weighted: they decay."""
+    direction: str = "outbound"
+    """outbound, inbound or any."""
+    types: tuple[str, ...] | None = None
+    min_weight: float = 0.0
+    filters: Filters = Filters()
+
+    @property
+    def given_ways(self) -> int:
+        """In how many directions an explicit relation replaces a learned link: it says more about why two memories belong together."""
+        if self.types is not None and (CO_ACCESSED not in self.types or len(self.types) == 1):
+            return 0
+        return 2 if self.outbound and self.inbound else 1
+
+    @property
+    def outbound(self) -> bool:
+        """Whether links are followed forwards."""
+        return self.direction != "inbound"
+
+    @property
+    def inbound(self) -> bool:
+        """Whether links are followed backwards."""
+        return self.direction != "outbound"
+
+
+class Link(NamedTuple):
+    """A link from a memory to one that passes the filters; if that was superseded, to its first successor that passes."""
+
+    source: str
+    target: str
+    type: str
+    weight: float
+    forward: bool
+
+
+LONGEST_CHAIN = 64
+"""Versions of one fact that are followed; only a damaged store has more."""
 
 
 @dataclass(slots=True)
@@ -352,22 +379,8 @@ class Store(Protocol):
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories: source, target, type, stored strength."""
 
-    def walk(
-        self,
-        seeds: Sequence[str],
-        *,
-        depth: int,
-        direction: str,
-        types: tuple[str, ...] | None,
-        min_weight: float,
-        per_seed: int,
-        filters: Filters = ...,
-    ) -> list[Step]:
-        """Memories linked to these, nearest first: each once per seed, by its shortest, then heaviest path.
-
-        `direction` is outbound, inbound or any. Only memories that pass the filters are reached and traversed; a link to a
-        superseded one leads to its first successor that passes. A seed is not reached from itself.
-        """
+    def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
+        """The links of some memories, of each at least those to its `most` heaviest neighbours in each direction."""
 
     def reading(self) -> AbstractContextManager[None]:
         """Group several reads, which saves a remote backend some work. Not for use around an embedder or a model."""

@@ -1,11 +1,11 @@
 """Which texts a purge removes: those of memories and events, their spellings in JSON, and the records that quote them."""
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engram.model.event import Event
+from engram.model.lazy import lazy_pattern
 from engram.model.memory import Memory
 from engram.rules.scopes import ancestors, is_person
 
@@ -18,7 +18,7 @@ SHORTEST_NEEDLE = 6
 """Shorter texts occur by chance, so finding one proves nothing."""
 SENTENCE = 3
 """The words of a sentence. Ids, digests and tags in a record are shorter and are not searched for."""
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = lazy_pattern(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def is_sentence(text: str, words: int = SENTENCE) -> bool:

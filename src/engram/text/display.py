@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections.abc import Callable
 
+from engram.model.lazy import lazy_pattern
+
 # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt; the standard library does not have it.
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -21,9 +23,9 @@ _UNASSIGNED = (
     "\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe-\U000dffff"
     "\U000e1000-\U0010ffff"
 )
-BLANK = re.compile(f"[{_BLANK}\u200b]")
+BLANK = lazy_pattern(f"[{_BLANK}\u200b]")
 """A character that may be shown as a space or as nothing."""
-INVISIBLE = re.compile(f"[{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}]")
+INVISIBLE = lazy_pattern(f"[{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}]")
 """A character that is never visible."""
 
 # Legitimate uses: joiners and selectors in emoji, joiners in scripts with joined letters, Mongolian selectors, and the flags of
@@ -41,7 +43,7 @@ _JOINING = (
 _FLAG = "\U0001f3f4\U000e0067\U000e0062[\U000e0061-\U000e007a]{3}\U000e007f"
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDED = "\u200c\u200d\ufe0e\ufe0f\u180b-\u180f"
-HIDDEN = re.compile(
+HIDDEN = lazy_pattern(
     # One class test rules out nearly every character.
     f"(?=[{_CONTROL}{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}\U0001f3f4])"
     f"(?:(?P<flag>{_FLAG})|[^{_NEEDED}\U0001f3f4]"
@@ -67,6 +69,9 @@ def one_line(text: str) -> str:
 
 def visible_json(dumped: str) -> str:
     """The same JSON with hidden characters escaped, because people and agents read it as text."""
+    # JSON itself escapes every other control character.
+    if dumped.isascii() and "\x7f" not in dumped:
+        return dumped
     return HIDDEN.sub(_json_escaped, dumped)
 
 
@@ -97,6 +102,7 @@ def slug(text: str, words: int = 6, length: int = 48) -> str:
     return handle or "-".join(found)[:length]
 
 
+_OPENING = frozenset("<＜﹤")
 _CLOSING = str.maketrans({"“": "‘", "”": "’", "„": "‚", "‟": "‛"})
 _NAME = r"[^\W\d][\w.-]*+(?::[\w.-]++)*+"
 _LONG_NAME = r"[^\W\d][\w.-]++(?::[\w.-]++)*+"
@@ -108,7 +114,7 @@ _TYPE = (
 )
 # Tags of prompts anywhere; any tag name not directly after a word; after a word, only what continues like a tag; with a space
 # after the angle bracket, only what is closed or has an attribute. `a < b`, `x<y` and `List<int>` are left alone.
-_MARKUP = re.compile(
+_MARKUP = lazy_pattern(
     r"[<＜﹤](?:(?=[/|!?]"
     r"|(?i:antml|assistant|context|data|function|human|important|instructions?|memor|prompt|system|tool|user))"
     r"|(?<!\w[<＜﹤])(?=[^\W\d])"
@@ -142,7 +148,7 @@ def inert(text: str) -> str:
 
 def unmarked(text: str) -> str:
     """The text with its markup disabled, for a JSON value whose hidden characters are escaped by JSON."""
-    return _MARKUP.sub("‹", text)
+    return text if _OPENING.isdisjoint(text) else _MARKUP.sub("‹", text)
 
 
 def quoted_lines(text: str) -> str:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from engram.model.lazy import lazy_pattern
 from engram.text.word_tables import read_table
 
 __all__ = ["entities"]
@@ -18,7 +19,7 @@ _MOST_ENTITIES = 128
 _LONGEST = 200
 
 _ID = r"[A-Za-z_$][\w$]{0,80}"
-_PIECE = re.compile(
+_PIECE = lazy_pattern(
     r"(?P<word>[^\W\d_]{1,60}(?:['’](?!s\b)[^\W\d_]{1,40})?(?![\w/\\@:(.$-]))"
     r"|(?P<url>(?<![\w])(?:https?|ftp|ssh|git|file|wss?|s3|postgres(?:ql)?|redis|mongodb|mysql)://[^\s<>\"'`，。、）)]{1,190})"
     r"|(?P<email>(?<![\w.+-])[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4})"
@@ -35,9 +36,9 @@ _PIECE = re.compile(
     r"|(?P<end>[.!?:;\n。！？]|[-*•](?=\s))"
     r"|(?P<name>[^\W\d_]{1,60})"
 )
-_CAMEL = re.compile(r"[a-z][A-Z]")
-_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]|_|\.|::|->|\(\)$")
-_NAME_GAP = re.compile(r" (?:(?:of|de|van|von|der|da|del|la|al|bin|&) ){0,2}\Z")
+_CAMEL = lazy_pattern(r"[a-z][A-Z]")
+_MIXED = lazy_pattern(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]|_|\.|::|->|\(\)$")
+_NAME_GAP = lazy_pattern(r" (?:(?:of|de|van|von|der|da|del|la|al|bin|&) ){0,2}\Z")
 _NOT_NAMES_IN_SHAPE = frozenset(("e.g", "i.e", "etc", "vs", "a.m", "p.m", "and/or", "he/she", "n/a", "yes/no", "e.g."))
 
 

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from engram.model.lazy import lazy_pattern
+
 __all__ = ["SENTENCE_END", "document_sentences", "sentence_spans", "split_sentences"]
 
-SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?…؟])\s+|\n+")
+SENTENCE_END = lazy_pattern(r"(?<=[。！？])|(?<=[.!?…؟])\s+|\n+")
 """The end of a sentence in a statement or a turn: punctuation before white space, or a line end."""
 
 # A full stop after these does not end a sentence …
@@ -20,14 +22,14 @@ _NUMBERED_WORDS = """
 """
 _SHORTENED = frozenset(_SHORTENED_WORDS.split())
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
-_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*]*+(?=\s|$)|[。！？]++[」』”’)]*+")
-_CAPITAL_FOLLOWS = re.compile(r"\s+[\"'“‘(\[§*_]*[^\W_a-z]")
-_LAST_WORD = re.compile(r"[^\s(\[\"“']*\Z")
+_STOP = lazy_pattern(r"(?<![.!?…])[.!?…]++[\"'”’)\]*]*+(?=\s|$)|[。！？]++[」』”’)]*+")
+_CAPITAL_FOLLOWS = lazy_pattern(r"\s+[\"'“‘(\[§*_]*[^\W_a-z]")
+_LAST_WORD = lazy_pattern(r"[^\s(\[\"“']*\Z")
 # A new block begins: a blank line, a list item, a clause of its own, a table row, a quotation.
-_BLOCK = re.compile(
+_BLOCK = lazy_pattern(
     r"\n(?:[ \t\r]*\n)+|\n(?=[ \t]*(?:[-*+•–][ \t]|\(?[a-z0-9]{1,4}[.)][ \t]|\d+(?:\.\d+)+[ \t]|[|>#]))"
 )
-_MARKER = re.compile(
+_MARKER = lazy_pattern(
     r"[ \t]*(?:[-*+•–][ \t]+|\(?[a-z0-9]{1,4}[.)][ \t]+|\d+(?:\.\d+)+\.?[ \t]+|>[ \t]*|\#{1,6}[ \t]+)*"
 )
 

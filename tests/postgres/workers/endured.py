@@ -65,7 +65,8 @@ def endured(url: str, tenant: str, told: Told) -> Endured:
     lines = list(told)
     attempts = {line["attempt"]: line["verb"] for line in lines if "attempt" in line}
     answers = {line["key"]: line for line in lines if "key" in line}
-    traces = _traces(url, tenant, attempts)
+    refused = {key for key, answer in answers.items() if answer["told"] == REFUSED}
+    traces = _traces(url, tenant, attempts, refused)
     result = Endured(answers)
     for key, verb in attempts.items():
         said = answers.get(key, {}).get("told", "")
@@ -88,7 +89,7 @@ def _judge(result: Endured, key: str, said: str, found: int, whole: int) -> None
         result.told_wrongly.append(key)
 
 
-def _traces(url: str, tenant: str, attempts: Mapping[str, str]) -> dict[str, Counter[str]]:
+def _traces(url: str, tenant: str, attempts: Mapping[str, str], refused: set[str]) -> dict[str, Counter[str]]:
     with psycopg.connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.execute("SELECT set_config('engram.tenant', %s, true)", (tenant,))
@@ -96,15 +97,19 @@ def _traces(url: str, tenant: str, attempts: Mapping[str, str]) -> dict[str, Cou
             verb: Counter(dict(connection.execute(query.encode()).fetchall())) for verb, query in _TRACES.items()
         }
     found["save_session"] = found.pop("begun") + found.pop("ended")
-    return found | _job_traces(found.pop("jobs"), attempts)
+    return found | _job_traces(found.pop("jobs"), attempts, refused)
 
 
-def _job_traces(held: Counter[str], attempts: Mapping[str, str]) -> dict[str, Counter[str]]:
-    """A job that is done leaves no trace: one that is gone after it was to be settled has been there, and was leased."""
+def _job_traces(held: Counter[str], attempts: Mapping[str, str], refused: set[str]) -> dict[str, Counter[str]]:
+    """A job that is done leaves no trace: one that is gone after it was to be settled has been there, and was leased.
+
+    Where settling it was refused, the job itself was lost: a standby that lagged never had it.
+    """
     found = {verb: Counter[str]() for verb in ("enqueue", "lease_jobs", "settle_job")}
     for key, verb in attempts.items():
         job = key.rpartition("/")[0]
-        gone = f"{job}/settle" in attempts and job not in held
+        settled = f"{job}/settle"
+        gone = settled in attempts and settled not in refused and job not in held
         if verb in found:
             traces = {"enqueue": job in held or gone, "lease_jobs": 1 if gone else held[job], "settle_job": gone}
             found[verb][key] = int(traces[verb])

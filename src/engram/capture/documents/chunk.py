@@ -11,13 +11,144 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from engram.capture.documents.headings import Heading, code_headings, diff_headings, markdown_headings
-from engram.capture.documents.headings_text import text_headings
-from engram.capture.documents.splitter import LEVELS, STRETCH, Piece, Splitter
+import regex
+
+from engram.capture.documents.headings import Heading, code_headings, diff_headings, markdown_headings, text_headings
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 
-__all__ = ["MAX_TOKENS", "Chunk", "DocumentSection", "chunks_of", "sections_of"]
+# Real clusters (flags, families, accents) are shorter; a longer run of marks is noise and may be cut anywhere.
+LONGEST_CLUSTER = 64
+
+# Characters processed at a time, so that a document without headings needs no more memory.
+STRETCH = 32_768
+
+_PARAGRAPHS = ("\n\n", "\r\n\r\n")
+_SENTENCES = (". ", "! ", "? ", ".\n", "!\n", "?\n", ".\r\n", "。", "！", "？", "؟ ", "। ")
+_PAUSES = ("; ", ", ", ": ", " – ", " — ", "；", "，", "、")
+LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "markdown": (_PARAGRAPHS, _SENTENCES, ("\n",), _PAUSES),
+    "text": (_PARAGRAPHS, _SENTENCES, ("\n",), _PAUSES),
+    "code": (_PARAGRAPHS, ("\n",), ("; ", "{", "}", ", ")),
+    "diff": (("\n",), ("; ", "{", "}", ", ")),
+}
+"""The boundaries at which each kind of document is cut, best first; words come last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A span of the text and its number of tokens."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(slots=True)
+class Splitter:
+    """Cuts one text into pieces of at most `max_tokens`. The token count of two texts joined at a space is the sum of both."""
+
+    text: str
+    kind: str
+    max_tokens: int
+
+    def count(self, start: int, end: int) -> int:
+        """The number of tokens in a span."""
+        return count_tokens(self.text[start:end])
+
+    def pieces(self, start: int, end: int) -> Iterator[Piece]:
+        """The pieces of a span, in order; together they cover the whole span."""
+        while start < end:
+            stop = safe_cut(self.text, min(start + STRETCH, end), start)
+            cuts = self._cut(start, stop)
+            if stop < end and len(cuts) > 1:
+                cuts.pop()  # the next stretch starts with it, because it may continue there
+            yield from cuts
+            start = cuts[-1].end
+
+    def _cut(self, start: int, end: int) -> list[Piece]:
+        pieces: list[Piece] = []
+        for piece in self._recursive(start, end):
+            whole = self._whole(piece, pieces)
+            if whole.tokens <= self.max_tokens:
+                pieces.append(whole)
+            elif whole.start < whole.end:
+                pieces.extend(self._by_characters(whole.start, whole.end))
+        return pieces
+
+    def _recursive(self, start: int, end: int, level: int = 0) -> Iterator[Piece]:
+        """Cut at the best boundaries first: join neighbours while they fit, and cut what is still too long at the next level."""
+        levels = _LEVELS[self.kind]
+        for piece in self._joined(_spans(self.text, start, end, levels[level])):
+            if piece.tokens <= self.max_tokens or level + 1 == len(levels):
+                yield piece
+            else:
+                yield from self._recursive(piece.start, piece.end, level + 1)
+
+    def _joined(self, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
+        """Neighbouring spans joined up to the limit."""
+        piece: Piece | None = None
+        for start, end in spans:
+            tokens = self.count(start, end)
+            if piece is not None and piece.tokens + tokens <= self.max_tokens:
+                piece = Piece(piece.start, end, piece.tokens + tokens)
+                continue
+            if piece is not None:
+                yield piece
+            piece = Piece(start, end, tokens)
+        if piece is not None:
+            yield piece
+
+    def _whole(self, piece: Piece, before: list[Piece]) -> Piece:
+        """The piece with its edges between grapheme clusters, counted again if needed."""
+        start = before[-1].end if before else piece.start
+        end = safe_cut(self.text, piece.end, start)
+        if (start, end) == (piece.start, piece.end):
+            return piece
+        return Piece(start, end, self.count(start, end))
+
+    def _by_characters(self, start: int, end: int) -> Iterator[Piece]:
+        """Cut between characters; a single character is kept even if it exceeds the limit."""
+        size = self.max_tokens * 4
+        while start < end:
+            size = min(size * 2, end - start)
+            piece = self._at_most(start, size)
+            while piece.tokens > self.max_tokens and piece.end - start > 1:
+                size = max(1, (piece.end - start) // 2)
+                piece = self._at_most(start, size)
+            yield piece
+            start = piece.end
+
+    def _at_most(self, start: int, size: int) -> Piece:
+        end = safe_cut(self.text, start + size, start)
+        return Piece(start, end, self.count(start, end))
+
+
+_LEVELS = {
+    kind: (*(re.compile("|".join(map(re.escape, places))) for places in levels), re.compile(r"\s+"))
+    for kind, levels in LEVELS.items()
+}
+
+
+def _spans(text: str, start: int, end: int, places: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """The spans between boundaries; each ends with its boundary."""
+    at = start
+    for found in places.finditer(text, start, end):
+        yield at, found.end()
+        at = found.end()
+    if at < end:
+        yield at, end
+
+
+def safe_cut(text: str, at: int, floor: int) -> int:
+    """The nearest position at or before `at` between two grapheme clusters; `at` itself if there is none after `floor`."""
+    if not floor < at < len(text) or (text[at] < "\u0300" and text[at - 1] not in "\r\u200d"):
+        return at
+    first = max(floor, at - LONGEST_CLUSTER)
+    clusters = regex.finditer(r"\X", text, pos=first, endpos=at + 1)
+    cut = next((cluster.start() for cluster in clusters if cluster.end() > at), at)
+    return cut if cut > first else at
+
 
 # Sections of these levels divide the document and are kept apart.
 MAJOR_LEVEL = 2
@@ -94,23 +225,16 @@ class Chunk:
     heading: str
 
 
-def chunks_of(
-    text: str, *, kind: str, max_tokens: int = MAX_TOKENS, count: Callable[[str], int] | None = None
-) -> list[Chunk]:
-    """The chunks of a text, each of at most `max_tokens` tokens by `count` (default: the bundled tokenizer).
+def chunks_of(text: str, *, kind: str, max_tokens: int = MAX_TOKENS) -> list[Chunk]:
+    """The chunks of a text, each of at most `max_tokens` tokens; only a single character can exceed the limit.
 
-    `kind` is "markdown", "text", "code" or "diff". Deterministic. Only a single character can exceed the limit. Raises
-    `InvalidInput` for an unknown kind or a limit below 1.
+    `kind` is "markdown", "text", "code" or "diff". Deterministic. Raises `InvalidInput` for an unknown kind.
     """
     if kind not in LEVELS:
         raise InvalidInput(f"Unknown kind of document {kind!r}; choose from {', '.join(LEVELS)}")
-    if max_tokens < 1:
-        raise InvalidInput(f"max_tokens is {max_tokens}; it must be at least 1 (default {MAX_TOKENS})")
-    splitter = Splitter(text, kind, max_tokens, count or count_tokens, additive=count is None)
-    return [
-        Chunk(index, start, end, heading)
-        for index, (start, end, heading) in enumerate(_parts(splitter, sections_of(text, kind)))
-    ]
+    splitter = Splitter(text, kind, max_tokens)
+    spans = (span for group in _groups(splitter, sections_of(text, kind)) for span in _spans_of(splitter, group))
+    return [Chunk(index, *span) for index, span in enumerate(spans)]
 
 
 @dataclass(slots=True)
@@ -127,13 +251,13 @@ class _Group:
         return self.sections[self.lead :]
 
 
-def _parts(splitter: Splitter, sections: Iterable[DocumentSection]) -> Iterator[tuple[int, int, str]]:
-    for group in _groups(splitter, sections):
-        heading = _heading_of(group.body)
-        for piece in _fitting(splitter, group):
-            start, end = _without_blank_edges(splitter.text, piece.start, piece.end)
-            if start < end:
-                yield start, end, heading
+def _spans_of(splitter: Splitter, group: _Group) -> Iterator[tuple[int, int, str]]:
+    """The chunks of a group: start, end, heading."""
+    heading = _heading_of(group.body)
+    for piece in _fitting(splitter, group):
+        start, end = _without_blank_edges(splitter.text, piece.start, piece.end)
+        if start < end:
+            yield start, end, heading
 
 
 def _groups(splitter: Splitter, sections: Iterable[DocumentSection]) -> Iterator[_Group]:
@@ -159,7 +283,7 @@ def _tokens(splitter: Splitter, section: DocumentSection) -> float:
     """The tokens of a section; infinite if it is too long to share a chunk."""
     if section.end - section.start > splitter.max_tokens * CERTAIN_CHARACTERS:
         return float("inf")
-    return splitter.count(splitter.text[section.start : section.end])
+    return splitter.count(section.start, section.end)
 
 
 def _leads(group: _Group, section: DocumentSection) -> bool:
@@ -177,11 +301,8 @@ def _joins(max_tokens: int, group: _Group, section: DocumentSection, tokens: flo
 
 def _fitting(splitter: Splitter, group: _Group) -> Iterable[Piece]:
     start, end = group.sections[0].start, group.sections[-1].end
-    tokens = group.tokens
-    if not splitter.additive and tokens <= splitter.max_tokens:
-        tokens = splitter.count(splitter.text[start:end])
-    if tokens <= splitter.max_tokens:
-        return [Piece(start, end, int(tokens))]
+    if group.tokens <= splitter.max_tokens:
+        return [Piece(start, end, int(group.tokens))]
     return _without_tiny_pieces(splitter, splitter.pieces(start, end))
 
 
@@ -203,9 +324,7 @@ def _joined(splitter: Splitter, one: Piece, other: Piece) -> Piece | None:
         return None
     if other.end - one.start > STRETCH:  # blanks have no tokens, so a chunk could get any length
         return None
-    if not splitter.additive:
-        tokens = splitter.count(splitter.text[one.start : other.end])
-    return Piece(one.start, other.end, tokens) if tokens <= splitter.max_tokens else None
+    return Piece(one.start, other.end, tokens)
 
 
 def _without_blank_edges(text: str, start: int, end: int) -> tuple[int, int]:

@@ -1,12 +1,11 @@
 """Cites long documents: finds the relevant chunks, each with its exact span, and verifies quotes against the source."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engram.capture.documents.read import read_document
-from engram.capture.documents.source import redaction, without
-from engram.capture.documents.versions import Version, Versions
+from engram.capture.documents.source import Version, Versions, redaction, without
 from engram.gates.secrets.scan import find_secrets
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import DOCUMENT_ROLE, Event
@@ -106,9 +105,10 @@ class Citing:
             )
             chunks = [hit.event for hit in hits if hit.event is not None and is_chunk(hit.event)]
             latest = {i: self._latest(task, i) for i in {str(chunk.payload.get("source", "")) for chunk in chunks}}
-            current = [chunk for chunk in chunks if self._is_current(chunk, latest, task)]
+            pairs = [(chunk, latest[str(chunk.payload.get("source", ""))]) for chunk in chunks]
+            current = [(chunk, newer) for chunk, newer in pairs if newer is None or newer.task != task.id]
             if len(current) >= limit or len(hits) < wanted or wanted >= MOST_SEARCHED:
-                return [self._marked(chunk, latest) for chunk in current[:limit]]
+                return [self._marked(chunk, newer) for chunk, newer in current[:limit]]
             wanted = min(MOST_SEARCHED, wanted * 4)
 
     def _latest(self, task: TaskRun, source_id: str) -> Version | None:
@@ -120,13 +120,8 @@ class Citing:
         last = Versions.of(self.store, task.scope, path, "").latest()
         return last if last is not None and last.digest != source.payload.get("digest") else None
 
-    def _is_current(self, chunk: Event, latest: Mapping[str, Version | None], task: TaskRun) -> bool:
-        newer = latest[str(chunk.payload.get("source", ""))]
-        return newer is None or newer.task != task.id
-
-    def _marked(self, chunk: Event, latest: Mapping[str, Version | None]) -> Citation:
+    def _marked(self, chunk: Event, newer: Version | None) -> Citation:
         citation = self._citation(chunk)
-        newer = latest[citation.source]
         if newer is None:
             return citation
         return replace(citation, state="changed", reason=f"its file changed and was ingested again for {newer.task}")
@@ -195,8 +190,10 @@ class Citing:
         if quote_hash(citation.quote) != citation.quote_hash:
             return replace(citation, state="changed", reason="the quote was purged, or the ledger was altered")
         if not citation.path:
-            why = "it was given as text, so there is no file to compare with; the ledger has the original"
-            return replace(citation, reason=why)
+            return replace(
+                citation,
+                reason="it was given as text, so there is no file to compare with; the ledger has the original",
+            )
         try:
             text = self.read(Path(citation.path))
         except (InvalidInput, OSError) as error:

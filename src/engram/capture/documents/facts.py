@@ -1,24 +1,138 @@
-"""Finds the facts of a chunk by rules: sentences that oblige, define, measure or date, verbatim and with their span.
+"""The facts that a document states, each with its evidence in a chunk: found by rules and, if wanted, by a language model.
 
-Precision before recall: a sentence without such a mark is not a fact, and code yields only what its authors wrote for readers
-(the first sentence of a docstring, a comment that warns or obliges).
+The rules take sentences that oblige, define, measure or date, verbatim. Precision before recall: a sentence without such a mark is not
+a fact, and code yields only what its authors wrote for readers (the first sentence of a docstring, a comment that warns or
+obliges).
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from engram.capture.documents.chunk import Chunk
-from engram.capture.documents.read import kind_of
+from engram.capture.documents.source import FACT_TYPE, Chunks, SourceText
+from engram.capture.extraction import Extracted
+from engram.capture.model_review import FROM_THE_MODEL, INVENTED_QUOTE, read_facts
+from engram.gates.instructions import injection_problem
+from engram.gates.pipeline import admit
+from engram.gates.secrets.scan import secrets_problem
+from engram.model.errors import ModelError, ModelNonsense, Refused
+from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.memory import Evidence, Memory
+from engram.text.content_hash import quote_hash
 from engram.text.sentences import document_sentences
 
-__all__ = ["LONGEST", "MAX_FACTS", "Anchored", "by_weight", "facts_in"]
+if TYPE_CHECKING:
+    from engram.llm.model import LanguageModel
 
-MAX_FACTS = 6
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None]
+
+MOST_FACTS = 2_000
+"""Facts stored per document, spread evenly over it; more would bury what people said."""
 # A sentence whose marks add up to this weight is a fact.
 ENOUGH = 2
 FEWEST_WORDS, LONGEST = 4, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """A fact that a document states, and its evidence in a chunk."""
+
+    statement: str
+    evidence: Evidence
+    heading: str
+    confidence: float | None = None
+    """None means the default of a trusted program's memory."""
+
+    def draft(self, source: SourceText) -> dict[str, object]:
+        """The fact as a memory to be added."""
+        sure = {} if self.confidence is None else {"confidence": self.confidence}
+        return {
+            "statement": self.statement,
+            "type": FACT_TYPE,
+            "scope": source.task.scope,
+            "task": source.task.id,
+            "context": f"{source.title}: {self.heading}".strip(": "),
+            "evidence": [self.evidence],
+            **sure,
+        }
+
+
+@dataclass(slots=True)
+class DocumentFacts:
+    """The facts of a document, how many the limits dropped, and warnings about that and about the model."""
+
+    facts: list[StatedFact] = field(default_factory=list)
+    left_out: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+def facts_of(
+    source: SourceText, chunks: Chunks, most: int, model: "LanguageModel | None", progress: Progress
+) -> DocumentFacts:
+    """The facts of a document: by rules at most `most` per chunk and `MOST_FACTS` in all; a model adds at most `most` per chunk."""
+    found = DocumentFacts()
+    if most:
+        _add_by_rules(found, source, chunks, most)
+        if model is not None:
+            _add_by_model(found, model, chunks, most, progress)
+    return found
+
+
+def is_harmless(statement: str) -> bool:
+    """Whether a fact contains no secret and no instruction to an agent."""
+    memory = Memory("", statement)
+    return not injection_problem(memory) and not secrets_problem(memory)
+
+
+# -- by rules
+
+
+class FactSpan(NamedTuple):
+    """A statement and its span: `text[start:end]` with its whitespace collapsed is the statement."""
+
+    statement: str
+    start: int
+    end: int
+
+
+def _add_by_rules(found: DocumentFacts, source: SourceText, chunks: Chunks, most: int) -> None:
+    # A very long document yields fewer facts per chunk, so that its end is covered too.
+    each = max(1, min(most, MOST_FACTS // max(1, len(chunks))))
+    chosen: list[tuple[Chunk, Event, FactSpan]] = []
+    beyond_chunk = beyond_document = 0
+    for chunk, event in chunks:
+        weighed = fact_spans(source.text, chunk, source.kind)
+        chosen += [(chunk, event, span) for span in sorted(weighed[:each], key=lambda span: span.start)]
+        beyond_chunk += max(0, len(weighed) - most)
+        beyond_document += max(0, min(most, len(weighed)) - each)
+    beyond_document += max(0, len(chosen) - MOST_FACTS)
+    for chunk, event, span in _evenly(chosen):
+        evidence = source.evidence(chunk, event, span.start, span.end)
+        if evidence is not None and is_harmless(span.statement):
+            found.facts.append(StatedFact(span.statement, evidence, str(event.payload["heading"])))
+    found.left_out = beyond_chunk + beyond_document
+    if beyond_chunk:
+        found.warnings.append(
+            f"{beyond_chunk:,} more facts were not stored (maximum {most} per chunk; raise it with max_facts_per_chunk or "
+            "--facts); the chunks contain the full text"
+        )
+    if beyond_document:
+        found.warnings.append(
+            f"{beyond_document:,} more facts were not stored (maximum {MOST_FACTS:,} per document, spread evenly); the "
+            "chunks contain the full text"
+        )
+
+
+def _evenly(items: Sequence[T]) -> Sequence[T]:
+    """At most `MOST_FACTS` items, at even distances."""
+    if len(items) <= MOST_FACTS:
+        return items
+    return [items[place * len(items) // MOST_FACTS] for place in range(MOST_FACTS)]
+
 
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
 _PERIOD = r"(?:business |working |calendar )?(?:days?|weeks?|months?|years?|hours?|minutes?|quarters?)"
@@ -75,32 +189,13 @@ _WARNING = re.compile(
 _MOST_MARKS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Anchored:
-    """A statement and its span: `text[start:end]` with its whitespace collapsed is the statement."""
-
-    statement: str
-    start: int
-    end: int
-
-
-def facts_in(text: str, chunk: Chunk, max_facts: int = MAX_FACTS, *, kind: str = "") -> list[Anchored]:
-    """The weightiest facts of a chunk, at most `max_facts`, in the order of the text.
-
-    `kind` is the document's kind; by default it is guessed from the chunk.
-    """
-    best = by_weight(text, chunk, kind=kind)[: max(max_facts, 0)]
-    return sorted(best, key=lambda fact: fact.start)
-
-
-def by_weight(text: str, chunk: Chunk, *, kind: str = "") -> list[Anchored]:
-    """Every fact of a chunk, the weightiest first."""
-    kind = kind or kind_of(text[chunk.start : chunk.end])
+def fact_spans(text: str, chunk: Chunk, kind: str) -> list[FactSpan]:
+    """Every fact of a chunk in a document of this kind, the weightiest first."""
     found = _facts_in_code(text, chunk, kind) if kind in ("code", "diff") else _facts_in_prose(text, chunk)
     return [fact for _, fact in sorted(found, key=lambda weighed: (-weighed[0], weighed[1].start))]
 
 
-def _facts_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:
+def _facts_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, FactSpan]]:
     seen: set[str] = set()
     titles = {_NUMBERING.sub("", title) for title in _PATH.split(chunk.heading)}
     for start, end in _prose(text, chunk):
@@ -110,7 +205,7 @@ def _facts_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:
             weight = _weight(statement)
             if weight >= ENOUGH and statement not in seen:
                 seen.add(statement)
-                yield weight, Anchored(statement, first, last)
+                yield weight, FactSpan(statement, first, last)
 
 
 def _after_title(text: str, start: int, end: int, titles: set[str]) -> int:
@@ -146,7 +241,7 @@ def _weight(statement: str) -> int:
     return weight + 1 if weight and _NAME.search(statement) else weight
 
 
-def _facts_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, Anchored]]:
+def _facts_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, FactSpan]]:
     """What code says to its readers; in a diff, only added lines."""
     docstrings = (found.span("first") for found in _DOCSTRING.finditer(text, chunk.start, chunk.end))
     for weight, spans in ((2, docstrings), (1, _comments(text, chunk))):
@@ -154,7 +249,7 @@ def _facts_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, An
             line = text.rfind("\n", 0, start) + 1
             statement = " ".join(text[start:end].split())
             if len(statement.split()) >= FEWEST_WORDS and (kind == "code" or text.startswith("+", line)):
-                yield weight, Anchored(statement, start, end)
+                yield weight, FactSpan(statement, start, end)
 
 
 def _comments(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
@@ -172,3 +267,64 @@ def _comment(line: str) -> tuple[int, int] | None:
         if _WARNING.match(line, start):
             return start, len(line.rstrip(" \t\r").removesuffix("*/").rstrip(" \t"))
     return None
+
+
+# -- by a language model
+
+
+def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, most: int, progress: Progress) -> None:
+    """Add at most `most` facts per chunk, each with a quote that occurs in the chunk.
+
+    An unusable answer affects only its chunk. If the model is unreachable, or its daily token limit is used up, the remaining
+    chunks are skipped, because they would fail too.
+    """
+    known: dict[str, list[StatedFact]] = {}
+    for fact in found.facts:
+        known.setdefault(fact.evidence.event, []).append(fact)
+    unusable = invented = 0
+    for place, (_, event) in enumerate(chunks):
+        try:
+            review = read_facts(model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}))
+        except ModelNonsense:
+            unusable += 1
+            continue
+        except ModelError as error:
+            found.warnings.append(
+                f"the model did not read {len(chunks) - place} of {len(chunks)} chunks ({error}); their facts by rules were stored. "
+                "Ingest the document again to let it read all"
+            )
+            break
+        found.facts += [_stated(event, fact) for fact in review.facts if _is_fit(event, fact)][:most]
+        invented += sum(why == INVENTED_QUOTE for _, why in review.refused)
+        progress("model", place + 1, len(chunks))
+    if unusable:
+        found.warnings.append(f"the model's answers about {unusable} of {len(chunks)} chunks could not be used")
+    if invented:
+        found.warnings.append(
+            f"{invented} facts from the model were refused: their quotes do not occur in the document"
+        )
+
+
+def _extracted(facts: Sequence[StatedFact]) -> list[Extracted]:
+    return [
+        Extracted(fact.statement, FACT_TYPE, 1.0, DOCUMENT_ROLE, 0, fact.evidence.span, "rules")
+        for fact in facts
+        if fact.evidence.span is not None
+    ]
+
+
+def _is_fit(event: Event, fact: Extracted) -> bool:
+    """Whether a statement can be stored, is no longer than a fact found by rules, and rests on no redacted secret."""
+    is_redacted = bool(event.payload.get("redacted")) and "[redacted:" in event.content[slice(*fact.span)]
+    if is_redacted or len(fact.statement) > LONGEST or not is_harmless(fact.statement):
+        return False
+    try:
+        admit(Memory("", fact.statement))
+    except Refused:
+        return False
+    return True
+
+
+def _stated(event: Event, fact: Extracted) -> StatedFact:
+    evidence = Evidence(event.id, fact.span, quote_hash(event.content[slice(*fact.span)]))
+    return StatedFact(fact.statement, evidence, str(event.payload["heading"]), FROM_THE_MODEL)

@@ -5,17 +5,18 @@ quote; a manifest checkpoint lists them. The key of each event depends on the do
 after a crash continues where it stopped.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.capture.documents.chunk import Chunk, chunks_of
+from engram.capture.documents.chunk import MAX_TOKENS, Chunk, chunks_of
+from engram.capture.documents.facts import Progress, facts_of
 from engram.capture.documents.read import Skipped, SourceDocument, documents_in, kind_of, read_document
 from engram.capture.documents.reingest import Reingest, ReingestResult
-from engram.capture.documents.source import MOST_FACTS, Chunks, DocumentFacts, SourceText, stated_in, without
+from engram.capture.documents.source import SourceText, without
 from engram.capture.learn import Learner
 from engram.gates.secrets.scan import redact
 from engram.model.errors import InvalidInput
@@ -29,15 +30,11 @@ from engram.text.content_hash import quote_hash
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-ROLE = DOCUMENT_ROLE
-MAX_CHUNK_TOKENS = 700
-MAX_FACTS_PER_CHUNK = 6
 MOST_CHARACTERS = 64 * 1024 * 1024
 SHOWN = 5
 """Ids or files listed in a warning or an error; the result lists all."""
 SLICE = 250
 """Chunks per append; bounds memory use and how long other writers wait."""
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +77,33 @@ class Ingested(list[LongInput]):
         return self.skipped.left_out
 
 
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """How documents are split and read."""
+
+    max_chunk_tokens: int = MAX_TOKENS
+    max_facts_per_chunk: int = 6
+    extract_with_llm: bool = False
+    """The configured model reads every chunk, too, and adds at most `max_facts_per_chunk` facts of each."""
+    progress: Progress = lambda *_: None
+
+    def check(self, document: SourceDocument) -> None:
+        """Raise `InvalidInput` if a document cannot be ingested in this way."""
+        text: object = document.text
+        if not isinstance(text, str) or not isinstance(document.title, str):
+            raise InvalidInput("a document and its title must be text; decode bytes first, or `ingest` the file")
+        if not text.strip():
+            raise InvalidInput("the document is empty")
+        if "\0" in text:
+            raise InvalidInput("the document is binary (it contains NUL bytes); give text")
+        if len(text) > MOST_CHARACTERS:
+            raise InvalidInput(f"the document has {len(text):,} characters (maximum {MOST_CHARACTERS:,}); split it")
+        if type(self.max_chunk_tokens) is not int or not 20 <= self.max_chunk_tokens <= 8_000:
+            raise InvalidInput(f"max_chunk_tokens {self.max_chunk_tokens!r} must be between 20 and 8000")
+        if type(self.max_facts_per_chunk) is not int or not 0 <= self.max_facts_per_chunk <= 50:
+            raise InvalidInput(f"max_facts_per_chunk {self.max_facts_per_chunk!r} must be between 0 and 50")
+
+
 @dataclass(slots=True)
 class Recorder:
     """Ingests documents."""
@@ -90,66 +114,69 @@ class Recorder:
     clock: Callable[[], datetime]
     model: "LanguageModel | None" = None
 
-    def record(
-        self,
-        task_id: str,
-        document: SourceDocument,
-        *,
-        path: str = "",
-        max_chunk_tokens: int = MAX_CHUNK_TOKENS,
-        max_facts_per_chunk: int = MAX_FACTS_PER_CHUNK,
-        extract_with_llm: bool = False,
-        progress: Progress = lambda *_: None,
-    ) -> LongInput:
+    def record(self, task_id: str, document: SourceDocument, path: str, options: IngestOptions) -> LongInput:
         """Split a document, store its chunks and facts, and write the manifest.
 
-        With `extract_with_llm` the configured model reads every chunk too and adds at most `max_facts_per_chunk` facts of each.
-        If it fails, the facts found by rules are stored and `warnings` says so. Raises `InvalidInput` for a document or limit
-        that cannot be used, with nothing written.
+        If the model fails, the facts found by rules are stored and `warnings` says so. Raises `InvalidInput` for a document or
+        option that cannot be used, with nothing written.
         """
         task = self.tasks.get(task_id)
-        check_document(document, max_chunk_tokens, max_facts_per_chunk)
-        self.check_model(extract_with_llm)
+        options.check(document)
+        model = self._model(options)
         text = storable(document.text)
         kind = document.kind or kind_of(text, document.title)
-        chunks = chunks_of(text, kind=kind, max_tokens=max_chunk_tokens)
-        reading = SourceText.of(task, text, _clean(document.title), kind, _clean(path), max_chunk_tokens)
+        chunks = chunks_of(text, kind=kind, max_tokens=options.max_chunk_tokens)
+        reading = SourceText.of(task, text, _clean(document.title), kind, _clean(path), options.max_chunk_tokens)
         source = self._source(reading, len(chunks))
-        events = self._chunks(reading, chunks, source, progress)
+        events = self._chunks(reading, chunks, source, options.progress)
         pairs = list(zip(chunks, events, strict=True))
-        facts, notes = self._facts(reading, pairs, max_facts_per_chunk, extract_with_llm, progress)
-        settled = Reingest(self.store, self.learner, self.clock).settle(reading, source.id, pairs, facts.facts)
-        progress("facts", len(settled.facts), len(settled.facts))
+        found = facts_of(reading, pairs, options.max_facts_per_chunk, model, options.progress)
+        settled = Reingest(self.store, self.learner, self.clock, reading, source.id, pairs).settle(found.facts)
+        options.progress("facts", len(settled.facts), len(settled.facts))
         return LongInput(
             task.id, source.id, reading.title, kind, len(chunks), tuple(settled.facts),
             self._manifest(reading, source, events, settled),
-            tuple(settled.superseded), tuple(settled.kept_out), facts.beyond_chunk + facts.beyond_document,
-            (*_changes(reading.title, settled), *_limits(facts, max_facts_per_chunk), *notes),
+            tuple(settled.superseded), tuple(settled.kept_out), found.left_out,
+            (*_changes(reading.title, settled), *found.warnings),
         )  # fmt: skip
 
-    def check_model(self, wanted: bool) -> None:
-        """Raise `InvalidInput` if a model is wanted and none is configured."""
-        if wanted and self.model is None:
+    def ingest(self, place: Path, task: str, begin: Callable[[], str], kind: str, options: IngestOptions) -> Ingested:
+        """Ingest a file or a folder into a task; without one, `begin` starts a task once there is something to read.
+
+        The result lists the files of a folder that were refused or left out. Raises `InvalidInput` if no file can be read.
+        """
+        self._model(options)
+        ingested = Ingested()
+        files = documents_in(place, ingested.skipped) if place.is_dir() else [place]
+        for file in files:
+            try:
+                document = read_document(file, kind=kind)
+                options.check(document)
+            except InvalidInput as error:
+                if file == place:
+                    raise
+                ingested.refused.append((str(file), str(error)))
+                continue
+            task = task or begin()
+            ingested.append(self.record(task, document, str(file), options))
+        if not ingested:
+            raise InvalidInput(_nothing_read(place, ingested))
+        return ingested
+
+    def _model(self, options: IngestOptions) -> "LanguageModel | None":
+        """The model if it is wanted; raises `InvalidInput` if none is configured."""
+        if options.extract_with_llm and self.model is None:
             raise InvalidInput("extract_with_llm needs a model, and none is configured; set `model`, or omit it")
-
-    def _facts(
-        self, reading: SourceText, chunks: Chunks, most: int, with_model: bool, progress: Progress
-    ) -> tuple[DocumentFacts, list[str]]:
-        """The facts found by rules and, if wanted, by the model, with its warnings."""
-        by_rules = stated_in(reading, chunks, most)
-        if not with_model or self.model is None or not most:
-            return by_rules, []
-        from engram.capture.documents.model_facts import facts_by_model
-
-        by_model = facts_by_model(self.model, chunks, by_rules.facts, most, progress)
-        return replace(by_rules, facts=[*by_rules.facts, *by_model.facts]), by_model.warnings
+        return self.model if options.extract_with_llm else None
 
     def _source(self, reading: SourceText, chunks: int) -> Event:
         title, kind, length = reading.title, reading.kind, len(reading.text)
         payload = {"title": title, "kind": kind, "path": reading.path, "digest": reading.digest,
                    "characters": length, "chunks": chunks}  # fmt: skip
         content = f"{title or 'A document'} ({kind}, {length} characters, {chunks} chunks)"
-        event = NewEvent(ROLE, content, self.clock(), "observation", reading.task.id, f"{reading.key}/source", payload)
+        event = NewEvent(
+            DOCUMENT_ROLE, content, self.clock(), "observation", reading.task.id, f"{reading.key}/source", payload
+        )
         return self.store.append_events(reading.task.id, [event])[0]
 
     def _chunks(self, reading: SourceText, chunks: Sequence[Chunk], source: Event, progress: Progress) -> list[Event]:
@@ -175,7 +202,7 @@ class Recorder:
             **({"redacted": [[cut.start, cut.end, cut.kind] for cut in cuts]} if cuts else {}),
         }
         return NewEvent(
-            ROLE, content, self.clock(), "artifact", reading.task.id, f"{reading.key}/{chunk.index}", payload
+            DOCUMENT_ROLE, content, self.clock(), "artifact", reading.task.id, f"{reading.key}/{chunk.index}", payload
         )
 
     def _manifest(
@@ -203,29 +230,13 @@ def _clean(text: str) -> str:
     return redact(storable(text))[0]
 
 
-def check_document(document: SourceDocument, max_chunk_tokens: int, max_facts: int) -> None:
-    """Raise `InvalidInput` if a document cannot be ingested."""
-    text: object = document.text
-    if not isinstance(text, str) or not isinstance(document.title, str):
-        raise InvalidInput("a document and its title must be text; decode bytes first, or `ingest` the file")
-    if not text.strip():
-        raise InvalidInput("the document is empty")
-    if "\0" in text:
-        raise InvalidInput("the document is binary (it contains NUL bytes); give text")
-    if len(text) > MOST_CHARACTERS:
-        raise InvalidInput(f"the document has {len(text):,} characters (maximum {MOST_CHARACTERS:,}); split it")
-    if type(max_chunk_tokens) is not int or not 20 <= max_chunk_tokens <= 8_000:
-        raise InvalidInput(f"max_chunk_tokens {max_chunk_tokens!r} must be between 20 and 8000")
-    if type(max_facts) is not int or not 0 <= max_facts <= 50:
-        raise InvalidInput(f"max_facts_per_chunk {max_facts!r} must be between 0 and 50")
-
-
 def _changes(title: str, settled: ReingestResult) -> list[str]:
     """Warnings about what a new version changed."""
     name, warnings = title or "the document", []
     if settled.superseded:
+        count = "1 fact was" if len(settled.superseded) == 1 else f"{len(settled.superseded):,} facts were"
         warnings.append(
-            f"{name} changed: {_facts(settled.superseded)} superseded, no longer stated "
+            f"{name} changed: {count} superseded, no longer stated "
             f"({_some(settled.superseded)}); `engram undo ID` restores one"
         )
     if settled.stayed:
@@ -237,85 +248,9 @@ def _changes(title: str, settled: ReingestResult) -> list[str]:
     return warnings
 
 
-def _limits(facts: DocumentFacts, most: int) -> list[str]:
-    """Warnings about the facts that the limits dropped."""
-    warnings = []
-    if facts.beyond_chunk:
-        warnings.append(
-            f"{facts.beyond_chunk:,} more facts were not stored (maximum {most} per chunk; raise it with max_facts_per_chunk or "
-            "--facts); the chunks contain the full text"
-        )
-    if facts.beyond_document:
-        warnings.append(
-            f"{facts.beyond_document:,} more facts were not stored (maximum {MOST_FACTS:,} per document, spread evenly); the "
-            "chunks contain the full text"
-        )
-    return warnings
-
-
-def _facts(ids: Sequence[str]) -> str:
-    return "1 fact was" if len(ids) == 1 else f"{len(ids):,} facts were"
-
-
 def _some(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
     return ", ".join(ids[:SHOWN]) + more
-
-
-# -- files and folders
-
-
-@dataclass(frozen=True, slots=True)
-class FileIngest:
-    """Ingests files and folders with the same options."""
-
-    recorder: Recorder
-    kind: str = ""
-    max_chunk_tokens: int = MAX_CHUNK_TOKENS
-    max_facts_per_chunk: int = MAX_FACTS_PER_CHUNK
-    extract_with_llm: bool = False
-    progress: Progress = lambda *_: None
-
-    def ingest(self, place: Path, task: str, begin: Callable[[], str]) -> Ingested:
-        """Ingest a file or a folder into a task; without one, `begin` starts a task once there is something to read.
-
-        The result lists the files of a folder that were refused or left out. Raises `InvalidInput` if no file can be read.
-        """
-        self.recorder.check_model(self.extract_with_llm)
-        taken = Ingested()
-        for file in self._files(place, taken):
-            document = self._read(file, taken, single=file == place)
-            if document is None:
-                continue
-            task = task or begin()
-            taken.append(
-                self.recorder.record(
-                    task,
-                    document,
-                    path=str(file),
-                    max_chunk_tokens=self.max_chunk_tokens,
-                    max_facts_per_chunk=self.max_facts_per_chunk,
-                    extract_with_llm=self.extract_with_llm,
-                    progress=self.progress,
-                )
-            )
-        if not taken:
-            raise InvalidInput(_nothing_read(place, taken))
-        return taken
-
-    def _files(self, place: Path, taken: Ingested) -> Iterable[Path]:
-        return documents_in(place, skipped=taken.skipped) if place.is_dir() else [place]
-
-    def _read(self, file: Path, taken: Ingested, *, single: bool) -> SourceDocument | None:
-        try:
-            document = read_document(file, kind=self.kind)
-            check_document(document, self.max_chunk_tokens, self.max_facts_per_chunk)
-        except InvalidInput as error:
-            if single:
-                raise
-            taken.refused.append((str(file), str(error)))
-            return None
-        return document
 
 
 def _nothing_read(place: Path, taken: Ingested) -> str:

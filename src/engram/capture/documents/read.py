@@ -9,7 +9,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -19,13 +19,10 @@ from engram.model.errors import InvalidInput
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["KINDS", "LARGEST", "Report", "Skipped", "SourceDocument", "documents_in", "kind_of", "read_document"]
+__all__ = ["KINDS", "LARGEST", "Skipped", "SourceDocument", "documents_in", "kind_of", "read_document"]
 
 LARGEST = 64 * 1024 * 1024
 """Bytes; a larger file is an archive or a dump and should be split."""
-
-Report = Callable[[str, int, int], None]
-"""Called with a file name, the number of files so far, and 0 because the total is unknown."""
 
 SAMPLE_BYTES = 8_192
 # A longer .gitignore is not a list of patterns; the rest is not read.
@@ -133,7 +130,7 @@ def read_document(path: Path, *, kind: str = "") -> SourceDocument:
     return SourceDocument(path.name, text, kind or kind_of(text, path.name))
 
 
-def documents_in(folder: Path, *, progress: Report | None = None, skipped: Skipped | None = None) -> Iterator[Path]:
+def documents_in(folder: Path, skipped: Skipped) -> Iterator[Path]:
     """The text files below a folder, in order of their paths. Raises `InvalidInput` if it is not a folder.
 
     Left out are hidden and ignored (`.gitignore`) files and folders, installed packages, links (a linked folder may lead back
@@ -142,13 +139,14 @@ def documents_in(folder: Path, *, progress: Report | None = None, skipped: Skipp
     """
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder. Give the path of a folder, or of one file")
-    yield from _walk(folder, IgnoreRules(), progress or (lambda *_: None), [0], skipped or Skipped())
+    yield from _walk(folder, IgnoreRules(), skipped)
 
 
-def _walk(folder: Path, ignored: IgnoreRules, progress: Report, looked: list[int], skipped: Skipped) -> Iterator[Path]:
+def _walk(folder: Path, ignored: IgnoreRules, skipped: Skipped) -> Iterator[Path]:
     ignored = ignored.within(folder)
     try:
-        entries = _entries(folder)
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         skipped.refused.append((str(folder), f"the folder cannot be read: {error.strerror}. {_CHECK}"))
         return
@@ -156,12 +154,9 @@ def _walk(folder: Path, ignored: IgnoreRules, progress: Report, looked: list[int
         path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
         reason = _skip_reason_by_name(entry, ignored, is_folder)
         if is_folder and not reason:
-            yield from _walk(path, ignored, progress, looked, skipped)
+            yield from _walk(path, ignored, skipped)
             continue
-        if not reason:
-            looked[0] += 1
-            progress(entry.name, looked[0], 0)
-            reason = _skip_reason_by_content(path)
+        reason = reason or _skip_reason_by_content(path)
         if reason:
             skipped.left_out.append((str(path), reason))
         else:
@@ -179,12 +174,6 @@ def _skip_reason_by_name(entry: os.DirEntry[str], ignored: IgnoreRules, is_folde
     if is_folder:
         return "installed or generated files" if entry.name in _FOREIGN_FOLDERS else ""
     return "" if entry.is_file(follow_symlinks=False) else "not a regular file: a pipe, a socket or a device"
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """The entries of a folder, sorted by name."""
-    with os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
 
 
 def _skip_reason_by_content(path: Path) -> str:

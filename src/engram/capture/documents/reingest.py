@@ -1,6 +1,6 @@
-"""Ingests a document again: facts it still states are kept, others are superseded, and the owner's decisions are respected.
+"""Reconciles the facts of a document with those of earlier versions: what it still states stays, the rest is superseded.
 
-Nothing is destroyed; every change is journaled as `reread` and can be undone.
+The owner's decisions are respected, and nothing is destroyed: every change is journaled as `reread` and can be undone.
 """
 
 import re
@@ -10,8 +10,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from engram.capture.documents.source import SOURCE, Chunks, SourceText, StatedFact
-from engram.capture.documents.versions import FACT_TYPE, Version, Versions, drawn_from_documents
+from engram.capture.documents.facts import StatedFact
+from engram.capture.documents.source import (
+    FACT_TYPE,
+    SOURCE,
+    Chunks,
+    SourceText,
+    Version,
+    Versions,
+    facts_from_documents,
+)
 from engram.capture.learn import Learner
 from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.memory import Evidence, Memory
@@ -28,8 +36,6 @@ SLICE = 500
 MOST_EVIDENCE = 32
 """Documents recorded as evidence for the same fact."""
 
-Change = Callable[[Memory], Memory]
-
 
 @dataclass(slots=True)
 class ReingestResult:
@@ -43,65 +49,67 @@ class ReingestResult:
     """Facts that the text states but the owner forgot or corrected; they are not stored again."""
     stayed: list[str] = field(default_factory=list)
     """Facts no longer stated but kept, because the owner pinned, confirmed or edited them."""
-    changed: bool = False
-    """Whether the text differs from the previous version."""
 
 
-@dataclass(slots=True)
-class _Earlier:
-    """The facts stored from any earlier version of the document."""
+class FactIndex:
+    """Stored facts by quote and by statement."""
 
-    memories: Mapping[str, Memory]
-    chunks: Mapping[str, str]
-    """The chunk of each fact of the last version and of interrupted ones since."""
-    events: frozenset[str]
-    """Every chunk that is evidence for one of them."""
-    by_quote: dict[str, list[Memory]] = field(default_factory=dict)
-    by_words: dict[str, list[Memory]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for memory in self.memories.values():
-            _file(memory, self.by_quote, self.by_words)
+    def __init__(self, memories: Iterable[Memory] = ()) -> None:
+        self._by_text: dict[str, list[Memory]] = {}
+        for memory in memories:
+            for key in {content_hash(memory.statement), *(evidence.quote_hash for evidence in memory.evidence)} - {""}:
+                self._by_text.setdefault(key, []).append(memory)
 
     def same(self, fact: StatedFact) -> list[Memory]:
-        """The earlier facts with the same quote or the same statement."""
-        return _same(fact, self.by_quote, self.by_words)
+        """The facts with the same quote or the same statement."""
+        keys = (fact.evidence.quote_hash, content_hash(fact.statement))
+        return list({memory.id: memory for key in keys for memory in self._by_text.get(key, ())}.values())
 
 
-@dataclass(slots=True)
+@dataclass
 class Reingest:
-    """Reconciles the facts of a document with those stored from earlier versions."""
+    """The reconciliation of one document with what is stored from its earlier versions."""
 
     store: Store
     learner: Learner
     clock: Callable[[], datetime]
+    reading: SourceText
+    source: str
+    """The id of its source event."""
+    chunks: Chunks
+    result: ReingestResult = field(default_factory=ReingestResult)
+    earlier: dict[str, Memory] = field(default_factory=dict)
+    """The facts stored from any earlier version."""
+    previous: dict[str, str] = field(default_factory=dict)
+    """The facts of the last complete version and of interrupted ones since, each with its chunk."""
+    earlier_chunks: set[str] = field(default_factory=set)
+    """Every chunk that is evidence for one of the earlier facts."""
 
-    def settle(self, reading: SourceText, source: str, chunks: Chunks, stated: Sequence[StatedFact]) -> ReingestResult:
+    def settle(self, stated: Sequence[StatedFact]) -> ReingestResult:
         """Store new facts, keep known ones, supersede those no longer stated, and record the version."""
-        versions = Versions.of(self.store, reading.task.scope, reading.path, reading.digest)
-        known = [version for version in versions.all() if version.source != source or version.whole]
-        since = max((place for place, version in enumerate(known) if version.whole), default=0)
-        standing = known[since:]
-        is_new = not standing or any(version.digest != reading.digest for version in standing)
+        task, digest = self.reading.task, self.reading.digest
+        versions = Versions.of(self.store, task.scope, self.reading.path, digest)
+        known = [version for version in versions.all() if version.source != self.source or version.facts is not None]
+        last = max((place for place, version in enumerate(known) if version.facts is not None), default=0)
+        is_new = not known or any(version.digest != digest for version in known[last:])
         if is_new:
-            versions.begin(reading, source, self.clock())
-        earlier = self._earlier(versions, known, since)
-        settled = ReingestResult(changed=is_new and bool(known))
-        anchored = self._take(reading, stated, earlier, settled, versions.ledger)
-        anchored |= self._reconcile_missing(reading, chunks, earlier, anchored, settled)
-        self._anchor(reading, anchored, earlier, settled.changed)
-        settled.facts = list(anchored)
-        if is_new or set(anchored) != set(earlier.chunks):
+            versions.append(Version(self.source, task.id, digest), self.clock())
+        self._load(versions, known, last)
+        changed = is_new and bool(known)
+        anchored = self._take(stated, versions.ledger)
+        anchored |= self._reconcile_missing(anchored, changed)
+        self._anchor(anchored, changed)
+        self.result.facts = list(anchored)
+        if is_new or set(anchored) != set(self.previous):
             pairs = tuple((fact, evidence.event) for fact, evidence in anchored.items())
-            versions.end(Version(source, reading.task.id, reading.digest, pairs), self.clock())
-        return settled
+            versions.append(Version(self.source, task.id, digest, pairs), self.clock())
+        return self.result
 
-    def _earlier(self, versions: Versions, known: Sequence[Version], since: int) -> _Earlier:
-        drawn = [versions.drawn(version) for version in known]
-        standing = {fact: chunk for facts in drawn[since:] for fact, chunk in facts}
-        ids = {fact for facts in drawn for fact, _ in facts}
-        events = frozenset(chunk for facts in drawn for _, chunk in facts)
-        return _Earlier(self._memories(ids), standing, events)
+    def _load(self, versions: Versions, known: Sequence[Version], last: int) -> None:
+        facts = [versions.facts(version) for version in known]
+        self.previous = {fact: chunk for pairs in facts[last:] for fact, chunk in pairs}
+        self.earlier = self._memories({fact for pairs in facts for fact, _ in pairs})
+        self.earlier_chunks = {chunk for pairs in facts for _, chunk in pairs}
 
     def _memories(self, ids: Iterable[str]) -> dict[str, Memory]:
         numbers = self.store.numbers(sorted(ids))
@@ -110,29 +118,22 @@ class Reingest:
 
     # -- facts that the text states
 
-    def _take(
-        self,
-        reading: SourceText,
-        stated: Sequence[StatedFact],
-        earlier: _Earlier,
-        settled: ReingestResult,
-        document: str,
-    ) -> dict[str, Evidence]:
+    def _take(self, stated: Sequence[StatedFact], document: str) -> dict[str, Evidence]:
         """The current facts of the text, known or new, each with its evidence."""
-        removed = self._removed_by_owner(reading.task.scope, earlier) if stated else _RemovedFacts()
+        removed = self._removed_by_owner() if stated else FactIndex()
+        earlier = FactIndex(self.earlier.values())
         places: list[tuple[StatedFact, list[Memory]]] = []
         for fact in stated:
-            standing = [memory for memory in earlier.same(fact) if memory.status in LIVE]
-            if not standing and (refused := removed.of(fact)):
-                settled.kept_out += [memory.id for memory in refused if memory.id not in settled.kept_out]
+            known = [memory for memory in earlier.same(fact) if memory.status in LIVE]
+            if not known and (refused := removed.same(fact)):
+                self.result.kept_out += [m.id for m in refused if m.id not in self.result.kept_out]
             else:
-                places.append((fact, standing))
-        fresh = [fact for fact, standing in places if not standing]
-        drafts = [fact.draft(reading) | self._key(fact, document) for fact in fresh]
-        added = iter(self.learner.add_batch(drafts, source=reading.source))
+                places.append((fact, known))
+        drafts = [fact.draft(self.reading) | self._key(fact, document) for fact, known in places if not known]
+        added = iter(self.learner.add_batch(drafts, source=self.reading.source))
         found: dict[str, Evidence] = {}
-        for fact, standing in places:
-            for memory in standing or [next(added)]:
+        for fact, known in places:
+            for memory in known or [next(added)]:
                 found.setdefault(memory.id, fact.evidence)
         return found
 
@@ -141,50 +142,39 @@ class Reingest:
         described = self.learner.policy.described(Memory("", fact.statement, type=FACT_TYPE), typed=True)
         return {"conflict_key": f"{described.conflict_key}@{document}"} if described.conflict_key else {}
 
-    def _removed_by_owner(self, scope: str, earlier: _Earlier) -> "_RemovedFacts":
-        """Facts of any document in the scope that the owner forgot or corrected, by quote and by statement."""
-        out = {memory.id: memory for memory in drawn_from_documents(self.store, scope, REMOVED)}
-        out |= {i: memory for i, memory in earlier.memories.items() if memory.status in REMOVED}
-        heirs = self._memories({memory.superseded_by for memory in out.values() if memory.superseded_by})
-        removed = _RemovedFacts()
-        for memory in out.values():
-            if memory.status != "superseded" or _is_corrected(memory, heirs):
-                _file(memory, removed.by_quote, removed.by_words)
-        return removed
+    def _removed_by_owner(self) -> FactIndex:
+        """Facts of any document in the scope that the owner forgot or corrected."""
+        removed = {m.id: m for m in facts_from_documents(self.store, self.reading.task.scope, REMOVED)}
+        removed |= {i: memory for i, memory in self.earlier.items() if memory.status in REMOVED}
+        heirs = self._memories({memory.superseded_by for memory in removed.values() if memory.superseded_by})
+        return FactIndex(m for m in removed.values() if m.status != "superseded" or _is_corrected(m, heirs))
 
     # -- facts that it no longer states
 
-    def _reconcile_missing(
-        self,
-        reading: SourceText,
-        chunks: Chunks,
-        earlier: _Earlier,
-        found: Mapping[str, Evidence],
-        settled: ReingestResult,
-    ) -> dict[str, Evidence]:
+    def _reconcile_missing(self, found: Mapping[str, Evidence], changed: bool) -> dict[str, Evidence]:
         """Supersede facts that are gone. Returns those still in the text although not selected this time, with evidence."""
-        text, kept, gone = QuoteFinder(reading, chunks), {}, list[str]()
-        for fact, chunk in earlier.chunks.items():
-            memory = earlier.memories.get(fact)
+        text, kept, gone = QuoteFinder(self.reading, self.chunks), {}, list[str]()
+        for fact, chunk in self.previous.items():
+            memory = self.earlier.get(fact)
             if memory is None or fact in found or memory.status not in LIVE:
                 continue
-            if not settled.changed:
+            if not changed:
                 kept[fact] = Evidence(chunk)
                 continue
-            quote = self._quote(memory, earlier)
+            quote = self._quote(memory)
             span = text.find(quote, whole=_flat(quote) == _flat(memory.statement))
             if span is not None:
                 kept[fact] = text.place(*span) or Evidence(chunk)
             elif self._is_owners(memory, quote):
-                settled.stayed.append(fact)
+                self.result.stayed.append(fact)
             else:
                 gone.append(fact)
-        settled.superseded = self._supersede(reading, gone, earlier)
+        self.result.superseded = self._supersede(gone)
         return kept
 
-    def _quote(self, memory: Memory, earlier: _Earlier) -> str:
+    def _quote(self, memory: Memory) -> str:
         for evidence in memory.evidence:
-            event = self.store.event(evidence.event) if evidence.event in earlier.events else None
+            event = self.store.event(evidence.event) if evidence.event in self.earlier_chunks else None
             if event is not None and event.content and evidence.span:
                 return event.content[slice(*evidence.span)]
         return memory.statement
@@ -197,34 +187,30 @@ class Reingest:
             return False
         return any(image.op == "update" for image in self.store.history(memory.id))
 
-    def _supersede(self, reading: SourceText, gone: Sequence[str], earlier: _Earlier) -> list[str]:
+    def _supersede(self, gone: Sequence[str]) -> list[str]:
         """Supersede these facts, except those that another document also states. Returns the superseded ones."""
-        now, out = self.clock(), list[str]()
+        now, superseded = self.clock(), list[str]()
 
         def change(memory: Memory) -> Memory:
-            others = tuple(e for e in memory.evidence if e.event not in earlier.events)
+            others = tuple(e for e in memory.evidence if e.event not in self.earlier_chunks)
             if others:
                 return memory.but(evidence=others, updated=now)
-            out.append(memory.id)
+            superseded.append(memory.id)
             return memory.but(status="superseded", valid_until=memory.valid_until or now, updated=now)
 
         # A fact that a new one replaced by its conflict key is superseded already.
-        replaced = self._change(reading, f"{reading.title or 'the document'} no longer states it", gone, change)
-        return [fact for fact in gone if fact in out or fact in replaced]
+        replaced = self._change("no longer states it", gone, change)
+        return [fact for fact in gone if fact in superseded or fact in replaced]
 
     # -- evidence
 
-    def _anchor(self, reading: SourceText, anchored: Mapping[str, Evidence], earlier: _Earlier, changed: bool) -> None:
+    def _anchor(self, anchored: Mapping[str, Evidence], changed: bool) -> None:
         """Point each fact's evidence to this version; people's own facts have none."""
         memories = self._memories(anchored)
-        moved = [
-            fact
-            for fact, evidence in anchored.items()
-            if _needs_evidence(memories.get(fact), evidence, earlier, changed)
-        ]
+        moved = [i for i, place in anchored.items() if self._needs_evidence(memories.get(i), place, changed)]
 
         def change(memory: Memory) -> Memory:
-            others = [e for e in memory.evidence if e.event not in earlier.events]
+            others = [e for e in memory.evidence if e.event not in self.earlier_chunks]
             here = anchored[memory.id]
             kept = [here, *others] if len(others) < len(memory.evidence) else [*others, here][:MOST_EVIDENCE]
             # A fact that several documents state is not replaced by one of them.
@@ -232,14 +218,24 @@ class Reingest:
             key = "" if shared else memory.conflict_key
             return memory.but(evidence=tuple(kept), conflict_key=key, updated=self.clock())
 
-        self._change(reading, f"{reading.title or 'the document'} was ingested again", moved, change)
+        self._change("was ingested again", moved, change)
 
-    def _change(self, reading: SourceText, reason: str, facts: Sequence[str], change: Change) -> set[str]:
+    def _needs_evidence(self, memory: Memory | None, evidence: Evidence, changed: bool) -> bool:
+        """Whether a fact lacks this evidence and should get it."""
+        if memory is None or not memory.source.startswith(SOURCE) or evidence.span is None:
+            return False
+        events = {e.event for e in memory.evidence}
+        if events & self.earlier_chunks:
+            return changed and evidence not in memory.evidence
+        return evidence.event not in events and len(events) < MOST_EVIDENCE
+
+    def _change(self, why: str, facts: Sequence[str], change: Callable[[Memory], Memory]) -> set[str]:
         """Change the facts that are still live. Returns the ids of the others."""
         dropped: set[str] = set()
+        reason = f"{self.reading.title or 'the document'} {why}"
         for start in range(0, len(facts), SLICE):
             some = facts[start : start + SLICE]
-            with self.store.deciding(OP, actor=reading.source, reason=reason, about=some) as deciding:
+            with self.store.deciding(OP, actor=self.reading.source, reason=reason, about=some) as deciding:
                 for fact in some:
                     memory = deciding.get(fact)
                     if memory is None or memory.status not in LIVE:
@@ -249,57 +245,19 @@ class Reingest:
         return dropped
 
 
-@dataclass(slots=True)
-class _RemovedFacts:
-    """Facts that the owner forgot or corrected."""
-
-    by_quote: dict[str, list[Memory]] = field(default_factory=dict)
-    by_words: dict[str, list[Memory]] = field(default_factory=dict)
-
-    def of(self, fact: StatedFact) -> list[Memory]:
-        return _same(fact, self.by_quote, self.by_words)
-
-
-def _file(memory: Memory, by_quote: dict[str, list[Memory]], by_words: dict[str, list[Memory]]) -> None:
-    for evidence in memory.evidence:
-        by_quote.setdefault(evidence.quote_hash, []).append(memory)
-    if words := content_hash(memory.statement):
-        by_words.setdefault(words, []).append(memory)
-
-
-def _same(fact: StatedFact, by_quote: Mapping[str, list[Memory]], by_words: Mapping[str, list[Memory]]) -> list[Memory]:
-    matches = [*by_quote.get(fact.evidence.quote_hash, ()), *by_words.get(content_hash(fact.statement), ())]
-    return list({memory.id: memory for memory in matches}.values())
-
-
 def _is_corrected(memory: Memory, heirs: Mapping[str, Memory]) -> bool:
     """Whether somebody corrected it; if a newer fact of a document superseded it, it may come back."""
     heir = heirs.get(memory.superseded_by)
     return bool(memory.superseded_by) and not (heir and heir.source.startswith(SOURCE) and heir.evidence)
 
 
-def _needs_evidence(memory: Memory | None, evidence: Evidence, earlier: _Earlier, changed: bool) -> bool:
-    """Whether a fact lacks this evidence and should get it."""
-    if memory is None or not memory.source.startswith(SOURCE) or evidence.span is None:
-        return False
-    events = {e.event for e in memory.evidence}
-    if events & earlier.events:
-        return changed and evidence not in memory.evidence
-    return evidence.event not in events and len(events) < MOST_EVIDENCE
-
-
 def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-# -- quotes from an earlier version
-
-_BLANKS = re.compile(r"\s+")
-
-
 @dataclass
 class QuoteFinder:
-    """Finds quotes in a document; only white space may differ."""
+    """Finds quotes of an earlier version in a document; only white space may differ."""
 
     reading: SourceText
     chunks: Chunks
@@ -326,7 +284,7 @@ class QuoteFinder:
 
     @cached_property
     def _flat(self) -> str:
-        return _BLANKS.sub(" ", self.reading.text)
+        return re.sub(r"\s+", " ", self.reading.text)
 
     def _ends(self, start: int, end: int) -> bool:
         number = self._chunk(start)

@@ -1,29 +1,35 @@
-"""A document to be ingested: its text, the secrets in it, and the facts it states with their evidence."""
+"""A document in the store: its text without secrets, and its versions.
+
+A document is identified by its scope and its file, or its text if it has no file. Its small ledger has two events per version: one when
+ingestion starts, one with the facts when it ends. A version without the second was interrupted.
+"""
 
 import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import TypeVar
+from typing import Any
 
 from engram.capture.documents.chunk import Chunk
-from engram.capture.documents.facts import Anchored, by_weight
-from engram.gates.instructions import injection_problem
-from engram.gates.secrets.scan import Secret, find_secrets, secrets_problem
-from engram.model.event import Event
+from engram.gates.secrets.scan import Secret, find_secrets
+from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TaskRun
+from engram.store.protocol import Filters, NewEvent, Store
 from engram.text.content_hash import quote_hash
 
-MOST_FACTS = 2_000
-"""Facts stored per document, spread evenly over it; more would bury what people said."""
-SOURCE = "document:"
-"""The prefix of the source of memories that come from a document."""
+SOURCE = DOCUMENT = "document:"
+"""The prefix of the source of memories that come from a document, and of a document's ledger."""
+FACT_TYPE = "semantic"
+"""The type of facts from documents."""
+PAGE = 5_000
+"""Memories listed at a time."""
 _LONGEST_TITLE = 100
 
-T = TypeVar("T")
 Chunks = Sequence[tuple[Chunk, Event]]
+"""The chunks of a document, each with the event that stores it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,80 +64,9 @@ class SourceText:
         """The evidence for a span of the text within its chunk; None if the span contains a secret."""
         if without(self.text, start, end, self.secrets)[1]:
             return None
-        # What was taken out before them has moved them.
+        # Redaction before the span has moved it.
         first = len(without(self.text, chunk.start, start, self.secrets)[0])
         return Evidence(event.id, (first, first + end - start), quote_hash(self.text[start:end]))
-
-
-@dataclass(frozen=True, slots=True)
-class StatedFact:
-    """A fact that a document states, and its evidence in a chunk."""
-
-    statement: str
-    evidence: Evidence
-    heading: str
-    confidence: float | None = None
-    """None means the default of a trusted program's memory."""
-
-    def draft(self, reading: SourceText) -> dict[str, object]:
-        """The fact as a memory to be added."""
-        sure = {} if self.confidence is None else {"confidence": self.confidence}
-        return {
-            "statement": self.statement,
-            "type": "semantic",
-            "scope": reading.task.scope,
-            "task": reading.task.id,
-            "context": f"{reading.title}: {self.heading}".strip(": "),
-            "evidence": [self.evidence],
-            **sure,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentFacts:
-    """The facts of a document within the limits, and how many each limit dropped."""
-
-    facts: list[StatedFact]
-    beyond_chunk: int = 0
-    beyond_document: int = 0
-
-
-def stated_in(reading: SourceText, chunks: Chunks, most: int) -> DocumentFacts:
-    """The weightiest facts of each chunk by rules: at most `most` per chunk, and `MOST_FACTS` in all."""
-    if not most:
-        return DocumentFacts([])
-    # A very long document yields fewer facts per chunk, so that its end is covered too.
-    each = max(1, min(most, MOST_FACTS // max(1, len(chunks))))
-    found: list[tuple[Chunk, Event, Anchored]] = []
-    beyond_chunk = beyond_document = 0
-    for chunk, event in chunks:
-        weighed = by_weight(reading.text, chunk, kind=reading.kind)
-        kept = sorted(weighed[:each], key=lambda fact: fact.start)
-        found += [(chunk, event, fact) for fact in kept]
-        beyond_chunk += max(0, len(weighed) - most)
-        beyond_document += max(0, min(most, len(weighed)) - each)
-    facts = [stated for place in evenly(found) if (stated := _stated(reading, *place)) is not None]
-    return DocumentFacts(facts, beyond_chunk, beyond_document + max(0, len(found) - MOST_FACTS))
-
-
-def evenly(found: Sequence[T]) -> Sequence[T]:
-    """At most `MOST_FACTS` items, at even distances."""
-    if len(found) <= MOST_FACTS:
-        return found
-    return [found[place * len(found) // MOST_FACTS] for place in range(MOST_FACTS)]
-
-
-def _stated(reading: SourceText, chunk: Chunk, event: Event, fact: Anchored) -> StatedFact | None:
-    evidence = reading.evidence(chunk, event, fact.start, fact.end)
-    if evidence is None or not is_harmless(fact.statement):
-        return None
-    return StatedFact(fact.statement, evidence, str(event.payload["heading"]))
-
-
-def is_harmless(statement: str) -> bool:
-    """Whether a fact contains no secret and no instruction to an agent."""
-    memory = Memory("", statement)
-    return not injection_problem(memory) and not secrets_problem(memory)
 
 
 def without(text: str, start: int, end: int, secrets: Sequence[Secret]) -> tuple[str, list[Secret]]:
@@ -150,3 +85,83 @@ def without(text: str, start: int, end: int, secrets: Sequence[Secret]) -> tuple
 def redaction(kind: str) -> str:
     """The replacement for a secret."""
     return f"[redacted:{kind}]"
+
+
+# -- versions
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One ingestion: its source event, the digest of its text, and its facts, each with the id of its chunk."""
+
+    source: str
+    task: str
+    digest: str
+    facts: tuple[tuple[str, str], ...] | None = None
+    """None if the ingestion was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The earlier ingestions of a document."""
+
+    store: Store
+    ledger: str
+    scope: str
+
+    @classmethod
+    def of(cls, store: Store, scope: str, path: str, digest: str) -> "Versions":
+        """The versions of a file, or of a text without a file."""
+        name = hashlib.sha256("\0".join((scope, path or digest)).encode()).hexdigest()[:24]
+        return cls(store, f"{DOCUMENT}{name}", scope)
+
+    def all(self) -> list[Version]:
+        """Every version, oldest first; one that was interrupted and repeated counts once."""
+        found = [_version(event) for event in self.store.events(self.ledger)]
+        complete = {version.source for version in found if version.facts is not None}
+        return [version for version in found if version.facts is not None or version.source not in complete]
+
+    def latest(self) -> Version | None:
+        """The last complete version."""
+        newest = [_version(event) for event in self.store.events(self.ledger, last=1)]
+        if all(version.facts is not None for version in newest):  # no interrupted ingestion since
+            return newest[0] if newest else None
+        return next((version for version in reversed(self.all()) if version.facts is not None), None)
+
+    def append(self, version: Version, now: datetime) -> None:
+        """Record that the ingestion of a version has started, or with its facts that it has ended."""
+        payload: dict[str, Any] = {"source": version.source, "task": version.task, "digest": version.digest}
+        content = "A version of a document is read"
+        if version.facts is not None:
+            content = f"A version of a document was read: {len(version.facts)} facts"
+            payload["facts"] = [list(pair) for pair in version.facts]
+        event = NewEvent(DOCUMENT_ROLE, content, now, "observation", payload=payload)
+        self.store.append_events(self.ledger, [event], scope=self.scope)
+
+    def facts(self, version: Version) -> Sequence[tuple[str, str]]:
+        """The facts of a version with their chunks; for an interrupted one they are searched in its scope."""
+        if version.facts is not None:
+            return version.facts
+        chunks = {e.id for e in self.store.events(version.task) if e.payload.get("source") == version.source}
+        return [
+            (memory.id, evidence.event)
+            for memory in facts_from_documents(self.store, self.scope, None)
+            for evidence in memory.evidence
+            if evidence.event in chunks
+        ]
+
+
+def facts_from_documents(store: Store, scope: str, statuses: tuple[str, ...] | None) -> list[Memory]:
+    """The facts from documents in a scope, with these statuses."""
+    filters = Filters(scopes=(scope,), statuses=statuses, types=(FACT_TYPE,))
+    found: list[Memory] = []
+    for start in range(0, store.count(filters), PAGE):
+        found += [m for m in store.listing(filters, PAGE, start) if m.source.startswith(SOURCE)]
+    return found
+
+
+def _version(event: Event) -> Version:
+    source, task, digest = (str(event.payload.get(name, "")) for name in ("source", "task", "digest"))
+    facts = event.payload.get("facts")
+    pairs = None if facts is None else tuple((str(fact), str(chunk)) for fact, chunk in facts)
+    return Version(source, task, digest, pairs)

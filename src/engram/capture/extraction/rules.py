@@ -7,12 +7,20 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from engram.capture.extraction.clauses import OVER, PASSING, POINTING
-from engram.capture.extraction.third_person import about_the_user, in_third_person, of_the_user, swapped, swapped_after
+from engram.capture.extraction.clauses import (
+    OVER,
+    PASSING,
+    POINTING,
+    about_the_user,
+    in_third_person,
+    of_the_user,
+    swapped,
+    swapped_after,
+)
 from engram.gates.tables import phrases
 
 TABLES = ("changes", "sayings", "limits", "tastes", "things")
@@ -54,12 +62,11 @@ class Rule:
 def rules() -> tuple[Rule, ...]:
     """Every rule in the order they are tried, compiled on first use."""
     shared = _spelled_out(_table("parts"), {"verbs": _verbs()})
-    return tuple(rule for name in TABLES for rule in _rules_of(_table(name), shared))
-
-
-def _rules_of(table: Mapping[str, Any], shared: Mapping[str, str]) -> list[Rule]:
-    parts = _spelled_out(table["parts"], shared)
-    return [_rule(row, parts) for row in table["rules"]]
+    found = []
+    for table in map(_table, TABLES):
+        parts = _spelled_out(table["parts"], shared)
+        found += [_rule(row, parts) for row in table["rules"]]
+    return tuple(found)
 
 
 def _rule(row: Mapping[str, str], parts: Mapping[str, str]) -> Rule:
@@ -68,7 +75,7 @@ def _rule(row: Mapping[str, str], parts: Mapping[str, str]) -> Rule:
         re.compile(rf"(?:{_filled(row['pattern'], parts)})\Z", re.IGNORECASE),
         row["type"],
         _CONFIDENCE[row.get("confidence", "clear")],
-        RENDERINGS[row["render"]],
+        rendering(row["render"]),
         row.get("role", "user"),
         _DESPITE[row.get("despite", "")],
     )
@@ -98,6 +105,7 @@ def _verbs() -> str:
 # -- renderings
 
 _MEETING = re.compile(r"(?:stand-?up|retro|daily|sync|scrum|all-hands)\b", re.IGNORECASE)
+_GROUP = re.compile(r"\{(\w+)\}")
 _STATES = ("married", "divorced", "engaged")
 
 
@@ -114,21 +122,6 @@ def the_user(found: re.Match[str]) -> str:
     return f"{context}, the{rendered[3:]}" if context else rendered
 
 
-def the_user_is(found: re.Match[str]) -> str:
-    """ "I'm X" → "The user is X"."""
-    return f"The user is {(found['neg'] or '').lower()}{swapped(found['rest'])}"
-
-
-def of_the_users(found: re.Match[str]) -> str:
-    """ "My X" → "The user's X"."""
-    return f"The user's {swapped(found['rest'])}"
-
-
-def the_user_would(found: re.Match[str]) -> str:
-    """ "I'd rather X" → "The user would rather X"."""
-    return f"The user would {found['verb'].lower()} {swapped(found['rest'])}"
-
-
 def no_longer(found: re.Match[str]) -> str:
     """ "I no longer use X" → "The user no longer uses X"."""
     return of_the_user(found["verb"], found["rest"], "no longer")
@@ -139,29 +132,9 @@ def command(found: re.Match[str]) -> str:
     return about_the_user(found["rest"])
 
 
-def decided(found: re.Match[str]) -> str:
-    """What was decided."""
-    return f"Decided: {swapped(found['rest'])}"
-
-
-def decided_use(found: re.Match[str]) -> str:
-    """What was chosen."""
-    return f"Decided: use {swapped(found['rest'])}"
-
-
-def decided_not(found: re.Match[str]) -> str:
-    """What is not to be done."""
-    return f"Decided: do not {swapped(found['rest'])}"
-
-
 def decided_against(found: re.Match[str]) -> str:
     """What was not chosen."""
     return f"Decided: do not use {swapped(found['rest']).removeprefix('using ')}"
-
-
-def called(found: re.Match[str]) -> str:
-    """What the user wants to be called."""
-    return f"The user wants to be called {found['rest']}"
 
 
 def whose(found: re.Match[str]) -> str:
@@ -170,20 +143,10 @@ def whose(found: re.Match[str]) -> str:
     return f"The user's {swapped(clause[3:])}" if clause[:3].lower() == "my " else clause
 
 
-def born(found: re.Match[str]) -> str:
-    """When or where the user was born."""
-    return f"The user was born {swapped(found['rest'])}"
-
-
 def without_time(found: re.Match[str]) -> str:
     """The clause in the third person, without the time of the change, which is stored as a date."""
     end = found.start("ago") - found.start() if found.groupdict().get("ago") else len(found[0])
     return in_third_person(found[0][:end])
-
-
-def lives(found: re.Match[str]) -> str:
-    """Where the user lives since they moved."""
-    return f"The user lives in {found['place']}"
 
 
 def works(found: re.Match[str]) -> str:
@@ -221,11 +184,6 @@ def not_any_more(found: re.Match[str]) -> str:
     return no_longer(found)
 
 
-def we_stopped(found: re.Match[str]) -> str:
-    """What a team gave up."""
-    return f"We stopped {swapped(found['rest'])}"
-
-
 def was_moved(found: re.Match[str]) -> str:
     """ "We moved the demo to Friday" → "The demo was moved to Friday"."""
     return f"{about_the_user(found['what'])} was moved to {swapped(found['rest'])}"
@@ -234,36 +192,6 @@ def was_moved(found: re.Match[str]) -> str:
 def was_made(found: re.Match[str]) -> str:
     """ "I got promoted" → "The user was promoted"; for a state, "is"."""
     return f"The user {'is' if found['rest'].lower() in _STATES else 'was'} {swapped(found['rest'])}"
-
-
-def still_not(found: re.Match[str]) -> str:
-    """ "I'm no longer X" → "The user is no longer X"."""
-    return f"The user is {swapped(found['rest'])}"
-
-
-def for_the_user(found: re.Match[str]) -> str:
-    """ "Mornings work for me" → "Mornings work for the user"."""
-    return f"{swapped(found['what'])} {found['verb'].lower()} for the user{swapped_after(found['rest'])}"
-
-
-def does_to_the_user(found: re.Match[str]) -> str:
-    """ "Noise drives me crazy" → "Noise drives the user crazy"."""
-    return f"{swapped(found['what'])} {found['verb'].lower()} the user{swapped_after(found['rest'])}"
-
-
-def my_favourite(found: re.Match[str]) -> str:
-    """ "Tea is my favourite" → "Tea is the user's favourite"."""
-    return f"{swapped(found['what'])} {found['verb'].lower()} the user's {swapped(found['rest'])}"
-
-
-def it_is(found: re.Match[str]) -> str:
-    """What a correction says it is."""
-    return f"It is {swapped(found['rest'])}"
-
-
-def meant(found: re.Match[str]) -> str:
-    """What the user meant."""
-    return f"The user meant {swapped(found['rest'])}"
 
 
 def the_meeting(found: re.Match[str]) -> str:
@@ -275,10 +203,21 @@ def the_meeting(found: re.Match[str]) -> str:
 RENDERINGS: dict[str, Rendering] = {
     rendering.__name__: rendering
     for rendering in (
-        as_said, without_time, born, called, changed, command, decided, decided_against, decided_not, decided_use, does_to_the_user,
-        for_the_user, it_is, lives, meant, my_favourite, no_longer, not_any_more, of_the_users, replaced, still_not, switched,
-        the_meeting, the_user, the_user_is, the_user_would, was_made, was_moved, we_stopped, whose,
-        works,
+        as_said, without_time, changed, command, decided_against, no_longer, not_any_more, replaced, switched, the_meeting,
+        the_user, was_made, was_moved, whose, works,
     )
 }  # fmt: skip
-"""The renderings by the name used in the tables."""
+"""The renderings by the name used in the tables; any other rendering there is a template such as "Decided: {rest}"."""
+
+
+def rendering(name: str) -> Rendering:
+    """The function for a rule's `render`."""
+    return RENDERINGS.get(name) or partial(_from_template, name)
+
+
+def _from_template(template: str, found: re.Match[str]) -> str:
+    return _GROUP.sub(lambda group: _group(group[1], found[group[1]] or ""), template)
+
+
+def _group(name: str, text: str) -> str:
+    return text.lower() if name in ("verb", "neg") else swapped_after(text)

@@ -1,15 +1,17 @@
 """capture: store an exchange as it was said, and remember its lasting facts."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+from engram.cli import display
+from engram.cli.display import count, line
 from engram.cli.parser import Option
+from engram.cli.records import memory_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Session
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from engram.capture.conversation import FactDecision
     from engram.capture.extraction import Extracted
     from engram.client import Engram
@@ -66,25 +68,15 @@ def _foresee(surface: Surface, mem: "Engram", asked: str, answered: str, listen:
 
 
 def _draw_facts(found: "Sequence[Extracted]") -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-
     for fact in found:
         display.lines([(f"{fact.confidence:.2f} ", "cyan"), (f"{fact.type}  ", "bold"), line(fact.statement)])
         display.lines([(f"     {fact.role}, characters {fact.span[0]}–{fact.span[1]}: {fact.reason}", "bright_black")])
 
 
 def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen: bool, **given: str) -> None:
-    from engram.cli.display import count
-    from engram.cli.records import memory_data
-
-    if mem.upkeep.paused:
-        from engram.client import PAUSED
-
-        raise Refused(PAUSED)
     kept = mem.add_conversation(asked, answered, extract_assistant_response=listen, source=surface.actor, **given)
     surface.warn(kept.warnings)
-    now = mem.upkeep.clock()
+    now = surface.now
     data = {
         "decisions": kept.decisions, "memories": [memory_data(memory, now) for memory in kept],
         "events": kept.events, "pending": kept.pending, "warnings": kept.warnings,
@@ -100,9 +92,6 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
 
 
 def _draw_decisions(decisions: "Sequence[FactDecision]") -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-
     for one in decisions:
         style = _OPERATIONS.get(one.operation, "") if one.applied else "bright_black"
         display.lines(

@@ -2,13 +2,17 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display, history_view
+from engram.cli.display import line
 from engram.cli.parser import Argument, Option
+from engram.cli.person import IN_FORCE, lowers_tier, reason_for_person, require_person
+from engram.cli.records import memory_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import ChangedMemory, Reason, Ref, Session, Yes, pairs
 from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.memory import Memory
 
 if TYPE_CHECKING:
-    from engram.model.memory import Memory
     from engram.store.protocol import Purged
 
 Statement = Annotated[str | None, Option("--statement", metavar="TEXT", help="What it says; - reads stdin.")]
@@ -64,15 +68,13 @@ def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, text: NewT
             surface.hint(f"engram: replaces {before.id}; `engram lineage {after.id}` shows every version")
 
 
-def _add_form(fields: dict[str, Any], before: "Memory", form: list[str] | None) -> None:
+def _add_form(fields: dict[str, Any], before: Memory, form: list[str] | None) -> None:
     if form:
         fields["form"] = {**before.form, **{part: str(words) for part, words in pairs(form).items()}}
 
 
-def check_allowed(before: "Memory", fields: dict[str, Any]) -> None:
+def check_allowed(before: Memory, fields: dict[str, Any]) -> None:
     """Refuse what only review may decide; where review needs a person, require one here, too."""
-    from engram.cli.person import IN_FORCE, lowers_tier, reason_for_person, require_person
-
     if fields.get("status") in IN_FORCE:
         if before.status == "candidate":
             raise Refused(f"{before.id} awaits review; `engram review {before.id} --approve` activates it")
@@ -118,9 +120,6 @@ def undo(surface: Surface, ref: Ref) -> None:
 
 
 def _changed(surface: Surface, mem: Any, before: Any, after: Any, without: frozenset[str] = frozenset()) -> None:
-    from engram.cli import display, history_view
-    from engram.cli.records import memory_data
-
     def draw() -> None:
         display.lines([(after.id, "bold cyan"), f"  {display.line(after.statement)}"])
         changes = history_view.changes(before, after)
@@ -129,7 +128,7 @@ def _changed(surface: Surface, mem: Any, before: Any, after: Any, without: froze
         if not found:
             display.lines([("    unchanged", "bright_black")])
 
-    surface.answer(memory_data(after, mem.upkeep.clock()), draw)
+    surface.answer(memory_data(after, surface.now), draw)
 
 
 def forget(surface: Surface, ref: Ref, purge: Purge = False, yes: Yes = False, reason: Reason = "") -> None:
@@ -146,13 +145,9 @@ def forget(surface: Surface, ref: Ref, purge: Purge = False, yes: Yes = False, r
 
 
 def _retire(surface: Surface, mem: Any, ref: str, reason: str) -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-    from engram.cli.records import memory_data
-
     memory = mem.forget(ref, actor=surface.actor, reason=reason)
     surface.answer(
-        memory_data(memory, mem.upkeep.clock()),
+        memory_data(memory, surface.now),
         lambda: display.lines([("retired", "yellow"), "  ", (memory.id, "cyan"), f"  {line(memory.statement)}"]),
     )
     surface.hint(f"engram: `engram undo {memory.id}` restores it; `engram forget {memory.id} --purge` destroys it")
@@ -178,8 +173,6 @@ def purge_after_asking(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
 
 
 def _named(mem: Any, ref: str) -> tuple[str, str]:
-    from engram.cli.display import line
-
     if ref.startswith("EVT-"):
         event = mem.store.event(ref)
         if event is None:
@@ -191,8 +184,6 @@ def _named(mem: Any, ref: str) -> tuple[str, str]:
 
 def draw_proof(purged: "Purged") -> None:
     """Print what was destroyed, the proof, and what no program here can reach."""
-    from engram.cli import display
-
     display.lines([("purged", "bold red"), f"  {', '.join(purged.ids)}"])
     if purged.remaining:
         display.lines([("not all is gone", "bold red")], *[[f"  {line}"] for line in purged.remaining])

@@ -4,8 +4,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from engram.cli import display
+from engram.cli.display import Column, line, progress
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import FAILED, Surface
+from engram.cli.verbs.learn import refuse_while_paused
 from engram.cli.verbs.options import SeenFrom
 from engram.model.errors import InvalidInput, NotFound
 
@@ -51,9 +54,6 @@ def ingest(
     forgotten. A folder's hidden, ignored, empty and binary files are left out and named. A file that cannot be read is exit 1,
     after the others.
     """
-    from engram.cli.display import progress
-    from engram.cli.verbs.learn import refuse_while_paused
-
     if not os.path.lexists(path):
         raise NotFound(f"No such file or folder: {path}")
     if path.is_symlink() and not path.exists():
@@ -85,16 +85,10 @@ def _summary(taken: "Ingested") -> str:
 
 
 def _draw_taken(taken: "Ingested") -> None:
-    from engram.cli import display
-    from engram.cli.display import Column, line
-
     rows: list[list[display.Cell]] = [
         [(one.task, "cyan"), one.kind, f"{one.chunks:,}", f"{len(one.facts):,}", line(one.title)] for one in taken
     ]
-    columns = [
-        Column("task"), Column("kind"), Column("chunks", right=True), Column("facts", right=True), Column("title", grows=True),
-    ]  # fmt: skip
-    display.table(columns, rows)
+    display.table(["task", "kind", Column("chunks", right=True), Column("facts", right=True), "title"], rows)
 
 
 def cite(surface: Surface, ref: Quote, scope: SeenFrom = None) -> None:
@@ -113,8 +107,6 @@ def cite(surface: Surface, ref: Quote, scope: SeenFrom = None) -> None:
 
 
 def _draw_cited(found: "Citation") -> None:
-    from engram.cli import display
-
     display.lines([(found.id, "bold cyan"), "  ", (found.state, _STATES.get(found.state, ""))])
     display.fields(
         [

@@ -1,6 +1,10 @@
 """import and export: other stores, other formats."""
 
+import sys
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +14,11 @@ from engram.cli.verbs.options import Scopes, filters
 from engram.model.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
-    from engram.cli.importer import Imported
+    from engram.capture.importer import Imported
+    from engram.cli.display import Report
+    from engram.model.memory import Memory
+
+FORMATS = ("engram", "json", "plur")
 
 Path_ = Annotated[
     Path,
@@ -52,7 +60,8 @@ def import_(
     questions, give no directions and replace nothing that was said here. --trusted is for your own export, or a store you used
     before.
     """
-    from engram.cli import import_source, importer
+    from engram.capture import import_source
+    from engram.capture.importer import Importer
     from engram.cli.display import count, progress
 
     if trusted and not surface.person:
@@ -60,9 +69,11 @@ def import_(
     source = path.expanduser().absolute()
     reading = import_source.read(source, packs=packs, format_=format_)
     with surface.memory() as mem:
-        plan = importer.Importer(mem, source.name, surface.person, candidates, trusted)
+        importer = Importer(
+            mem.store, mem.upkeep.clock, mem.scope_here(), source.name, surface.person, candidates, trusted
+        )
         with progress("Importing") as report:
-            done = plan.take(reading, report, dry_run=dry_run)
+            done = importer.take(reading, report, dry_run=dry_run)
         surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
         if not dry_run and (done.created or done.updated):
             waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
@@ -120,18 +131,18 @@ def export(
     Exports everything, including superseded, expired and retired memories, unless --status or --scope narrows it. A team's
     memories are not exported. For PLUR the directory must be new or empty.
     """
-    from engram.cli import display, exporter
+    from engram.cli import display
     from engram.cli.display import progress
     from engram.cli.records import plain
 
-    if format_ not in exporter.FORMATS:
-        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(exporter.FORMATS)}")
+    if format_ not in FORMATS:
+        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS)}")
     with surface.memory() as mem:
         memories = mem.list(limit=None, **filters(scope=scope, status=status or ["any"]))
         own = set(mem.store.owned([memory.id for memory in memories]))
         chosen = [memory for memory in reversed(memories) if memory.id in own]
         with progress("Exporting") as report:
-            done = exporter.FORMATS[format_](path.expanduser(), chosen, mem.upkeep.clock(), force, report)
+            done = _export(format_, path.expanduser(), chosen, mem.upkeep.clock(), force, report)
         statuses = Counter(memory.status for memory in chosen)
         words = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items())) or "none"
         if str(path) == "-":
@@ -143,3 +154,63 @@ def export(
         )
         for what, reason in done.get("left_out", ()):
             surface.say(f"engram: left out {what}: {reason}")
+
+
+def _export(
+    format_: str, path: Path, memories: "Sequence[Memory]", now: datetime, force: bool, report: "Report"
+) -> dict[str, Any]:
+    """Write the memories; the result has their number, and for PLUR the ids and what was left out."""
+    from engram.dialects import engram_yaml
+    from engram.dialects.json_records import dump_json
+    from engram.store.files.home import file_name, scope_folder
+
+    if format_ == "plur":
+        from engram.dialects.plur import write_plur
+
+        # A directory that is there already is PLUR's own, and `--force` does not change that.
+        created, left_out = write_plur(path, [_for_plur(memory, now) for memory in memories], now=now, actor="engram")
+        return {"written": len(created), "created": created, "left_out": left_out}
+    if format_ == "json":
+        _write(path, dump_json(memories), force)
+    elif path.suffix in (".yaml", ".yml") or str(path) == "-":
+        _write(path, engram_yaml.dump(memories), force)
+    else:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for number, memory in enumerate(memories, 1):
+            file = path / scope_folder(memory.scope) / f"{file_name(memory.id)}.yaml"
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(file, engram_yaml.dump([memory]), force)
+            report("Exporting", number, len(memories))
+    return {"written": len(memories)}
+
+
+def _for_plur(memory: "Memory", now: datetime) -> "Memory":
+    """The memory as PLUR wrote it, without the notes of its import; links that faded stay here."""
+    from engram.capture.import_source import is_origin, without_origin
+    from engram.rules.strength import links_at
+
+    alive = {(link.target, link.type) for link in links_at(memory, now)}
+    links = (link for link in memory.associations if (link.target, link.type) in alive)
+    memory = memory.but(
+        aliases=tuple(alias for alias in memory.aliases if not is_origin(alias)),
+        associations=tuple(replace(link, target=without_origin(link.target)) for link in links),
+        supersedes=tuple(map(without_origin, memory.supersedes)),
+        superseded_by=without_origin(memory.superseded_by),
+        lineage=without_origin(memory.lineage),
+    )
+    if memory.learned_by != "import" or not memory.source.startswith("import:"):
+        return memory
+    return memory.but(source="", learned_by="")
+
+
+def _write(path: Path, text: str, force: bool) -> None:
+    from engram.disk import replace_file
+
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a directory; give a file")
+    if path.exists() and not force:
+        raise InvalidInput(f"{path} already exists; choose another name, or add --force to replace it")
+    replace_file(path, text.encode("utf-8", "surrogatepass"), durable=False)

@@ -2,12 +2,17 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display
+from engram.cli.display import line
 from engram.cli.parser import Argument, Option
+from engram.cli.records import memory_data
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Metadata, Reason, Scopes, Statuses, filters, pairs
+from engram.model.arguments import checked_limit
+from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.graph.paths import Reached
+    from engram.graph.traversal import Reached
 
 Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation starts at.")]
 Target = Annotated[str, Argument("TARGET", "Id, name or alias of the memory it leads to.")]
@@ -36,9 +41,6 @@ def relate(
     reason: Reason = "",
 ) -> None:
     """Link one memory to another. Repeating it sets a new weight; `--remove` removes the link."""
-    from engram.cli.records import memory_data
-    from engram.model.errors import InvalidInput
-
     if remove and (weight is not None or meta):
         raise InvalidInput("--remove removes a relation; leave out --weight and --meta")
     with surface.memory() as mem:
@@ -50,7 +52,7 @@ def relate(
                 source, target, type_ or "related_to", weight=1.0 if weight is None else weight,
                 metadata=pairs(meta) or None, actor=surface.actor, reason=reason,
             )  # fmt: skip
-        surface.answer(memory_data(after, mem.upkeep.clock()), lambda: _draw_links(before, after))
+        surface.answer(memory_data(after, surface.now), lambda: _draw_links(before, after))
 
 
 def traverse(
@@ -67,9 +69,6 @@ def traverse(
     tokens: Tokens = None,
 ) -> None:
     """Find memories linked to others. Nearest first, each by its shortest and then heaviest path."""
-    from engram.cli.records import memory_data
-    from engram.model.arguments import checked_limit
-    from engram.model.errors import InvalidInput
     from engram.recall.query import ScopeResolver
 
     if tokens is not None and not prompt:
@@ -85,7 +84,7 @@ def traverse(
             total_limit=limit, **chosen,
         )  # fmt: skip
         text = mem.graph.render(found, max_tokens=tokens) if prompt else ""
-        now = mem.upkeep.clock()
+        now = surface.now
         answers = [
             {
                 "id": one.memory.id, "depth": one.depth, "score": one.score, "path": one.path, "relations": one.relations,
@@ -99,9 +98,6 @@ def traverse(
 
 
 def _draw_links(before: Any, after: Any) -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-
     display.lines([(after.id, "bold cyan"), f"  {line(after.statement)}"])
     for link in after.associations:
         mark = " " if link in before.associations else "+"
@@ -113,9 +109,6 @@ def _draw_links(before: Any, after: Any) -> None:
 
 
 def _draw(found: "list[Reached]", text: str, prompt: bool) -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-
     if prompt:
         display.block(text)
         return

@@ -5,13 +5,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display
+from engram.cli.display import ago, count, line, progress
 from engram.cli.parser import Option
 from engram.cli.surface import Surface
-from engram.model.errors import InvalidInput
+from engram.model.errors import EmbedderError, InvalidInput
+from engram.model.report import Finding, Report
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
-    from engram.model.report import Finding, Report
     from engram.store.files.home import Home
     from engram.store.protocol import Store
 
@@ -40,17 +42,13 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
 
     It is derived from the files and never the only copy of anything.
     """
-    from engram.cli import display
-    from engram.cli.display import progress
-    from engram.cli.records import plain
-
     if rebuild and reembed:
         raise InvalidInput("--rebuild computes the vectors, too; give only one of the two")
     with surface.memory() as mem:
         done: dict[str, Any] = {}
         if rebuild:
             with progress("Indexing") as report:
-                done["rebuilt"] = plain(mem.upkeep.rebuild_index(report))
+                done["rebuilt"] = mem.upkeep.rebuild_index(report)
         if reembed:
             with progress("Embedding") as report:
                 done["reembedded"] = mem.upkeep.reembed(report)
@@ -64,7 +62,7 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
             ("vectors", f"{facts['vectors']:,} by {facts['embedder'] or 'no embedder'}"),
             ("file", facts.get("path", "")),
         ]
-        surface.answer({**plain(facts), **done}, lambda: display.fields(rows))
+        surface.answer({**facts, **done}, lambda: display.fields(rows))
         if reembed:
             surface.hint(f"engram: {done['reembedded']} vectors computed")
         if nearest:
@@ -73,8 +71,6 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
 
 def doctor(surface: Surface, repair: Repair = False) -> None:
     """Check the store, and say what to do about each problem."""
-    from engram.cli import display
-
     moved = _repair(surface) if repair else []
     found = _diagnosed(surface, repair)
 
@@ -85,19 +81,18 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
             display.lines([(f"{sign} ", style), (f"{finding.code:<11}", "bold"), finding.message])
             if finding.fix:
                 display.lines([(f"  {'':<11}→ {finding.fix}", "yellow")])
-        for line in moved:
-            display.lines([("repaired  ", "yellow"), line])
+        for repaired in moved:
+            display.lines([("repaired  ", "yellow"), repaired])
 
     surface.answer({**found.record(), "repaired": moved} if repair else found.record(), draw)
     if not found.ok:
         raise SystemExit(1)
 
 
-def _diagnosed(surface: Surface, repair: bool = False) -> "Report":
+def _diagnosed(surface: Surface, repair: bool = False) -> Report:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
-    from engram.model.errors import EmbedderError
     from engram.settings import read_settings
     from engram.store.sources import utc_now
     from engram.upkeep.doctor import diagnose
@@ -144,9 +139,7 @@ def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
     return store
 
 
-def _settings_finding(problems: list[str]) -> "Finding":
-    from engram.model.report import Finding
-
+def _settings_finding(problems: list[str]) -> Finding:
     if not problems:
         return Finding.of("settings", True, "all settings are valid")
     return Finding.of("settings", False, "; ".join(problems), "the defaults apply until they are corrected")
@@ -176,17 +169,12 @@ def status(surface: Surface) -> None:
 
     Also shows how to stop one item from being injected again.
     """
-    from engram.cli.records import plain
-
     with surface.memory() as mem:
         found = {**mem.upkeep.status(), "scope": mem.scope_here()}
-        surface.answer(plain(found), lambda: _draw_status(found, mem.upkeep.clock()))
+        surface.answer(found, lambda: _draw_status(found, surface.now))
 
 
 def _draw_status(found: dict[str, Any], now: datetime) -> None:
-    from engram.cli import display
-    from engram.cli.display import count
-
     total = sum(found["statuses"].values())
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
     waiting = found["waiting_for_review"]
@@ -211,9 +199,6 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
 
 
 def _draw_last(last: dict[str, Any] | None, now: datetime) -> None:
-    from engram.cli import display
-    from engram.cli.display import Column, ago, line
-
     if not last:
         display.lines([""], [("nothing has been injected yet", "bright_black")])
         return
@@ -221,6 +206,6 @@ def _draw_last(last: dict[str, Any] | None, now: datetime) -> None:
     session = f" in {last['session']}" if last["session"] else ""
     display.lines([""], [("injected last", "bold"), f"  {when}{session}"])
     rows: list[list[display.Cell]] = [[(one["id"], "cyan"), line(one["statement"])] for one in last["memories"]]
-    display.table([Column("id"), Column("statement", grows=True)], rows)
+    display.table(["id", "statement"], rows)
     ways = "engram forget ID  ·  engram feedback ID negative  ·  engram update ID --status dormant"
     display.lines([""], [("to stop one  ", "bold"), (ways, "bright_black")])

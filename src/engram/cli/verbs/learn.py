@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import views
 from engram.cli.parser import Argument, Option
-from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.records import decision_data, memory_data
+from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.cli.verbs.options import NewMemory, Session, Text
+from engram.model.decision import Decision
 from engram.model.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ def learn(
     given = _statement(text, {part: words for part, words in parts.items() if words}) | memory.given()
     with surface.memory() as mem:
         source = "human" if surface.person else "agent"
-        _decided(surface, mem, mem.learn(source=source, session=session, autonomous=autonomous, **given))
+        _decided(surface, mem.learn(source=source, session=session, autonomous=autonomous, **given))
 
 
 def remember(surface: Surface, text: Text, memory: NewMemory, session: Session = "") -> None:
@@ -65,29 +68,26 @@ def remember(surface: Surface, text: Text, memory: NewMemory, session: Session =
     given = memory.given()
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
-        _decided(surface, mem, mem.remember(text_or_stdin(text), source=source, session=session, **given))
+        _decided(surface, mem.remember(text_or_stdin(text), source=source, session=session, **given))
 
 
 def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> None:
     """Store what a trusted program says. Only size, secrets and exact duplicates are checked."""
-    from engram.cli import views
-    from engram.cli.records import memory_data
-
     given = memory.given()
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         source = "human" if surface.person else "manual"
         added = mem.add(text_or_stdin(text), source=source, team=team, **given)
-        now = mem.upkeep.clock()
+        now = surface.now
         surface.answer(memory_data(added, now), lambda: views.listing([added], now))
 
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
     """A pause applies to programs; a person at the terminal may still add."""
-    if mem.upkeep.paused and not surface.person:
-        from engram.client import PAUSED
-
-        raise Refused(f"{PAUSED}; until then only a person at a terminal can add to it")
+    if mem.store.paused and not surface.person:
+        raise Refused(
+            "Engram is paused; `engram resume` resumes it. Until then only a person at a terminal can add to it"
+        )
 
 
 def _statement(text: str, parts: dict[str, str]) -> dict[str, Any]:
@@ -108,23 +108,18 @@ def _statement(text: str, parts: dict[str, str]) -> dict[str, Any]:
     return {"form": parts, "type": text}
 
 
-def _decided(surface: Surface, mem: Any, decision: Any) -> None:
-    from engram.cli import views
-    from engram.cli.records import decision_data
-    from engram.cli.surface import FAILED
-
-    surface.answer(decision_data(decision, mem.upkeep.clock()), lambda: views.decision(decision))
+def _decided(surface: Surface, decision: Decision) -> None:
+    surface.answer(decision_data(decision, surface.now), lambda: views.decision(decision))
     surface.hint(_next_step(decision))
     if decision.outcome.value == "REJECTED":
         raise SystemExit(FAILED)
 
 
-def _next_step(decision: Any) -> str:
-    match decision.outcome.value, decision.memory:
-        case "CONTRADICTION", memory if memory is not None:
-            return f"engram: both are stored; `engram review {memory.id}` decides between them"
-        case "PENDING", memory if memory is not None:
-            return f"engram: `engram review {memory.id} --approve` activates it"
-        case "REJECTED", _:
-            return "engram: nothing was written"
-    return ""
+def _next_step(decision: Decision) -> str:
+    memory_id = decision.memory.id if decision.memory is not None else ""
+    steps = {
+        "CONTRADICTION": f"engram: both are stored; `engram review {memory_id}` decides between them",
+        "PENDING": f"engram: `engram review {memory_id} --approve` activates it",
+        "REJECTED": "engram: nothing was written",
+    }
+    return steps.get(decision.outcome.value, "")

@@ -1,16 +1,17 @@
 """ledger verify, show, redact: what was said and done, and the proof that it is unchanged."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
+from engram.cli import display
+from engram.cli.display import count, moment
 from engram.cli.parser import Argument, Group, Option
+from engram.cli.records import plain
 from engram.cli.surface import FAILED, Surface
+from engram.cli.verbs.change import purge_after_asking
 from engram.cli.verbs.options import SeenFrom, Yes, check_least
 from engram.model.errors import InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from engram.model.event import Event
+from engram.model.event import Event
 
 Name = Annotated[str, Argument("NAME", "The session or task whose ledger it is.")]
 EventId = Annotated[str, Argument("EVENT", "The event's id, EVT-…")]
@@ -23,9 +24,6 @@ def verify(surface: Surface) -> None:
 
     Each event is chained to the previous one, and the journal records where every ledger ended. Exit 1 when one is damaged.
     """
-    from engram.cli import display
-    from engram.cli.display import count
-
     with surface.memory() as mem:
         problems = mem.store.verify_ledgers()
         number = int(mem.store.facts()["index"]["documents"].get("event", 0))
@@ -49,7 +47,6 @@ def _state(redacted: int) -> str:
 
 def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scope: SeenFrom = None) -> None:
     """List the events of a session or a task in order, each with its number and its digest."""
-    from engram.cli.records import plain
     from engram.store.ledger import sees_ledger
 
     check_least("--last", last, 1)
@@ -63,15 +60,12 @@ def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scop
             surface.hint("engram: no events here")
 
 
-def is_redacted(event: "Event") -> bool:
+def is_redacted(event: Event) -> bool:
     """Whether the content of an event was destroyed; its place in the chain stays."""
     return bool(event.body) and not event.salt
 
 
-def _draw(events: "Sequence[Event]") -> None:
-    from engram.cli import display
-    from engram.cli.display import moment
-
+def _draw(events: Sequence[Event]) -> None:
     for event in events:
         kind = "" if event.event_type == "message" else f" ({event.event_type})"
         said = ("redacted", "red") if is_redacted(event) else event.content
@@ -93,8 +87,6 @@ def redact(surface: Surface, event: EventId, yes: Yes = False) -> None:
     memories with the same words stay: each is named with the command that destroys it, too, and the exit code is 1. This
     cannot be undone: without a terminal, --yes confirms it; otherwise nothing is destroyed and the exit code is 2.
     """
-    from engram.cli.verbs.change import purge_after_asking
-
     if not event.startswith("EVT-"):
         raise InvalidInput(f"{event!r} is not the id of an event (EVT-…); `engram forget ID --purge` destroys a memory")
     with surface.memory() as mem:

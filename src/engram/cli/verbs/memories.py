@@ -1,16 +1,16 @@
 """show, list, history, lineage: read what is stored."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
+from engram.cli import display, history_view, views
+from engram.cli.display import Column, line, moment
 from engram.cli.parser import Argument, Option
+from engram.cli.records import memory_data
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
-from engram.model.times import aware
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from engram.model.memory import Memory
+from engram.model.fields import aware
+from engram.model.memory import Memory
 
 AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
 Offset = Annotated[int, Option("--offset", metavar="N", help="Skip the first N.")]
@@ -22,24 +22,18 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
 
     Its statement, state and strength, its origin and its file.
     """
-    from engram.cli import views
-    from engram.cli.records import memory_data, plain
-
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
         event = mem.store.event(ref) if ref.startswith("EVT-") else None
         if event is not None and (seen is None or mem.store.owner_of(ref) in seen):
-            surface.answer(plain(event), lambda: _show_event(event))
+            surface.answer(event, lambda: _show_event(event))
             return
-        memory, now = mem.get(ref, scope=scope or None), mem.upkeep.clock()
+        memory, now = mem.get(ref, scope=scope or None), surface.now
         file = mem.store.file_of(memory.id)
         surface.answer({**memory_data(memory, now), "file": file}, lambda: views.card(memory, now, file))
 
 
 def _show_event(event: Any) -> None:
-    from engram.cli import display
-    from engram.cli.display import moment
-
     display.lines([(event.id, "bold cyan")])
     display.fields(
         [
@@ -57,14 +51,11 @@ def list_(
     surface: Surface, filters: StoreFilters, critical: Critical = False, limit: Limit = 50, offset: Offset = 0
 ) -> None:
     """List memories, newest first."""
-    from engram.cli import views
-    from engram.cli.records import memory_data
-
     asked = filters.chosen(critical=critical)
     with surface.memory() as mem:
         check_types(mem, filters.type_)
         found = mem.list(limit=limit, offset=offset, **asked)
-        now = mem.upkeep.clock()
+        now = surface.now
         at = aware(filters.as_of) or now
         surface.answer(
             [memory_data(memory, at) for memory in found], lambda: views.listing(found, now, at) if found else None
@@ -79,8 +70,6 @@ def list_(
 
 def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     """List every decision about a memory, oldest first, with what each one changed."""
-    from engram.cli import history_view
-
     with surface.memory() as mem:
         steps = history_view.steps(mem.history(ref, scope=scope or None))
         surface.answer([history_view.step_data(step) for step in steps], lambda: history_view.draw(steps))
@@ -90,10 +79,8 @@ def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
 
 def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
     """List every version of a fact, oldest first. The current one is marked."""
-    from engram.cli.records import memory_data
-
     with surface.memory() as mem:
-        versions, now = mem.lineage(ref, scope=scope or None), mem.upkeep.clock()
+        versions, now = mem.lineage(ref, scope=scope or None), surface.now
         head = _current(mem.get_current(ref, scope=scope or None))
         data = [{**memory_data(version, now), "in_force": version.id == head} for version in versions]
         surface.answer(data, lambda: _draw_versions(versions, head))
@@ -101,17 +88,14 @@ def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
             surface.hint("engram: no version is current")
 
 
-def _current(memory: "Memory") -> str:
+def _current(memory: Memory) -> str:
     """The id of the current version; "" where none is."""
     from engram.store.lineage import CURRENT
 
     return memory.id if memory.status in CURRENT else ""
 
 
-def _draw_versions(versions: "Sequence[Memory]", head: str) -> None:
-    from engram.cli import display
-    from engram.cli.display import Column, line, moment
-
+def _draw_versions(versions: Sequence[Memory], head: str) -> None:
     rows: list[list[display.Cell]] = []
     for version in versions:
         mark = ("●", "green") if version.id == head else ("○", "bright_black")
@@ -121,11 +105,4 @@ def _draw_versions(versions: "Sequence[Memory]", head: str) -> None:
         rows.append(
             [mark, (version.id, "cyan"), valid, (status, display.state_style(version.status)), line(version.statement)]
         )
-    names = [
-        Column(""),
-        Column("id"),
-        Column("valid", "bright_black"),
-        Column("status"),
-        Column("statement", grows=True),
-    ]
-    display.table(names, rows)
+    display.table(["", "id", Column("valid", "bright_black"), "status", "statement"], rows)

@@ -1,14 +1,17 @@
 """migrate: a whole store, between files and a server, or between two of a kind."""
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display
+from engram.cli.display import progress
 from engram.cli.parser import Option
 from engram.cli.surface import Surface
+from engram.model.lazy import replace
 
 if TYPE_CHECKING:
-    from engram.store.migration.stream import Counts
+    from engram.store.migration.records import Counts
     from engram.store.migration.transfer import Endpoint, Transfer
 
 To = Annotated[str, Option("--to", metavar="URL|DIR", help="The target: postgresql://…, or a new or empty directory.")]
@@ -43,7 +46,6 @@ def migrate(
     stores are compared record by record, and a difference is exit 1. The source is not changed. After an interruption the same
     command continues where it stopped.
     """
-    from engram.cli.display import progress
     from engram.store.migration import transfer as migration
 
     here, there = _ends(surface, to, from_, tenant, to_tenant)
@@ -103,8 +105,6 @@ def _draw(
     done: "Transfer | None" = None,
     seconds: float = 0.0,
 ) -> None:
-    from engram.cli import display
-
     rows = [("from", here.place), ("to", there.place)]
     rows += [(kind, f"{number:,}") for kind, number in asdict(counts).items()]
     display.lines([(verb, "green")])

@@ -208,7 +208,7 @@ def check_least(option: str, value: int | None, least: int) -> None:
 
 def pairs(items: list[str] | None) -> dict[str, Any]:
     """`key=value` texts as a mapping; a value that is JSON is read as such."""
-    from engram.cli.records import strict_json
+    from engram.dialects.json_records import strict_json
 
     found: dict[str, Any] = {}
     for item in items or ():

@@ -1,9 +1,12 @@
 """recall, search, inject, prepare: find memories."""
 
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
+from engram.cli import display, views
 from engram.cli.parser import Argument, Option
+from engram.cli.records import hit_data, injection_data, recall_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
     MemoryFilters,
@@ -16,13 +19,12 @@ from engram.cli.verbs.options import (
     check_least,
     check_types,
 )
+from engram.cli.views import TRACE_TOKENS, account, understood
 from engram.model.errors import InvalidInput
-from engram.model.times import aware
+from engram.model.fields import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from engram.client import Engram
     from engram.recall.recaller import Recall
 
@@ -88,13 +90,11 @@ def recall(
         check_types(mem, filters.type_)
         asked |= {"question_date": date, "limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion}
         asked |= {"compose_answer": answer, "min_relevance": min_relevance}
-        now, at = mem.upkeep.clock(), aware(filters.as_of)
+        now, at = surface.now, aware(filters.as_of)
         if not trace:
             found = mem.recall(question, explain=ranking.explain, session=session, **asked)
             _show(surface, found, now, at, explain=ranking.explain, answer=answer)
             return
-        from engram.cli.views import TRACE_TOKENS, account
-
         room = TRACE_TOKENS if tokens is None else tokens
         traced = mem.trace_recall(question, max_tokens=room, expected_terms=expect or [], **asked)
         if not surface.as_json:
@@ -103,24 +103,16 @@ def recall(
 
 
 def _show(
-    surface: Surface, found: "Recall", now: "datetime", as_of: "datetime | None", *, explain: bool, answer: bool
+    surface: Surface, found: "Recall", now: datetime, as_of: datetime | None, *, explain: bool, answer: bool
 ) -> None:
     if found.window is not None or found.intent != "current":
-        from engram.cli.views import understood
-
         surface.hint(f"engram: {understood(found)}")
     surface.warn(found.warnings)
     if surface.as_json:
-        from engram.cli.records import recall_data
-
         surface.json(recall_data(found, as_of or now, explain=explain))
     elif not found.hits:
-        from engram.cli import views
-
         views.nothing_known(found, now)
     elif (explain or surface.drawn) and not answer:
-        from engram.cli import views
-
         views.hits(found.hits, now, explain=explain, dated=found.intent != "current")
     else:
         sys.stdout.write((found.answer if answer else found.text) + "\n")
@@ -140,9 +132,6 @@ def search(
     min_relevance: MinRelevance = 0.0,
 ) -> None:
     """Find memories or ledger events in the whole store. Searching does not reinforce them."""
-    from engram.cli import views
-    from engram.cli.records import hit_data
-
     asked = filters.chosen(kinds=kind, session=in_session)
     if queries is not None and not deep:
         raise InvalidInput("--queries needs --deep")
@@ -154,7 +143,7 @@ def search(
         asked |= {"limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion, "explain": ranking.explain}
         find = mem.deep_search if deep else mem.search
         found = find(query, min_relevance=min_relevance, **asked)
-        now = mem.upkeep.clock()
+        now = surface.now
         at = aware(filters.as_of) or now
         surface.warn(found.warnings)
         data = {
@@ -180,15 +169,12 @@ def inject(
 
     Worded for its prompt, within a token budget, each item with the reason why it was chosen.
     """
-    from engram.cli import views
-    from engram.cli.records import injection_data
-
     with surface.memory() as mem:
         found = mem.inject(
             text_or_stdin(task), scope=scope or None, budget=budget, session=session, min_relevance=min_relevance
         )
         surface.warn(found.warnings)
-        surface.answer(injection_data(found, mem.upkeep.clock()), lambda: views.injection(found))
+        surface.answer(injection_data(found, surface.now), lambda: views.injection(found))
         if surface.drawn:
             surface.hint(f"engram: {found.tokens} of {found.budget} tokens; {_left_out(len(found.left_out))}")
         if not found.items and not found.warnings:
@@ -214,7 +200,6 @@ def prepare(
     The summary of the session, then critical facts, which are never left out, then what the query needs. Unlike `inject` it
     records no use and gives no directions: every memory is quoted as it is.
     """
-    from engram.cli import display
     from engram.embedding.tokenizer import count_tokens
 
     check_least("--tokens", tokens, 1)

@@ -1,18 +1,20 @@
 """review: what awaits a person's decision."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display, views
+from engram.cli.display import Column, ago, line, shown
 from engram.cli.parser import Argument, Option
 from engram.cli.person import reason_for_person, require_person
+from engram.cli.records import memory_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Limit
 from engram.model.errors import EngramError, InvalidInput
+from engram.model.memory import Memory
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from engram.client import Engram
-    from engram.model.memory import Memory
     from engram.review.queue import ReviewItem
 
 Ref = Annotated[str, Argument("[ID]", "The memory to decide about. Default: list what awaits review.")]
@@ -71,50 +73,37 @@ def review(
     with surface.memory() as mem:
         if chosen:
             situations = (new_when, old_when)
-            memory = decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor)
-            _decided(surface, mem, memory)
+            memory = _decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor)
+            _decided(surface, memory)
             return
         waiting = mem.review.queue(limit, about=mem.get(ref).id if ref else "")
         if surface.person and surface.drawn and not list_only and waiting:
             _walk(surface, mem, waiting)
         else:
-            _list(surface, mem, waiting)
+            _list(surface, waiting)
 
 
-def decide(
+def _decide(
     mem: "Engram", ref: str, choice: str, keep: str, statement: str, situations: tuple[str, str], actor: str
-) -> "Memory":
+) -> Memory:
     """Carry out one decision; where only a person may decide, ask for a code first."""
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
         merged = memory.but(statement=statement or memory.statement)
         require_person(memory, reason_for_person(memory) or reason_for_person(merged))
-    match choice:
-        case "keep":
-            return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
-        case "approve":
-            return mem.review.approve(memory.id, actor=actor)
-        case "reject":
-            return mem.review.reject(memory.id, actor=actor)
-        case "retire":
-            return mem.review.retire(memory.id, actor=actor)
-    return mem.review.reinforce(memory.id, actor=actor)
+    if choice == "keep":
+        return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
+    decisions = {"approve": mem.review.approve, "reject": mem.review.reject, "retire": mem.review.retire}
+    return decisions.get(choice, mem.review.reinforce)(memory.id, actor=actor)
 
 
-def _decided(surface: Surface, mem: "Engram", memory: "Memory") -> None:
-    from engram.cli import views
-    from engram.cli.records import memory_data
-
-    now = mem.upkeep.clock()
+def _decided(surface: Surface, memory: Memory) -> None:
+    now = surface.now
     surface.answer(memory_data(memory, now), lambda: views.listing([memory], now))
     surface.hint(f"engram: `engram undo {memory.id}` undoes it")
 
 
-def item_data(item: "ReviewItem", mem: "Engram") -> dict[str, Any]:
-    """An item of the queue for a program."""
-    from engram.cli.records import memory_data
-
-    now = mem.upkeep.clock()
+def _item_data(item: "ReviewItem", now: datetime) -> dict[str, Any]:
     return {
         "kind": item.kind,
         "reason": item.reason,
@@ -124,10 +113,7 @@ def item_data(item: "ReviewItem", mem: "Engram") -> dict[str, Any]:
     }
 
 
-def _list(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
-    from engram.cli import display
-    from engram.cli.display import Column, line
-
+def _list(surface: Surface, waiting: "list[ReviewItem]") -> None:
     rows: list[list[display.Cell]] = [
         [
             (item.memory.id, "cyan"),
@@ -137,8 +123,9 @@ def _list(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
         ]
         for item in waiting
     ]
-    columns = [Column("id"), Column("what"), Column("choices", "bright_black"), Column("memory", grows=True)]
-    surface.answer([item_data(item, mem) for item in waiting], lambda: display.table(columns, rows) if rows else None)
+    columns: list[Column | str] = ["id", "what", Column("choices", "bright_black"), "memory"]
+    now = surface.now
+    surface.answer([_item_data(item, now) for item in waiting], lambda: display.table(columns, rows))
     surface.hint(
         "engram: `engram review ID --keep new|old|both|merge`, `--approve`, `--reject`, `--retire` or `--reinforce` decides"
         if waiting
@@ -148,12 +135,10 @@ def _list(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
 
 def _walk(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
     """Show each item and carry out what the person chooses."""
-    from engram.cli import display
-
     decided = 0
     for number, item in enumerate(waiting, 1):
         display.rule(f"{number} of {len(waiting)} · {item.kind}")
-        _draw_item(item, mem.upkeep.clock())
+        _draw_item(item, surface.now)
         answer = _ask(surface, item)
         if answer == "q":
             break
@@ -162,19 +147,14 @@ def _walk(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
     surface.say(f"engram: {decided} decided, {len(waiting) - decided} still waiting")
 
 
-def _draw_item(item: "ReviewItem", now: "datetime") -> None:
-    from engram.cli import display
-
+def _draw_item(item: "ReviewItem", now: datetime) -> None:
     _draw_one("new" if item.other else "", item.memory, now)
     if item.other is not None:
         _draw_one("old", item.other, now)
     display.lines([(f"  {item.reason}", "bright_black")], [""])
 
 
-def _draw_one(label: str, memory: "Memory", now: "datetime") -> None:
-    from engram.cli import display
-    from engram.cli.display import ago, shown
-
+def _draw_one(label: str, memory: Memory, now: datetime) -> None:
     display.lines([(f"  {label:<4}" if label else "  ", "bold magenta"), (shown(memory.statement), "bold")])
     where = (
         f"{memory.id} · {memory.type} · {memory.scope} · from {memory.source or 'unknown'} · {ago(memory.created, now)}"
@@ -183,8 +163,6 @@ def _draw_one(label: str, memory: "Memory", now: "datetime") -> None:
 
 
 def _ask(surface: Surface, item: "ReviewItem") -> str:
-    from engram.cli import display
-
     choices = _CHOICES[item.kind]
     pieces: list[display.Cell] = ["  "]
     for letter, action in choices.items():
@@ -198,8 +176,6 @@ def _ask(surface: Surface, item: "ReviewItem") -> str:
 
 
 def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str) -> int:
-    from engram.cli import display
-
     keep = action if item.kind == "contradiction" else ""
     statement, situations = "", ("", "")
     if keep == "merge":
@@ -211,7 +187,7 @@ def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str)
         )
     try:
         choice = "keep" if keep else action
-        memory = decide(mem, item.memory.id, choice, keep, statement, situations, surface.actor)
+        memory = _decide(mem, item.memory.id, choice, keep, statement, situations, surface.actor)
     except EngramError as error:
         surface.say(f"engram: {error}")
         return 0

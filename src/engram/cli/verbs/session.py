@@ -3,14 +3,17 @@
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display, views
+from engram.cli.display import ago, line, moment
 from engram.cli.parser import Argument, Group, Option
+from engram.cli.records import injection_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import EventOptions, Limit, Scopes, SeenFrom, check_least
 from engram.model.errors import InvalidInput
+from engram.model.event import Session
 
 if TYPE_CHECKING:
     from engram.client import Engram
-    from engram.model.event import Session
 
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
 Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
@@ -30,9 +33,6 @@ Tokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of th
 
 def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budget = None) -> None:
     """Start a session. Prints its id, then what memory knows about the task."""
-    from engram.cli import display, views
-    from engram.cli.records import injection_data
-
     with surface.memory() as mem:
         begun = mem.session(text_or_stdin(task), scope=scope or None, budget=budget)
         surface.warn(begun.injection.warnings)
@@ -43,7 +43,7 @@ def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budge
                 display.lines([""])
                 views.injection(begun.injection)
 
-        surface.answer({"id": begun.id, "injection": injection_data(begun.injection, mem.upkeep.clock())}, draw)
+        surface.answer({"id": begun.id, "injection": injection_data(begun.injection, surface.now)}, draw)
         surface.hint(f"engram: `engram session end {begun.id}` ends it")
 
 
@@ -53,17 +53,13 @@ def observe(surface: Surface, session_id: Id, said: EventOptions, scope: OfOwner
     A name of your own starts a session, too, which belongs to --scope. A session that has ended, or belongs to another scope,
     accepts nothing.
     """
-    from engram.cli import display
-    from engram.cli.display import line
-    from engram.cli.records import plain
-
     items = events_to_write(said)
     with surface.memory() as mem:
         events = mem.observe_batch(session_id, items, scope=scope or None)
         rows: list[list[display.Cell]] = [
             [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events
         ]
-        surface.answer(plain(events), lambda: display.lines(*rows))
+        surface.answer(events, lambda: display.lines(*rows))
 
 
 def events_to_write(said: EventOptions) -> list[dict[str, Any]]:
@@ -93,19 +89,14 @@ def _events_on_stdin() -> list[dict[str, Any]]:
 
 def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom = None) -> None:
     """End a session. Its uses are recorded, and memories injected together are linked more strongly."""
-    from engram.cli import display
-    from engram.cli.records import plain
-
     with surface.memory() as mem:
         _begun_by_observing(mem, session_id)
         ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=mem.scopes_for(scope=scope or None))
-        surface.answer(plain(ended), lambda: display.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
+        surface.answer(ended, lambda: display.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
 
 
 def _begun_by_observing(mem: "Engram", session_id: str) -> None:
     """Create the record of a session that only has a ledger; it started with its first event."""
-    from engram.model.event import Session
-
     events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
     if events:
         owner = mem.store.ledger_scope(session_id)
@@ -119,27 +110,20 @@ def summarise(
 
     By rules, from the session's own words, or by a model where one is configured.
     """
-    from engram.cli import display
-    from engram.cli.records import plain
-
     with surface.memory() as mem:
         _begun_by_observing(mem, session_id)
         seen = mem.scopes_for(scope=scope or None)
         made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens, scopes=seen)
-        surface.answer(plain(made), lambda: display.block(made.summary))
+        surface.answer(made, lambda: display.block(made.summary))
         if not made.summary:
             surface.hint("engram: nothing was said that a summary could contain")
 
 
 def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
     """List sessions, newest first."""
-    from engram.cli import display
-    from engram.cli.display import Column, ago, line
-    from engram.cli.records import plain
-
     check_least("--limit", limit, 0)
     with surface.memory() as mem:
-        found, now = mem.store.sessions(limit, mem.scopes_for(scope=scope or None)), mem.upkeep.clock()
+        found, now = mem.store.sessions(limit, mem.scopes_for(scope=scope or None)), surface.now
         rows: list[list[display.Cell]] = [
             [
                 (one.id, "cyan"),
@@ -149,23 +133,19 @@ def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
             ]
             for one in found
         ]
-        columns = [Column("session"), Column("started"), Column("state"), Column("task or summary", grows=True)]
-        surface.answer(plain(found), lambda: display.table(columns, rows) if rows else None)
+        columns = ["session", "started", "state", "task or summary"]
+        surface.answer(found, lambda: display.table(columns, rows))
         if not found:
             surface.hint('engram: no sessions yet; `engram session start "…"` starts one')
 
 
 def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
     """Show a session, what was injected in it, and its ledger."""
-    from engram.cli import display
-    from engram.cli.display import moment
-    from engram.cli.records import plain
-
     with surface.memory() as mem:
         found = mem.store.session(session_id)
         events = mem.sessions.events(session_id, scopes=mem.scopes_for(scope=scope or None))
         used = list(dict.fromkeys(i for use in mem.store.uses_in(session_id) for i in use.ids))
-        data = {"session": plain(found), "used": used, "events": plain(events)}
+        data = {"session": found, "used": used, "events": events}
 
         def draw() -> None:
             display.lines([(session_id, "bold cyan")])
@@ -180,9 +160,7 @@ def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
         surface.answer(data, draw)
 
 
-def _fields(found: "Session") -> list[tuple[str, Any]]:
-    from engram.cli.display import moment
-
+def _fields(found: Session) -> list[tuple[str, Any]]:
     return [
         ("task", found.task),
         ("scopes", ", ".join(found.scopes)),

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
+from engram.model.memory import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from engram.settings import Settings
@@ -22,7 +24,6 @@ def init(surface: Surface) -> None:
 
     On a Citus cluster it also distributes the tables by tenant, where it is allowed to, and reports what it did.
     """
-    from engram.cli import display
     from engram.store.location import requested_server
     from engram.store.postgres.setup import prepare_server
 
@@ -125,8 +126,6 @@ def _check(key: str, value: Any, file: Path) -> None:
 
 
 def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
-    from engram.cli import display
-
     rows = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in chosen.items()]
     if only_value:
         display.write(rows[0][1])
@@ -157,8 +156,6 @@ def version(surface: Surface) -> None:
     import platform
 
     from engram import __version__
-    from engram.cli import display
-    from engram.model.memory import SCHEMA_VERSION
 
     data = {"engram": __version__, "schema": SCHEMA_VERSION, "python": platform.python_version()}
     surface.answer(data, lambda: display.write(f"engram {__version__}"))

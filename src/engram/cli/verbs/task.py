@@ -1,9 +1,13 @@
 """task: work that outlives a conversation: its states, its ledger, its checkpoints, its context."""
 
-from typing import TYPE_CHECKING, Annotated
+from datetime import timedelta
+from typing import Annotated
 
+from engram.cli import display, task_view
+from engram.cli.display import Column, ago, line
 from engram.cli.parser import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.task_view import SILENT, style
 from engram.cli.verbs.options import Limit, Metadata, SeenFrom, Session, check_least, pairs
 from engram.cli.verbs.task_ledger import (
     Id,
@@ -17,11 +21,7 @@ from engram.cli.verbs.task_ledger import (
     search,
     turn,
 )
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from engram.model.task import TaskRun
+from engram.model.task import TaskRun
 
 Goal = Annotated[str, Argument("GOAL", "What it should achieve; - reads it from stdin.")]
 Scope = Annotated[
@@ -46,8 +46,6 @@ Why = Annotated[str, Argument("[REASON]", "Why; - reads it from stdin.")]
 
 def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Metadata = None, session: Session = "") -> None:
     """Start a task. Prints its id."""
-    from engram.cli import display
-
     with surface.memory() as mem:
         begun = mem.start_task(text_or_stdin(goal), scope=scope, session=session, metadata=pairs(meta))
         surface.answer(begun, lambda: display.lines([(begun.id, "bold cyan")]))
@@ -56,12 +54,9 @@ def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Metadata = None
 
 def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: SeenFrom = None) -> None:
     """List tasks, newest first. Deleted ones only with --status deleted."""
-    from engram.cli import display, task_view
-    from engram.cli.display import Column, ago, line
-
     check_least("--limit", limit, 1)
     with surface.memory() as mem:
-        found, now = mem.list_tasks(status or None, limit=limit, scope=scope or None), mem.upkeep.clock()
+        found, now = mem.list_tasks(status or None, limit=limit, scope=scope or None), surface.now
         rows: list[list[display.Cell]] = [
             [
                 (one.id, "cyan"),
@@ -72,14 +67,9 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: See
             ]
             for one in found
         ]
-        columns = [
-            Column("task"),
-            Column("state"),
-            Column("changed", "bright_black"),
-            Column("scope", "bright_black"),
-            Column("goal", grows=True),
-        ]
-        surface.answer(found, lambda: display.table(columns, rows) if rows else None)
+        grey = "bright_black"
+        columns: list[Column | str] = ["task", "state", Column("changed", grey), Column("scope", grey), "goal"]
+        surface.answer(found, lambda: display.table(columns, rows))
         if not found:
             surface.hint('engram: no tasks here; `engram task start "…"` starts one')
 
@@ -89,8 +79,6 @@ def show(surface: Surface, task_id: Id, events: Events = 10, scope: SeenFrom = N
 
     A running task that has been idle for long has probably lost its process; `task resume` continues it.
     """
-    from engram.cli import task_view
-
     check_least("--events", events, 0)
     with surface.memory() as mem:
         found = task_view.progress_of(mem, mem.get_task(task_id, scope=scope or None), events)
@@ -99,13 +87,11 @@ def show(surface: Surface, task_id: Id, events: Events = 10, scope: SeenFrom = N
             "checkpoint_count": found.checkpoint_count, "waiting_jobs": found.waiting, "latest_checkpoint": found.latest,
             "last_events": found.last,
         }  # fmt: skip
-        surface.answer(data, lambda: task_view.draw(found, mem.upkeep.clock()))
+        surface.answer(data, lambda: task_view.draw(found, surface.now))
         surface.hint(_what_now(found.task, found.idle, found.waiting))
 
 
-def _what_now(task: "TaskRun", idle: "timedelta", waiting: int) -> str:
-    from engram.cli.task_view import SILENT
-
+def _what_now(task: TaskRun, idle: timedelta, waiting: int) -> str:
     if task.status == "running" and idle > SILENT:
         return f"engram: it has been idle for long; `engram task resume {task.id}` shows how to continue"
     return "engram: its facts are not extracted yet; `engram worker --once` does that" if waiting else ""
@@ -115,9 +101,6 @@ def resume(
     surface: Surface, task_id: Id, tokens: Tokens = 4000, recent: Recent = 40, no_graph: NoGraph = False
 ) -> None:
     """Continue a task after a pause, a failure or a crash. Prints the context to continue with."""
-    from engram.cli import display
-    from engram.cli.task_view import style
-
     check_least("--recent", recent, 0)
     with surface.memory() as mem:
         before = mem.get_task(task_id)
@@ -134,9 +117,7 @@ def resume(
         surface.hint(f"engram: it was {before.status} and idle for {_spell(idle)}")
 
 
-def _spell(idle: "timedelta") -> str:
-    from datetime import timedelta
-
+def _spell(idle: timedelta) -> str:
     return str(timedelta(seconds=max(0, round(idle.total_seconds()))))
 
 
@@ -166,10 +147,6 @@ def delete(surface: Surface, task_id: Id) -> None:
 
 
 def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-    from engram.cli.task_view import style
-
     said = text_or_stdin(said)
     with surface.memory() as mem:
         task = mem.tasks.move(task_id, state, said)

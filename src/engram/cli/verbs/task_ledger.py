@@ -1,11 +1,15 @@
 """task event, turn, checkpoint, context, search: what a task's process records, and the context it continues with."""
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
+from engram.cli import display, views
+from engram.cli.display import line
 from engram.cli.parser import Argument, Option
-from engram.cli.records import strict_json
+from engram.cli.records import hit_data
 from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.task_view import checkpoint_fields
 from engram.cli.verbs.options import (
     EventOptions,
     Limit,
@@ -18,13 +22,10 @@ from engram.cli.verbs.options import (
     check_least,
 )
 from engram.cli.verbs.session import events_to_write
+from engram.dialects.json_records import strict_json
 from engram.model.errors import InvalidInput
+from engram.model.event import Event
 from engram.recall.cutoff import HELPFUL
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from engram.model.event import Event
 
 TASK_VARIABLE = "ENGRAM_TASK"
 Id = Annotated[str, Argument("TASK", "The task's id. Default: $ENGRAM_TASK.", envvar=TASK_VARIABLE)]
@@ -132,10 +133,7 @@ def _turn_on_stdin() -> dict[str, Any]:
 _JSON_WORDS: dict[type, str] = {str: "a text", list: "a list of objects", bool: "true or false"}
 
 
-def _written(surface: Surface, events: "Sequence[Event]") -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-
+def _written(surface: Surface, events: Sequence[Event]) -> None:
     rows: list[list[display.Cell]] = [
         [(f"#{one.seq} ", "bright_black"), (one.id, "cyan"), f"  {one.role}: {line(one.content, 80)}"] for one in events
     ]
@@ -154,9 +152,6 @@ def checkpoint(
     event: Sources = None,
 ) -> None:
     """Record the progress of a task. The latest checkpoint is part of every context."""
-    from engram.cli import display
-    from engram.cli.task_view import checkpoint_fields
-
     task_id, summary = named(task_id, summary)
     with surface.memory() as mem:
         made = mem.create_checkpoint(
@@ -187,8 +182,6 @@ def context(
     Its goal, latest checkpoint and critical facts are always included; then recent events, relevant facts and what is linked
     to them. `--sources` prints the parts of its documents that answer QUERY instead, each with its place.
     """
-    from engram.cli import display
-
     check_least("--recent", recent, 0)
     task_id, query = named(task_id, query)
     with surface.memory() as mem:
@@ -218,16 +211,13 @@ def search(
     scope: SeenFrom = None,
 ) -> None:
     """Find events of one task, or of every ledger. `engram search --kind event` has more filters."""
-    from engram.cli import views
-    from engram.cli.records import hit_data
-
     query = text_or_stdin(query)
     with surface.memory() as mem:
         found = mem.search_events(
             query, task=task, since=since, until=until, event_types=event_type, roles=role, mode=mode, limit=limit,
             scope=scope or None,
         )  # fmt: skip
-        now = mem.upkeep.clock()
+        now = surface.now
         surface.warn(found.warnings)
         hits = [hit_data(hit, now) for hit in found]
         data = {"query": query, "mode": found.mode, "hits": hits, "warnings": found.warnings}

@@ -1,16 +1,18 @@
 """trust: use a repository's own memories, after reading them."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.cli import display
+from engram.cli.display import Cell, line
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
 
 if TYPE_CHECKING:
-    from engram.cli.display import Cell
-    from engram.model.memory import Memory
     from engram.store.files.store import FilesStore
     from engram.store.files.team import TeamFile
 
@@ -86,9 +88,6 @@ def _file_data(file: "TeamFile") -> dict[str, Any]:
 
 def _draw(waiting: "list[TeamFile]", folder: Path) -> None:
     """Everything the files say, whole: what is not read here may stand in a prompt afterwards."""
-    from engram.cli import display
-    from engram.cli.display import line
-
     for file in waiting:
         name = line(str(file.path.relative_to(folder.parent)))
         display.lines([(name, "bold"), *([(f"  cannot be read: {line(file.error)}", "red")] if file.error else [])])
@@ -97,11 +96,8 @@ def _draw(waiting: "list[TeamFile]", folder: Path) -> None:
             display.lines(*_told(memory))
 
 
-def _told(memory: "Memory") -> "list[list[Cell]]":
+def _told(memory: Memory) -> list[list[Cell]]:
     """A memory as rows: what it is, then every field of its record, on one line each, with nothing left out or hidden."""
-    import json
-
-    from engram.cli.display import line
     from engram.store.records import image
 
     fields = image(memory)

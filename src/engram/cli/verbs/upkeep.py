@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
+from engram.cli import display
+from engram.cli.display import count
 from engram.cli.parser import Argument, Option
+from engram.cli.records import plain
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
@@ -44,9 +47,6 @@ def resume(surface: Surface) -> None:
 
 def sync(surface: Surface) -> None:
     """Read every change made to the files by hand."""
-    from engram.cli import display
-    from engram.cli.records import plain
-
     with surface.memory() as mem:
         noticed = mem.upkeep.sync()
 
@@ -57,7 +57,7 @@ def sync(surface: Surface) -> None:
             for problem in noticed.problems:
                 display.lines([("problem  ", "bold red"), problem])
 
-        surface.answer(plain(noticed), draw)
+        surface.answer(noticed, draw)
         if not noticed:
             agreed = "files and index agree" if mem.home is not None else "nothing to read: this store has no files"
             surface.hint(f"engram: {agreed}")
@@ -68,11 +68,7 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
 
     Old history is outdated journal images, usage that has been counted, and ledgers of ended sessions.
     """
-    from dataclasses import replace
-
-    from engram.cli import display
-    from engram.cli.display import count
-    from engram.cli.records import plain
+    from engram.model.lazy import replace
 
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise InvalidInput(f"--days takes a number from 1 to {MOST_DAYS}, not {days}")
@@ -97,9 +93,6 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
 
 def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
     """Write the whole store to one archive. The index is left out: it can be rebuilt."""
-    from engram.cli import display
-    from engram.cli.display import count
-
     if target.exists() and not force:
         raise InvalidInput(f"{target} already exists; choose another name, or add --force to replace it")
     with surface.memory() as mem:
@@ -112,8 +105,6 @@ def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
 
 def restore(surface: Surface, source: Source, force: Force = False) -> None:
     """Restore a backup. It is checked before anything is replaced."""
-    from engram.cli import display
-    from engram.cli.display import count
     from engram.store.files.backup import restore as unpack
     from engram.store.files.home import default_root, expanded
 

@@ -1,23 +1,25 @@
 """worker: runs the jobs that follow from the ledgers, such as extracting facts."""
 
+import json
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from engram.cli import display
+from engram.cli.display import Column, ago, line
 from engram.cli.parser import Option
 from engram.cli.surface import FAILED, Surface
 from engram.model.errors import InvalidInput, Refused
+from engram.model.task import Job
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from engram.client import Engram
     from engram.client.tenant_worker import AllTenantsWorker
-    from engram.model.task import Job
     from engram.sessions.jobs import Worked, WorkerTurn
 
 IDLE_SECONDS = 1.0
@@ -68,10 +70,7 @@ def worker(
             _lasting(surface, mem)
 
 
-def _list(surface: Surface, found: "Sequence[Job]", now: "datetime") -> None:
-    from engram.cli import display
-    from engram.cli.display import Column, ago, line
-
+def _list(surface: Surface, found: Sequence[Job], now: datetime) -> None:
     styles = {"waiting": "", "leased": "cyan", "dead": "bold red"}
     rows: list[list[display.Cell]] = [
         [
@@ -83,15 +82,13 @@ def _list(surface: Surface, found: "Sequence[Job]", now: "datetime") -> None:
         ]
         for job in found
     ]
-    columns = [Column("job"), Column("state"), Column("when"), Column("tried", right=True), Column("error", grows=True)]
-    surface.answer(found, lambda: display.table(columns, rows) if rows else None)
+    columns: list[Column | str] = ["job", "state", "when", Column("tried", right=True), "error"]
+    surface.answer(found, lambda: display.table(columns, rows))
     if not found:
         surface.hint("engram: no open jobs")
 
 
-def _again(surface: Surface, job: "Job") -> None:
-    from engram.cli import display
-
+def _again(surface: Surface, job: Job) -> None:
     surface.answer(job, lambda: display.lines([("scheduled", "green"), "  ", (job.id, "cyan")]))
     surface.hint("engram: `engram worker` runs it")
 
@@ -212,7 +209,7 @@ def _until_stopped() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _told(worked: "Worked") -> "Iterator[tuple[str, str, str]]":
+def _told(worked: "Worked") -> Iterator[tuple[str, str, str]]:
     """Each job that was worked on, what became of it, and why."""
     for outcome, _ in _OUTCOMES:
         for job_id in getattr(worked, outcome):
@@ -220,9 +217,6 @@ def _told(worked: "Worked") -> "Iterator[tuple[str, str, str]]":
 
 
 def _draw(worked: "Worked", tenant: str = "") -> None:
-    from engram.cli import display
-    from engram.cli.display import line
-
     for job_id, outcome, error in _told(worked):
         words = (f"{_WORDS[outcome]:<11}", dict(_OUTCOMES)[outcome])
         whose = f"{line(tenant)}  " if tenant else ""
@@ -237,7 +231,5 @@ def _tell_program(worked: "Worked", tenant: str = "") -> None:
 
 
 def _write_line(data: dict[str, str]) -> None:
-    import json
-
     sys.stdout.write(json.dumps(data) + "\n")
     sys.stdout.flush()

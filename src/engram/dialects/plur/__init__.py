@@ -1,6 +1,6 @@
 """PLUR's directory and its engrams: read where they are, written to a new directory (`~/.plur`, schema generation 2)."""
 
-from engram.dialects.plur.directory import PlurReading, PlurReport, Quarantined, read_plur, write_plur
+from engram.dialects.plur.directory import read_plur, write_plur
 from engram.dialects.plur.entry import from_plur, to_plur
 
-__all__ = ["PlurReading", "PlurReport", "Quarantined", "from_plur", "read_plur", "to_plur", "write_plur"]
+__all__ = ["from_plur", "read_plur", "to_plur", "write_plur"]

@@ -10,10 +10,16 @@ from typing import Any
 
 from engram.dialects.engram_yaml import decode
 from engram.dialects.fields import plain_data
-from engram.dialects.plur.entry import from_plur, to_plur
-from engram.dialects.plur.project import instant
-from engram.dialects.plur.remainder import changes_in, remainder, with_changes
-from engram.dialects.plur.vocabulary import EPISODE_ID, OWN_KEY
+from engram.dialects.plur.entry import (
+    EPISODE_ID,
+    OWN_KEY,
+    changes_in,
+    from_plur,
+    instant,
+    remainder,
+    to_plur,
+    with_changes,
+)
 from engram.dialects.record import TEXT_KEYS, from_mapping, to_mapping
 from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import check_text, emit_list
@@ -24,13 +30,13 @@ from engram.model.memory import Memory
 _MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}
 
 
-def from_episode(entry: Mapping[str, Any], *, where: str = "") -> Memory:
+def from_episode(entry: Mapping[str, Any]) -> Memory:
     """The memory an episode holds; agent and channel stay in `extra`. Raises `InvalidInput` naming the field."""
     data = {_MOVED.get(key, key): value for key, value in entry.items()}
     moment = data.get("occurred_at")
     kind = {"type": "episodic", "memory_kind": "episode", "metadata": {"created": moment} if moment else None}
     changes = changes_in(data.pop(OWN_KEY, None))
-    memory = from_mapping({**data, **kind}, where=where)
+    memory = from_mapping({**data, **kind})
     return (with_changes(to_mapping(memory), changes) or memory) if changes else memory
 
 
@@ -97,59 +103,60 @@ IN_FORCE = ("active", "dormant")
 ENGRAMS, EPISODES, CANDIDATES, TENSIONS = "engrams.yaml", "episodes.yaml", "candidates.yaml", "tensions.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A record that could not be read, as it stands in its file, and why."""
-
-    where: str
-    reason: str
-    record: Any
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlurReading:
     """What a PLUR directory holds. Iterating gives the memories."""
 
-    memories: tuple[Memory, ...] = ()
-    quarantined: tuple[Quarantined, ...] = ()
-    not_read: tuple[str, ...] = ()
+    memories: dict[str, Memory] = field(default_factory=dict)
+    quarantined: list[tuple[str, str]] = field(default_factory=list)
+    """The place of each record that could not be read, and why."""
+    not_read: list[str] = field(default_factory=list)
     """Files and counts of what Engram has no use for, so that nothing is passed over in silence."""
 
     def __iter__(self) -> Iterator[Memory]:
-        return iter(self.memories)
+        return iter(self.memories.values())
 
-    def __len__(self) -> int:
-        return len(self.memories)
+    def take(self, path: Path, key: str, read: Callable[[Mapping[str, Any]], Memory]) -> None:
+        """Read a file's records; what does not fit is quarantined."""
+        records, lines = read_records(path, key)
+        for index, record in enumerate(records):
+            where = f"{path} record {index + 1}"
+            try:
+                if not isinstance(record, Mapping):
+                    raise InvalidInput(f"a record must be a block of fields, is {record!r:.60}")
+                memory = read(record)
+            except (InvalidInput, UnknownVersion) as error:
+                line = f", line {lines[index]}" if index < len(lines) else ""
+                self.quarantined.append((where + line, str(error)))
+                continue
+            if self.memories.setdefault(memory.id, memory) != memory:
+                self.quarantined.append((where, f"{memory.id} stands in the directory twice; the first one was read"))
+
+    def pass_over(self, path: Path, key: str, what: str) -> None:
+        """Count a file's records without reading them."""
+        records = read_records(path, key)[0]
+        if records:
+            self.not_read.append(f"{path}: {len(records)} records ({what})")
 
 
-@dataclass(slots=True)
-class PlurReport:
-    """What became of each memory written to a PLUR directory, by id there."""
-
-    created: list[str] = field(default_factory=list)
-    left_out: list[tuple[str, str]] = field(default_factory=list)
-    """Id and reason of each memory that was not written."""
-
-
-def read_plur(directory: Path, *, episodes: bool = True, packs: bool = False) -> PlurReading:
+def read_plur(directory: Path, *, packs: bool = False) -> PlurReading:
     """Read a PLUR directory (or its engrams.yaml). Raises `NotFound` or `StoreCorrupt`; single bad records do not."""
     root = directory.parent if directory.is_file() else directory
     if not (root / ENGRAMS).is_file():
         raise NotFound(f"{root}: holds no {ENGRAMS}; give the directory PLUR keeps, usually ~/.plur")
-    reading = _Reading()
+    reading = PlurReading()
     reading.take(root / ENGRAMS, "engrams", from_plur)
     if (root / CANDIDATES).is_file():
-        reading.take(root / CANDIDATES, "engrams", _candidate)
-    if episodes:
-        reading.take(root / EPISODES, "", from_episode)
+        reading.take(root / CANDIDATES, "engrams", lambda entry: from_plur({"status": "candidate", **entry}))
+    reading.take(root / EPISODES, "", from_episode)
     for pack in sorted((root / "packs").glob("*/engrams.yaml")):
         if packs:
             reading.take(pack, "engrams", from_plur)
         else:
             reading.pass_over(pack, "engrams", "a pack")
     reading.pass_over(root / TENSIONS, "", "contradictions PLUR found")
-    found = _superseded(reading.memories)
-    return PlurReading(tuple(found), tuple(reading.quarantined), tuple(reading.not_read))
+    reading.memories = {memory.id: memory for memory in _superseded(reading.memories)}
+    return reading
 
 
 def _superseded(memories: Mapping[str, Memory]) -> Iterator[Memory]:
@@ -184,53 +191,15 @@ def _as_version(memory: Memory, memories: Mapping[str, Memory]) -> Memory:
     return memory.but(lineage=first.lineage or first.id, revision=number)
 
 
-def _candidate(entry: Mapping[str, Any], *, where: str = "") -> Memory:
-    return from_plur({"status": "candidate", **entry}, where=where)
-
-
-class _Reading:
-    """Collects memories by id; what does not fit is quarantined."""
-
-    def __init__(self) -> None:
-        self.memories: dict[str, Memory] = {}
-        self.quarantined: list[Quarantined] = []
-        self.not_read: list[str] = []
-
-    def take(self, path: Path, key: str, read: Callable[..., Memory]) -> None:
-        records, lines = read_records(path, key)
-        for index, record in enumerate(records):
-            where = f"{path} record {index + 1}"
-            try:
-                memory = read(_block(record))
-            except (InvalidInput, UnknownVersion) as error:
-                line = f", line {lines[index]}" if index < len(lines) else ""
-                self.quarantined.append(Quarantined(where + line, str(error), record))
-                continue
-            if memory.id in self.memories and self.memories[memory.id] != memory:
-                reason = f"{memory.id} stands in the directory twice; the first one was read"
-                self.quarantined.append(Quarantined(where, reason, record))
-            else:
-                self.memories[memory.id] = memory
-
-    def pass_over(self, path: Path, key: str, what: str) -> None:
-        records = read_records(path, key)[0]
-        if records:
-            self.not_read.append(f"{path}: {len(records)} records ({what})")
-
-
-def _block(record: Any) -> Mapping[str, Any]:
-    if isinstance(record, Mapping):
-        return record
-    raise InvalidInput(f"a record must be a block of fields, is {record!r:.60}")
-
-
-def write_plur(directory: Path, memories: Iterable[Memory], *, now: datetime, actor: str) -> PlurReport:
+def write_plur(
+    directory: Path, memories: Iterable[Memory], *, now: datetime, actor: str
+) -> tuple[list[str], list[tuple[str, str]]]:
     """Make a PLUR directory of memories. It must be empty or absent: what PLUR keeps and changes is PLUR's alone.
 
-    Raises `InvalidInput` where something is there already, `StoreReadOnly` where nothing can be written.
+    Returns the ids written, and the id and reason of each memory that was left out. Raises `InvalidInput` where something is there already, `StoreReadOnly` where nothing can be written.
     """
     _refuse_used(directory)
-    report = PlurReport()
+    left_out: list[tuple[str, str]] = []
     engrams: dict[str, dict[str, Any]] = {}
     episodes: dict[str, dict[str, Any]] = {}
     today = now.astimezone(UTC).date().isoformat()
@@ -238,7 +207,7 @@ def write_plur(directory: Path, memories: Iterable[Memory], *, now: datetime, ac
         try:
             _add(memory, today, engrams, episodes)
         except InvalidInput as error:
-            report.left_out.append((memory.id, str(error)))
+            left_out.append((memory.id, str(error)))
     try:
         (directory / "history").mkdir(mode=0o700, parents=True, exist_ok=True)
         history = directory / "history" / f"{now.astimezone(UTC):%Y-%m}.jsonl"
@@ -249,8 +218,7 @@ def write_plur(directory: Path, memories: Iterable[Memory], *, now: datetime, ac
         write_new(directory / ENGRAMS, records_text(list(engrams.values()), "engrams"))
     except OSError as error:
         raise StoreReadOnly(f"{directory}: cannot be written: {error.strerror}; choose another place") from error
-    report.created += [*engrams, *episodes]
-    return report
+    return [*engrams, *episodes], left_out
 
 
 def _refuse_used(directory: Path) -> None:

@@ -6,16 +6,266 @@ entry under `x_engram`, PLUR's original wording in the memory's `extra` under `p
 fits the visible value; when the other program has since changed that value, the change stands.
 """
 
+import hashlib
+import re
 from collections.abc import Mapping
-from datetime import date, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
 
-from engram.dialects.plur.project import projected
-from engram.dialects.plur.remainder import ABSENT, changes_in, remainder, with_changes
-from engram.dialects.plur.vocabulary import DAY, ORIGINALS_KEY, OWN_KEY, RELATED_STRENGTH, RELATIONS, engram_type
+from engram.dialects.fields import plain_data, write_number, write_time
 from engram.dialects.record import MEMORY_KEYS, count_problem, from_mapping, to_mapping
 from engram.model.errors import InvalidInput
-from engram.model.memory import Memory
+from engram.model.memory import Activation, Anchor, Association, Memory
+from engram.model.types import type_or_default
+from engram.text.content_hash import content_hash
+
+ID_GRAMMAR = re.compile(r"(ENG|ABS|META)-[A-Za-z0-9-]+")
+EPISODE_ID = re.compile(r"EP-[A-Za-z0-9-]+")
+
+ASSOCIATION_TYPES = frozenset({"semantic", "temporal", "causal", "co_accessed"})
+RELATIONS = {"broader": "broader", "narrower": "narrower", "related": "related_to", "conflicts": "contradicts"}
+"""PLUR's relations that are links here, and their type."""
+RELATED_STRENGTH = 0.5
+"""What a relation counts where PLUR spreads over it."""
+DAY = len("YYYY-MM-DD")
+"""A date; PLUR's last day of validity is included."""
+STRONGEST_ASSOCIATION = 0.95
+LONGEST_SNIPPET = 200
+
+OWN_KEY = "x_engram"
+"""Where an entry carries what PLUR has no place for; PLUR keeps unknown keys at the top of an entry, not below."""
+ORIGINALS_KEY = "plur"
+"""Where a memory's `extra` carries PLUR's own wording of fields that Engram words differently."""
+
+# PLUR's type → Engram's. `behavioral` and `procedural` are words of both.
+_FROM_TYPE = {"terminological": "factual", "architectural": "convention"}
+_TO_TYPE = {
+    "convention": "architectural",
+    "project": "architectural",
+    "procedural": "procedural",
+    "skill": "procedural",
+    "behavioral": "behavioral",
+}
+_TYPE_OF_KIND = {
+    "fact": "terminological",
+    "event": "terminological",
+    "decision": "architectural",
+    "preference": "behavioral",
+    "procedure": "behavioral",
+}
+_TO_STATUS = {"superseded": "retired", "archived": "retired", "rejected": "retired"}
+
+
+def engram_type(plur_type: str) -> str:
+    """Engram's word for a PLUR type; a word neither knows stays."""
+    return _FROM_TYPE.get(plur_type, plur_type)
+
+
+def plur_type(type_name: str) -> str:
+    """The PLUR type nearest to one of Engram's: by its name, else by its kind."""
+    return _TO_TYPE.get(type_name) or _TYPE_OF_KIND[type_or_default(type_name).kind]
+
+
+def plur_status(status: str) -> str:
+    """PLUR knows four states; what is superseded, archived or rejected is retired there."""
+    return _TO_STATUS.get(status, status)
+
+
+def plur_id(memory_id: str) -> str:
+    """The id itself where PLUR's grammar allows it, else one derived from it, the same every time."""
+    if ID_GRAMMAR.fullmatch(memory_id):
+        return memory_id
+    return f"ENG-X-{hashlib.sha256(memory_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+_MERGED = frozenset({"activation", "episodic", "feedback_signals", "metadata", "relations", "temporal", ORIGINALS_KEY})
+
+
+def projected(memory: Memory, today: str) -> dict[str, Any]:
+    """The entry PLUR sees. `today` stands in for a date PLUR demands and the memory lacks."""
+    extra = plain_data(memory.extra)
+    entry: dict[str, Any] = {
+        "id": plur_id(memory.id),
+        "version": memory.version,
+        "status": plur_status(memory.status),
+        "consolidated": memory.consolidated,
+        "type": plur_type(memory.type),
+        "scope": memory.scope,
+    }
+    _put(entry, "created_at", memory.created and instant(memory.created))
+    _put(entry, "updated_at", memory.updated and instant(memory.updated))
+    entry["statement"] = memory.statement
+    _put(entry, "rationale", memory.rationale)
+    _put(entry, "source", memory.source)
+    entry["derivation_count"] = memory.derivation_count
+    _put(entry, "domain", memory.domain)
+    entry["tags"] = list(memory.tags)
+    _put(entry, "activation", _activation(memory, extra, today))
+    _put(entry, "relations", _relations(memory, extra))
+    entry["associations"] = [_association(item) for item in memory.associations if not _is_relation(item)]
+    entry["knowledge_anchors"] = [_anchor(item) for item in memory.anchors]
+    entry["feedback_signals"] = _feedback(memory, extra)
+    _put(entry, "entities", _entities(memory, extra))
+    _put(entry, "temporal", _temporal(memory, extra, today))
+    _put(entry, "episodic", _episodic(memory, extra))
+    _put(entry, "pinned", memory.pinned)
+    _put(entry, "content_hash", content_hash(memory.statement))
+    _put_extra(entry, extra)
+    return entry
+
+
+def instant(time: datetime) -> str:
+    """An ISO instant as JavaScript writes it: milliseconds, unless there is more."""
+    precision = "microseconds" if time.microsecond % 1000 else "milliseconds"
+    return time.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _put(entry: dict[str, Any], key: str, value: Any) -> None:
+    if value:
+        entry[key] = value
+
+
+def _put_extra(entry: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    for key, value in extra.items():
+        if key not in _MERGED:
+            entry.setdefault(key, value)
+    metadata = {key: value for key, value in _block(extra, "metadata").items() if key != "feedback_signals"}
+    _put(entry, "metadata", metadata)
+
+
+def _block(extra: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = extra.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _activation(memory: Memory, extra: Mapping[str, Any], today: str) -> dict[str, Any] | None:
+    held = memory.activation
+    rest = _block(extra, "activation")
+    if held == Activation() and not rest:
+        return None
+    accessed = held.last_accessed or memory.updated or memory.created
+    return {
+        "retrieval_strength": write_number(held.retrieval_strength),
+        "storage_strength": write_number(held.storage_strength),
+        "frequency": held.frequency,
+        "last_accessed": write_time(accessed) if accessed else today,
+        **rest,
+    }
+
+
+def _relations(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any] | None:
+    rest = _block(extra, "relations")
+    links = {
+        key: targets
+        for key, kind in RELATIONS.items()
+        if (targets := [plur_id(one.target) for one in memory.associations if one.type == kind and _is_relation(one)])
+    }
+    if not (rest or links or memory.supersedes or memory.superseded_by):
+        return None
+    later = [plur_id(memory.superseded_by)] if memory.superseded_by else []
+    return {**links, "supersedes": [plur_id(earlier) for earlier in memory.supersedes], "superseded_by": later, **rest}
+
+
+def _is_relation(link: Association) -> bool:
+    """Whether PLUR has a relation of its own for a link between entries."""
+    return link.type in RELATIONS.values() and link.extra.get("target_type", "engram") == "engram"
+
+
+def _association(item: Association) -> dict[str, Any]:
+    extra = plain_data(item.extra)
+    to_engram = extra.get("target_type", "engram") == "engram"
+    entry = {
+        "target_type": "engram" if to_engram else "document",
+        "target": plur_id(item.target) if to_engram else item.target,
+        "strength": write_number(min(item.strength, STRONGEST_ASSOCIATION)),
+        "type": item.type if item.type in ASSOCIATION_TYPES else "semantic",
+    }
+    _put(entry, "updated_at", item.last_reinforced and write_time(item.last_reinforced))
+    return {**extra, **entry}
+
+
+def _anchor(item: Anchor) -> dict[str, Any]:
+    entry: dict[str, Any] = {"path": item.path, "relevance": "supporting"}
+    _put(entry, "snippet", item.snippet[:LONGEST_SNIPPET])
+    return {**entry, **plain_data(item.extra)}
+
+
+def _feedback(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any]:
+    signals = memory.feedback
+    counted = {"positive": signals.positive, "negative": signals.negative, "neutral": signals.neutral}
+    return {**_block(extra, "feedback_signals"), **_block(_block(extra, "metadata"), "feedback_signals"), **counted}
+
+
+def _entities(memory: Memory, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Entities by name; what PLUR said of one (type, uri) is kept as long as the name is."""
+    known = _block(extra, ORIGINALS_KEY).get("entities")
+    details = {item["name"]: item for item in known or () if isinstance(item, dict) and "name" in item}
+    return [details.get(name) or {"name": name, "type": "other"} for name in memory.entities]
+
+
+def _temporal(memory: Memory, extra: Mapping[str, Any], today: str) -> dict[str, Any] | None:
+    rest = _block(extra, "temporal")
+    if not (rest or memory.valid_from or memory.valid_until):
+        return None
+    entry = {"learned_at": write_time(memory.created) if memory.created else today}
+    _put(entry, "valid_from", memory.valid_from and write_time(memory.valid_from))
+    _put(entry, "valid_until", memory.valid_until and _last_day(memory.valid_until))
+    return {**entry, **rest}
+
+
+def _last_day(end: datetime) -> str:
+    """The last day of what ends at a midnight; PLUR includes it. Any other moment as it is."""
+    written = write_time(end)
+    if len(written) != DAY:
+        return written
+    try:
+        return write_time(end - timedelta(days=1))
+    except OverflowError:  # the first day of the calendar has none before it
+        return f"{written}T00:00:00.000Z"
+
+
+def _episodic(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any] | None:
+    rest = _block(extra, "episodic")
+    weight, confidence = _one_to_ten(memory.emotional_weight), _one_to_ten(memory.confidence * 10)
+    if not rest and memory.confidence == 0.5 and memory.emotional_weight == 5 and not memory.trigger_context:
+        return None
+    entry: dict[str, Any] = {"emotional_weight": weight, "confidence": confidence}
+    _put(entry, "trigger_context", memory.trigger_context)
+    return {**rest, **entry}
+
+
+def _one_to_ten(value: float) -> int:
+    return min(10, max(1, round(value)))
+
+
+ABSENT: Final = object()
+
+
+def remainder(seen: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be set and unset to make `full` of what reads back as `seen`; empty if nothing must."""
+    changed = {key: value for key, value in full.items() if seen.get(key, ABSENT) != value}
+    surplus = [key for key in seen if key not in full]
+    return {**({"set": changed} if changed else {}), **({"unset": surplus} if surplus else {})}
+
+
+def changes_in(kept: Any) -> dict[str, Any]:
+    """A remainder as changes by key; ABSENT takes the key away. Anything else than a remainder changes nothing."""
+    if not isinstance(kept, Mapping):
+        return {}
+    changed, surplus = kept.get("set"), kept.get("unset")
+    changes = dict(changed) if isinstance(changed, Mapping) else {}
+    if isinstance(surplus, list):
+        changes.update({key: ABSENT for key in surplus if isinstance(key, str)})
+    return changes
+
+
+def with_changes(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Memory | None:
+    """The memory after the changes, or None if they make no memory."""
+    data = {key: value for key, value in {**base, **changes}.items() if value is not ABSENT}
+    try:
+        return from_mapping(data)
+    except InvalidInput:
+        return None
 
 
 def lifted(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,18 +395,18 @@ _NOT_ORIGINAL = ((MEMORY_KEYS | {"metadata", "confidence"}) - _SHARED) | {OWN_KE
 """Keys of an entry that are Engram's native ones (they are read as such), Engram's remainder, or derived."""
 
 
-def from_plur(entry: Mapping[str, Any], *, where: str = "") -> Memory:
+def from_plur(entry: Mapping[str, Any]) -> Memory:
     """The memory a PLUR entry holds. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer entry."""
     changes = changes_in(entry.get(OWN_KEY))
     if not changes:
-        return _read(entry, _NO_DATE, where)
+        return _read(entry, _NO_DATE)
     visible = {key: value for key, value in entry.items() if key != OWN_KEY}
     dates = _dates_used(entry)
     for today in dates:
-        whole = with_changes(to_mapping(_read(entry, today, where)), changes)
+        whole = with_changes(to_mapping(_read(entry, today)), changes)
         if whole is not None and _write(whole, today) == visible:
             return whole
-    return _with_what_fits(_read(entry, dates[0], where), changes, dates[0])
+    return _with_what_fits(_read(entry, dates[0]), changes, dates[0])
 
 
 def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
@@ -166,11 +416,11 @@ def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
     return {**entry, OWN_KEY: kept} if kept else entry
 
 
-def _read(entry: Mapping[str, Any], today: str, where: str = "") -> Memory:
+def _read(entry: Mapping[str, Any], today: str) -> Memory:
     """The memory without Engram's remainder, PLUR's original wording kept where projecting would change it."""
-    memory = from_mapping(lifted(entry), where=where)
+    memory = from_mapping(lifted(entry))
     if problem := count_problem(memory):
-        raise InvalidInput(f"{where}: {problem}" if where else problem)
+        raise InvalidInput(problem)
     back = projected(memory, today)
     originals = {
         key: value

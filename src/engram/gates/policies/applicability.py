@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engram.gates.policies.keys import folded
+from engram.gates.tables import places
 from engram.text.word_tables import hedge_pattern
 
 __all__ = ["ASIDE", "Applicability", "narrowed"]
 
 ASIDE = "aside"
 """The group of a pattern whose words do not narrow the statement: "for formatting" of a formatter."""
+_RULE_WORD = re.compile(r"[^\W_]+")
 _MOST_PHRASES = 3
 _MOST_CHARS = 200
 """Characters; longer statements are not narrowed."""
@@ -39,6 +41,17 @@ class Applicability(NamedTuple):
         return self.values.get("conflict_key", "")
 
 
+class RuleText:
+    """A text with its lower case and its words, as the rules look for them."""
+
+    __slots__ = ("lowered", "text", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lowered = text.lower()
+        self.words = frozenset(_RULE_WORD.findall(self.lowered))
+
+
 class _Phrase(NamedTuple):
     text: str
     start: int
@@ -49,6 +62,7 @@ class _Phrase(NamedTuple):
 class _Grammar(NamedTuple):
     spellings: Mapping[str, str]
     plain: frozenset[str]
+    first_words: frozenset[str]
     trailing: re.Pattern[str]
     leading: re.Pattern[str]
     infix: re.Pattern[str]
@@ -59,12 +73,12 @@ class _Grammar(NamedTuple):
     times: re.Pattern[str]
 
 
-def narrowed(text: str, read: Callable[[str], Applicability]) -> Mapping[str, str]:
+def narrowed(text: RuleText, read: Callable[[RuleText], Applicability]) -> Mapping[str, str]:
     """What `read` makes of a text, its key with the phrases that narrow it.
 
     A statement that says several things, asks or supposes has the key its own words give it, or none.
     """
-    found, left, phrases = read(text), text, list[str]()
+    found, left, phrases = read(text), text.text, list[str]()
     for _ in range(_MOST_PHRASES):
         step = _without_one(left, found, read)
         if step is None:
@@ -81,7 +95,7 @@ def narrowed(text: str, read: Callable[[str], Applicability]) -> Mapping[str, st
 
 
 def _without_one(
-    text: str, found: Applicability, read: Callable[[str], Applicability]
+    text: str, found: Applicability, read: Callable[[RuleText], Applicability]
 ) -> tuple[str, str, Applicability] | None:
     """A phrase that can be omitted, the rest, and the result for the rest; the phrase is "" if it does not narrow."""
     if not found.key and (len(text) > _MOST_CHARS or "?" in text):
@@ -89,7 +103,7 @@ def _without_one(
     for phrase in _phrases(text):
         if not found.key and _OPEN.search(phrase.text.lower()):
             continue
-        rest = read(phrase.rest)
+        rest = read(RuleText(phrase.rest))
         if rest.key and rest.key == (found.key or rest.key):
             neutral = _narrows_nothing(phrase, text, found)
             return "" if neutral else _spelled(phrase.text), phrase.rest, rest
@@ -111,7 +125,7 @@ def _phrases(text: str) -> Iterator[_Phrase]:
     grammar = _grammar()
     tail = grammar.tail.search(text)
     body, after = (text[: tail.start()], text[tail.start() :]) if tail else (text.rstrip(" .!"), "")
-    places = [place.start() for place in grammar.opening.finditer(body)][-_MOST_PLACES:]
+    places = _openings(body)[-_MOST_PLACES:]
     for start in reversed(places):
         if start and grammar.trailing.fullmatch(body, start):
             yield _Phrase(body[start:], start, body[:start].rstrip(" ,") + after)
@@ -120,6 +134,24 @@ def _phrases(text: str) -> Iterator[_Phrase]:
             yield _Phrase(found[1], start, body[:start] + body[found.end() :].lstrip() + after)
     for found in grammar.leading.finditer(body):
         yield _Phrase(found[1], found.start(), body[: found.start()] + body[found.end() :] + after)
+
+
+def _openings(body: str) -> list[int]:
+    """Where words open a phrase. Looking for the few that occur is cheaper than trying each at every letter."""
+    grammar, lowered = _grammar(), body.lower()
+    matches = [
+        match
+        for word in grammar.first_words
+        if word in lowered
+        for place in places(word, lowered)
+        if (match := grammar.opening.match(body, place))
+    ]
+    found, passed = list[int](), 0
+    for match in sorted(matches, key=re.Match.start):
+        if match.start() >= passed:
+            found.append(match.start())
+            passed = match.end()
+    return found
 
 
 def _spelled(phrase: str) -> str:
@@ -145,6 +177,7 @@ def _grammar() -> _Grammar:
     return _Grammar(
         spellings,
         frozenset(table["plain"].split()),
+        frozenset(word.split()[0] for word in words),
         re.compile(rf"{opening} [^;:?!]{{2,80}}", re.IGNORECASE),
         re.compile(rf"(?:^|(?<=[:,] ))({opening} [^,;:.?!]{{2,60}}?)(?:,|(?= {subject})) ", re.IGNORECASE),
         re.compile(rf"({opening} [^,;:.?!]{{2,60}}?)(?={verb})", re.IGNORECASE),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engram.gates.policies.applicability import ASIDE, Applicability, narrowed
+from engram.gates.policies.applicability import ASIDE, Applicability, RuleText, narrowed
 from engram.gates.policies.keys import filled
 from engram.gates.policies.rules import (
     READ_CHARS,
@@ -21,7 +21,6 @@ from engram.model.memory import Memory
 
 __all__ = ["OF_DOCUMENT", "READ_CHARS", "MemoryPolicy", "PatternTimeout"]
 
-_WORD = re.compile(r"[^\W_]+")
 _NOT_LETTERS = re.compile(r"\\.|\(\?P")
 PATTERN_SECONDS = 0.1
 """The time limit of one user-written pattern on one text; a reasonable pattern takes a thousandth of it."""
@@ -50,14 +49,14 @@ class _Stopwatch:
         self._deadline = time.monotonic() + STATEMENT_SECONDS
         self._spent: set[str] = set()
 
-    def find(self, looking: "_Looking", text: str) -> "re.Match[str] | None":
+    def find(self, looking: "_Looking", text: RuleText) -> "re.Match[str] | None":
         """The first match of a pattern, or None. Raises `PatternTimeout`."""
         if not looking.limited:
-            return looking.find(text)
+            return looking.find(text.lowered if looking.in_lower_case else text.text)
         left = min(PATTERN_SECONDS, self._deadline - time.monotonic())
         try:
             if left > 0 and looking.pattern not in self._spent:
-                return looking.find(text, timeout=left)
+                return looking.find(text.text, timeout=left)
         except TimeoutError:
             self._spent.add(looking.pattern)
         raise PatternTimeout(
@@ -118,13 +117,13 @@ class MemoryPolicy:
         return self._applied(memory, typed, _Stopwatch(self.name, lenient=True))
 
     def _applied(self, memory: Memory, typed: bool, stopwatch: _Stopwatch) -> Memory:
-        text = " ".join(memory.statement[:READ_CHARS].replace("’", "'").split())
+        text = RuleText(" ".join(memory.statement[:READ_CHARS].replace("’", "'").split()))
         changes: dict[str, Any] = {}
         kind = memory.type if typed else self._type(text, stopwatch) or memory.type
         if kind != memory.type:
             changes["type"] = kind
         # A part of the text has no other words, so if no rule fits the whole, none fits the part.
-        open_to_rules = self._slotting.worth_trying(_words(text))
+        open_to_rules = self._slotting.worth_trying(text.words)
         wanted = [name for name in ("critical_slot", "conflict_key") if open_to_rules and not getattr(memory, name)]
         if "conflict_key" in wanted:
             changes |= narrowed(text, lambda part: self._slots(part, kind, wanted, text, stopwatch))
@@ -144,23 +143,23 @@ class MemoryPolicy:
         found = self.applied(after.but(**blank), typed=True)
         return found.but(conflict_key=f"{found.conflict_key}{of}{document}") if found.conflict_key else found
 
-    def _type(self, text: str, stopwatch: _Stopwatch) -> str:
-        lowered = text.lower()
-        trying = self._typing.worth_trying(_words(text))
-        found = next((at for at in trying if self._typing.fits(at, text, lowered, stopwatch)), None)
+    def _type(self, text: RuleText, stopwatch: _Stopwatch) -> str:
+        trying = self._typing.worth_trying(text.words)
+        found = next((at for at in trying if self._typing.fits(at, text, text, stopwatch)), None)
         return "" if found is None else self.types[found].type
 
-    def _slots(self, text: str, kind: str, wanted: Sequence[str], whole: str, stopwatch: _Stopwatch) -> Applicability:
+    def _slots(
+        self, text: RuleText, kind: str, wanted: Sequence[str], whole: RuleText, stopwatch: _Stopwatch
+    ) -> Applicability:
         """The result of the rules for a text; the `unless` of a rule is searched in the whole statement."""
-        lowered, forbidding = text.lower(), (whole, whole.lower())
         found: dict[str, str] = {}
         asides: list[tuple[int, int]] = []
-        for at in self._slotting.worth_trying(_words(text)):
+        for at in self._slotting.worth_trying(text.words):
             rule = self.slots[at]
             missing = [name for name in wanted if name not in found and getattr(rule, name)]
             if not missing or (rule.types and kind not in rule.types):
                 continue
-            if match := self._slotting.fits(at, text, lowered, stopwatch, forbidding):
+            if match := self._slotting.fits(at, text, whole, stopwatch):
                 values = {name: filled(getattr(rule, name), match) for name in missing}
                 found |= {name: value for name, value in values.items() if value}
                 asides += [match.span(name) for name in match.re.groupindex if name.startswith(ASIDE)]
@@ -169,53 +168,45 @@ class MemoryPolicy:
         return Applicability(found, tuple(asides))
 
 
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
-
-
 class _Rules:
-    """Rules of one kind, indexed by the words of a statement; compiled on first use."""
+    """Rules of one kind, indexed by the words of a statement; a pattern is compiled when it is first needed."""
 
     __slots__ = ("by_word", "compiled", "rules", "unprompted")
 
     def __init__(self, rules: Sequence[TypeRule | SlotRule]) -> None:
         self.rules = rules
-        self.compiled: list[tuple[_Looking, _Looking | None] | None] = [None] * len(rules)
+        self.compiled: dict[str, _Looking] = {}
         self.unprompted = [at for at, rule in enumerate(rules) if not rule.words]
         self.by_word: dict[str, list[int]] = {}
         for at, rule in enumerate(rules):
             for word in rule.words:
                 self.by_word.setdefault(word, []).append(at)
 
-    def worth_trying(self, words: set[str]) -> list[int]:
+    def worth_trying(self, words: frozenset[str]) -> list[int]:
         """The indexes of the rules that a statement with these words may match, in order."""
         found = set(self.unprompted)
-        for word in self.by_word.keys() & words:
-            found.update(self.by_word[word])
+        for word in words:
+            if word in self.by_word:
+                found.update(self.by_word[word])
         return sorted(found)
 
-    def fits(
-        self, at: int, text: str, lowered: str, stopwatch: _Stopwatch, forbidding: tuple[str, str] | None = None
-    ) -> re.Match[str] | None:
-        """The match of a rule's pattern, unless its `unless` matches too, in the text or in the given statement."""
-        pattern, unless = self.compiled[at] or self._compile(at)
+    def fits(self, at: int, text: RuleText, whole: RuleText, stopwatch: _Stopwatch) -> re.Match[str] | None:
+        """The match of a rule's pattern, unless its `unless` occurs in the whole statement."""
+        rule = self.rules[at]
         try:
-            match = stopwatch.find(pattern, lowered if pattern.in_lower_case else text)
-            if match is None or unless is None:
+            match = stopwatch.find(self._looking(rule.pattern, rule.vetted), text)
+            if match is None or not rule.unless:
                 return match
-            forbidden = stopwatch.find(unless, (forbidding or (text, lowered))[unless.in_lower_case])
+            return None if stopwatch.find(self._looking(rule.unless, rule.vetted), whole) else match
         except PatternTimeout:
             if not stopwatch.lenient:
                 raise
             return None
-        return None if forbidden else match
 
-    def _compile(self, at: int) -> "tuple[_Looking, _Looking | None]":
-        rule = self.rules[at]
-        unless = _looking(rule.unless, rule.vetted) if rule.unless else None
-        made = (_looking(rule.pattern, rule.vetted), unless)
-        self.compiled[at] = made
-        return made
+    def _looking(self, pattern: str, vetted: bool) -> "_Looking":
+        if pattern not in self.compiled:
+            self.compiled[pattern] = _looking(pattern, vetted)
+        return self.compiled[pattern]
 
 
 class _Looking(NamedTuple):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from engram.gates.secrets.forms import Secret, alternatives, words
 from engram.gates.secrets.values import (
     Likeness,
     entropy,
@@ -17,9 +18,8 @@ from engram.gates.secrets.values import (
     likeness,
     trimmed,
 )
-from engram.gates.secrets.words import Secret, alternatives, words, words_in
 
-__all__ = ["named", "names_in"]
+__all__ = ["named"]
 
 _LONGEST_RANDOM = 512
 _MIN_RANDOM_CHARS = 16
@@ -147,15 +147,10 @@ _CAMEL = re.compile(r"[A-Z]?[a-zß-ÿ]+")
 _NOT_LIKE = re.compile(r"(?i)(?:such as|like|e\.?g\.?|for example|z\.?\s?b\.?|par exemple|example)\s*[:,]?\s*$")
 
 
-def names_in(lowered: str) -> list[tuple[re.Match[str], str]]:
-    """The words for secrets in a lower-cased text, each with its kind."""
-    return words_in(lowered, "secretnames.txt")
-
-
 def named(
     text: str, lowered: str, found: Iterable[tuple[re.Match[str], str]], *, nearby: bool = True
 ) -> Iterator[Secret]:
-    """The values of the words that `names_in` found. `nearby=False`, for names and paths, accepts only assignments by a sign."""
+    """The values of the words of `secretnames.txt` that were found. `nearby=False`, for names and paths, accepts only assignments by a sign."""
     words = [NamedWord(text, lowered, match, kind) for match, kind in found]
     words = [word for word in words if word.is_credential]
     limits = {"strict": len(text), "": len(text)}

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from engram.gates.secrets.forms import CODES, NAMES, Secret, alternatives, columns, words, words_in
 from engram.gates.secrets.values import Likeness, is_passphrase, likeness, trimmed
-from engram.gates.secrets.words import Secret, alternatives, columns, words, words_in
-from engram.gates.secrets.words import words as listed
 
 __all__ = ["MARK", "codes", "continued_key", "ends_in_key", "pairs", "private_keys", "tabled"]
 
@@ -130,9 +129,6 @@ _SAID_OF = re.compile(
     r" (?:is|was|as the|as my|ist|als|est|comme|es|como|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|verif|secur|confirm|login|sms|door|gate|alarm|пин)",
     re.IGNORECASE,
 )
-_CVV = re.compile(
-    r"(?i)(?<![a-z])cv[vc]2?(?:\s?(?:code|number))?(?:\s{0,3}[:=]\s{0,3}|\s{1,3}(?:is|ist|est|es|é)\s{1,3}|\s{1,3})(?P<secret>\d{3,4})(?!\d)"
-)
 
 
 @lru_cache(maxsize=1)
@@ -144,16 +140,14 @@ def _locked() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
     return frozenset(listed), begun, (*spaced, *words("locked unspaced"))
 
 
-def codes(text: str, lowered: str) -> Iterator[Secret]:
+def codes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
     """PINs, door codes, one-time codes and the like."""
-    if "cv" in lowered:
-        yield from (Secret("pin", given.start("secret"), given.end("secret")) for given in _CVV.finditer(text))
     named: list[tuple[re.Match[str], str]] | None = None
     place = 0
     # Digits are rarer than words, so the search starts from them.
     for given in _DIGITS.finditer(text):
         if named is None:
-            named = words_in(lowered, "secretcodes.txt")
+            named = words_in(lowered, CODES, hints)
         before = []
         while place < len(named) and named[place][0].start() < given.start():
             before.append(named[place])
@@ -212,9 +206,9 @@ def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) ->
     return kind == "strong" or len(words) <= 6 or _STARTED.match(between) is not None
 
 
-_ABOUT = frozenset(listed("about"))
-_LOGINS = listed("logins")
-_ACCOUNTS = (*listed("accounts"), "svc")
+_ABOUT = frozenset(words("about"))
+_LOGINS = frozenset(words("logins"))
+_ACCOUNTS = frozenset(words("accounts"))
 _PASS = rf"(?:p(?:ass(?:word)?|w)?[: ]\s?)?[{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;|]{{4,64}})"
 _PAIR_BETWEEN = rf"[{_QUOTES}]?(?P<between>\s{{1,2}}[/|]\s{{1,2}}|:|/|\s{{1,2}}[-–]\s{{1,2}}|\s{{0,2}}(?:→|->|=>)\s{{0,2}}|,\s){_PASS}"
 _ACCOUNT = re.compile(
@@ -227,84 +221,44 @@ _GIVEN_LOGIN = re.compile(
     rf"(?P<between>\s{{0,2}}[/|]\s{{0,2}}|:|\s{{1,2}}[-–]\s{{1,2}}|,?\s(?:with|mit|avec|con|com|and|und|et|y|e|/)\s){_PASS}",
     re.IGNORECASE,
 )
-_UNLOCKS = re.compile(
-    rf"(?i)\b(?:log(?:ged)?[ -]?(?:in|on)|login|sign(?:ed)?[ -]?in|authenticate|unlock(?:s|ed)?|unlocking|decrypt(?:s|ed)?|opens?|öffnet|ouvre|abre|apre|opent|anmelden|einloggen|entsperren"
-    rf"|connecte[rz]?|iniciar sesión|entrar)(?: [^\s.;:!?]{{1,25}}){{0,6}}? (?:with|using|mit|avec|con|com|by typing|by entering|via)(?: the)? [{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;]{{6,64}})"
-)
-_UNLOCKING = (
-    "log", "sign", "authenticate", "unlock", "decrypt", "open", "öffnet", "ouvre", "abre", "apre", "anmelden", "einloggen",
-    "entsperren", "connecte", "iniciar sesión", "entrar",
-)  # fmt: skip
-_UNLOCKED = re.compile(
-    r"(?:opens?|unlock(?:s|ed)?|decrypt(?:s|ed)?|log(?:s|ged)? in|sign(?:s|ed)? in)(?: [^\s.;:!?]{1,25}){0,4}? with [\"“„«](?P<secret>[^\"“”»\n]{6,64})[\"”“»]",
-    re.IGNORECASE,
-)
 _MIXED = re.compile(r"(?=.{0,60}[a-z])(?=.{0,60}[A-Z])(?=.{0,60}\d).{8}")
-_SETTING = ("login", "log-in", "account", "wifi", "wi-fi", "wlan", "konto", "zugang")
-_WIRELESS_WORDS = ("wifi", "wi-fi", "wlan", "ssid")
-_SET_TO = re.compile(
-    r"\b(?:login|log-in|account|wi-?fi|wlan|konto|zugang)\b[^\n.;]{0,60}?\b(?:set|changed|reset|updated|switched|geändert|gesetzt)"
-    rf" (?:it |that |this |them |his |hers? )?(?:back )?(?:to|auf) [{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;]{{6,64}})",
-    re.IGNORECASE,
-)
-_WIRELESS = re.compile(
-    rf"\b(?:wi-?fi|wlan|ssid)\b[^\n:=/]{{0,20}}[:=]\s{{0,2}}[{_QUOTES}]?[^\n/|:]{{2,32}}?[{_QUOTES}]?\s{{0,2}}[/|]\s{{0,2}}{_PASS}",
-    re.IGNORECASE,
-)
 _CELL = re.compile(r"[\w .*`\"'()/#äöüßéèáíóúñçãõ-]{1,40}")
 _RULE = re.compile(r"[\s|:+=-]+")
 _MOST_ROWS = 200
 _HEADS = re.compile(
     "|".join(
         f"(?:{pattern})"
-        for kind, _, pattern in columns("secretnames.txt")
+        for kind, _, pattern in columns(NAMES)
         if kind == "strict" or "secret" in pattern or "token" in pattern
     )
     + r"|api[ _-]?key|(?<![a-z])pin(?![a-z])"
 )
 
 
-def pairs(text: str, lowered: str) -> Iterator[Secret]:
-    """An account and its password: "admin / …", "credentials are bob:…", "log in with …"."""
-    divided = _DIVIDED.search(text) is not None
-    for match in (
-        *(_at(_ACCOUNT, text, lowered, _ACCOUNTS) if divided else ()),
-        *(_ADDRESS.finditer(text) if divided and "@" in text else ()),
-    ):
-        value = _value(match)
-        like, apart = likeness(value), match["between"] not in ("/", ":", ", ")
-        own = match.groupdict().get("user", "").casefold() in ("admin", "administrator", "root") and _MIXED.match(value)
-        likely = like == Likeness.LIKELY and match["between"] not in ("/", ", ") and not value[0].isdigit()
-        if like == Likeness.SURE or likely or (like >= Likeness.WORD and own) or (apart and is_passphrase(value)):
-            yield Secret("password", match.start("secret"), match.start("secret") + len(value))
-    for hint in _LOGINS:
+def pairs(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
+    """An account and its password: "admin / …", "credentials are bob:…"."""
+    if _DIVIDED.search(text):
+        for match in (*_accounts(text, lowered, hints), *(_ADDRESS.finditer(text) if "@" in text else ())):
+            value = _value(match)
+            like, apart = likeness(value), match["between"] not in ("/", ":", ", ")
+            own = match.groupdict().get("user", "").casefold() in ("admin", "administrator", "root") and _MIXED.match(
+                value
+            )
+            likely = like == Likeness.LIKELY and match["between"] not in ("/", ", ") and not value[0].isdigit()
+            if like == Likeness.SURE or likely or (like >= Likeness.WORD and own) or (apart and is_passphrase(value)):
+                yield Secret("password", match.start("secret"), match.start("secret") + len(value))
+    for hint in hints.intersection(_LOGINS):
         position = lowered.find(hint)
         while position >= 0:
             yield from _login(text, position + len(hint))
             position = lowered.find(hint, position + 80)
-    for match in _at(_UNLOCKS, text, lowered, _UNLOCKING):
-        value = _value(match)
-        if likeness(value) == Likeness.SURE:
-            yield Secret("password", match.start("secret"), match.start("secret") + len(value))
-
-    for match in _at(_UNLOCKED, text, lowered, _UNLOCKING):
-        yield Secret("password", match.start("secret"), match.end("secret"))
-    for match in _at(_SET_TO, text, lowered, _SETTING):
-        value = _value(match)
-        if likeness(value) >= Likeness.LIKELY or is_passphrase(value):
-            yield Secret("password", match.start("secret"), match.start("secret") + len(value))
-    for match in _at(_WIRELESS, text, lowered, _WIRELESS_WORDS):
-        value = _value(match)
-        if len(value) > 7 and (likeness(value) >= Likeness.LIKELY or is_passphrase(value)):
-            yield Secret("password", match.start("secret"), match.start("secret") + len(value))
 
 
-def _at(pattern: re.Pattern[str], text: str, lowered: str, words: Iterable[str]) -> Iterator[re.Match[str]]:
-    """The matches of a pattern at the positions of the words."""
-    for word in words:
+def _accounts(text: str, lowered: str, hints: set[str]) -> Iterator[re.Match[str]]:
+    for word in ("svc", *hints.intersection(_ACCOUNTS)):
         place = lowered.find(word)
         while place >= 0:
-            match = pattern.match(text, place)
+            match = _ACCOUNT.match(text, place)
             if match is not None:
                 yield match
             place = lowered.find(word, match.end() if match else place + len(word))

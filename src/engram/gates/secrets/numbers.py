@@ -1,15 +1,15 @@
 """Numbers that identify a person or an account: cards, IBANs, social security and tax numbers, by their checksums.
 
 A checksum alone is right by chance once in ten or a hundred times, so a bare run of digits also needs a known prefix or a
-word nearby that says what it is.
+word nearby that says what it is. `secretnumbers.txt` has the forms, words and checks of personal numbers.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 
-from engram.gates.secrets.words import Secret, places, stretches
+from engram.gates.secrets.forms import NUMBERS, Secret, columns, stretches
+from engram.gates.tables import places
 
 __all__ = ["numbers"]
 
@@ -17,6 +17,8 @@ _NEAR = 60
 _LONGEST_WORD = 30
 """Maximum characters between a number and its word."""
 _SOME_DIGITS = re.compile(r"\d[\dA-Z](?:[\dA-Z\s./-]{3}|[a-z]\d\d)")
+_BARE = re.compile(r"\d(?:\d{5}|56\.|\d[A-Z]\d\d[A-Z]\d{3})")
+"""What every number has that needs no word; looking for it once is cheaper than looking for each."""
 _CARD = re.compile(r"\d(?<![\w.+-]\d)(?:[ -]?\d){12,18}(?![\w]|[.-]\d)")
 _CARD_PREFIX = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"
@@ -36,18 +38,178 @@ _IBAN = re.compile(
     r"\d\d(?<=[A-Za-z]{2}\d\d)(?<![A-Za-z0-9][A-Za-z]{2}\d\d)(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
 )
 _IBAN_LENGTHS = {
-    "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BR": 29, "BY": 28, "CH": 21,
-    "CR": 22, "CY": 28, "CZ": 24, "DE": 22, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FO": 18, "FR": 27,
-    "GB": 22, "GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HR": 21, "HU": 28, "IE": 22, "IL": 23, "IQ": 23, "IS": 26,
-    "IT": 27, "JO": 30, "KW": 30, "KZ": 20, "LB": 28, "LI": 21, "LT": 20, "LU": 20, "LV": 21, "MC": 27, "MD": 24, "ME": 22,
-    "MK": 19, "MR": 27, "MT": 31, "MU": 30, "NL": 18, "NO": 15, "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24,
-    "RS": 22, "SA": 24, "SC": 31, "SE": 24, "SI": 19, "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26,
-    "UA": 29, "VA": 22, "VG": 24, "XK": 20,
-}  # fmt: skip
+    length[:2]: int(length[2:])
+    for length in [
+        "AD24",
+        "AE23",
+        "AL28",
+        "AT20",
+        "AZ28",
+        "BA20",
+        "BE16",
+        "BG22",
+        "BH22",
+        "BR29",
+        "BY28",
+        "CH21",
+        "CR22",
+        "CY28",
+        "CZ24",
+        "DE22",
+        "DK18",
+        "DO28",
+        "EE20",
+        "EG29",
+        "ES24",
+        "FI18",
+        "FO18",
+        "FR27",
+        "GB22",
+        "GE22",
+        "GI23",
+        "GL18",
+        "GR27",
+        "GT28",
+        "HR21",
+        "HU28",
+        "IE22",
+        "IL23",
+        "IQ23",
+        "IS26",
+        "IT27",
+        "JO30",
+        "KW30",
+        "KZ20",
+        "LB28",
+        "LI21",
+        "LT20",
+        "LU20",
+        "LV21",
+        "MC27",
+        "MD24",
+        "ME22",
+        "MK19",
+        "MR27",
+        "MT31",
+        "MU30",
+        "NL18",
+        "NO15",
+        "PK24",
+        "PL28",
+        "PS29",
+        "PT25",
+        "QA29",
+        "RO24",
+        "RS22",
+        "SA24",
+        "SC31",
+        "SE24",
+        "SI19",
+        "SK24",
+        "SM27",
+        "ST25",
+        "SV28",
+        "TL23",
+        "TN24",
+        "TR26",
+        "UA29",
+        "VA22",
+        "VG24",
+        "XK20",
+    ]
+}
+_END = r"(?![A-Za-z0-9]|[-.]\d)"
+
+
+def numbers(text: str, lowered: str, hints: set[str], *, bare: bool = True) -> Iterator[Secret]:
+    """Numbers of cards, accounts and people. `bare=False` ignores digits without a word that marks them."""
+    if not _SOME_DIGITS.search(text):
+        return
+    yield from _cards(text, bare)
+    for match in _IBAN.finditer(text):
+        if _iban(text[match.start() - 2 : match.end()]):
+            yield Secret("iban", match.start() - 2, match.end())
+    bare_rows, rows_by_word = _rows()
+    rows = {row for word in hints for row in rows_by_word.get(word, ())}
+    for row in sorted(rows.union(bare_rows if _BARE.search(text) else ())):
+        yield from _of_row(text, lowered, row)
+
+
+def _cards(text: str, bare: bool) -> Iterator[Secret]:
+    for match in _CARD.finditer(text):
+        plain = re.sub(r"[ -]", "", match[0])
+        if not _CARD_PREFIX.fullmatch(plain) or not _varied(plain) or not _luhn(plain):
+            continue
+        around = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
+        unmarked = bare and len(plain) <= 16 and not _NO_CARD.search(text[max(0, match.start() - 40) : match.start()])
+        if _GROUPED.fullmatch(match[0]) or _CARD_WORDS.search(around) or (unmarked and plain == match[0]):
+            yield Secret("card-number", match.start(), match.end())
+
+
+@lru_cache(maxsize=1)
+def _rows() -> tuple[list[int], dict[str, list[int]]]:
+    """The rows without words, and those of each word."""
+    by_word: dict[str, list[int]] = {}
+    for number, row in enumerate(columns(NUMBERS)):
+        for word in row[1].split("¦"):
+            by_word.setdefault(word, []).append(number)
+    return by_word.pop(""), by_word
+
+
+@lru_cache(maxsize=64)
+def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]:
+    """The pattern of a row, that of its words, and its check."""
+    _, words, pattern, *checks = columns(NUMBERS)[row]
+    alternatives = "|".join(map(re.escape, words.split("¦")))
+    near = re.compile(rf"(?<![^\W\d_])(?:{alternatives})(?![a-zа-яà-ÿ])") if words else None
+    check = _check(checks[0]) if checks else lambda text: True
+    return re.compile(rf"{'(?<![A-Za-z0-9.-])' if near else ''}(?:{pattern}){_END}"), near, check
+
+
+def _check(name: str) -> Callable[[str], bool]:
+    if not name.startswith("weights"):
+        return _CHECKS[name]
+    modulus, weights = name.removeprefix("weights").split(":")
+    return partial(_is_multiple, int(modulus), [int(weight) for weight in weights.split()])
+
+
+def _of_row(text: str, lowered: str, row: int) -> Iterator[Secret]:
+    """The numbers of a row: all of that form, or those near one of its words."""
+    kind, words = columns(NUMBERS)[row][:2]
+    pattern, near, check = _compiled(row)
+    found = (
+        place for word in words.split("¦") for place in places(word, lowered) if near and near.match(lowered, place)
+    )
+    end = 0
+    # Each character around the words is searched once.
+    for begin, stop in stretches(found, _NEAR // 2, _NEAR + _LONGEST_WORD) if near else ((0, len(text)),):
+        for match in pattern.finditer(text, max(end, begin), stop):
+            if _varied(match[0]) and check(match[0]):
+                end = match.end()
+                yield Secret(kind, match.start(), match.end())
+
+
+# -- checks
 
 
 def _digits(text: str) -> list[int]:
     return [int(char) for char in text if char in "0123456789"]
+
+
+def _number(digits: Iterable[int]) -> int:
+    return int("".join(map(str, digits)))
+
+
+def _varied(text: str) -> bool:
+    return len(set(_digits(text))) > 1
+
+
+def _weighted(digits: list[int], weights: Iterable[int]) -> int:
+    return sum(digit * weight for digit, weight in zip(digits, weights, strict=False))
+
+
+def _is_multiple(modulus: int, weights: list[int], text: str) -> bool:
+    return _weighted(_digits(text), weights) % modulus == 0
 
 
 def _luhn(text: str) -> bool:
@@ -55,8 +217,8 @@ def _luhn(text: str) -> bool:
     return bool(digits) and sum(sum(divmod(d * 2, 10)) if place % 2 else d for place, d in enumerate(digits)) % 10 == 0
 
 
-def _varied(text: str) -> bool:
-    return len(set(_digits(text))) > 1
+def _personnummer(text: str) -> bool:
+    return _luhn(text[-11:] if "-" in text else text[-10:])
 
 
 def _iban(text: str) -> bool:
@@ -66,18 +228,13 @@ def _iban(text: str) -> bool:
     return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
 
 
-def _weighted(digits: list[int], weights: range | tuple[int, ...]) -> int:
-    return sum(digit * weight for digit, weight in zip(digits, weights, strict=False))
-
-
 def _ssn(text: str) -> bool:
-    plain = "".join(str(digit) for digit in _digits(text))
-    area = plain[:3]
-    return area not in ("000", "666") and area < "900" and plain[3:5] != "00" and plain[5:] != "0000"
+    digits = _digits(text)
+    return _number(digits[:3]) not in (0, 666, *range(900, 1000)) and any(digits[3:5]) and any(digits[5:])
 
 
-def _german_tax(text: str) -> bool:
-    """ISO 7064, mod 11,10."""
+def _iso_7064(text: str) -> bool:
+    """Mod 11,10."""
     digits, product = _digits(text), 10
     for digit in digits[:10]:
         total = (digit + product) % 10 or 10
@@ -92,54 +249,43 @@ def _cpf(text: str) -> bool:
     return _varied(text) and [first, second] == digits[9:]
 
 
-def _bsn(text: str) -> bool:
-    return _weighted(_digits(text), (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0
-
-
 def _dni(text: str) -> bool:
     plain = re.sub(r"[ .-]", "", text).upper()
     number = {"X": "0", "Y": "1", "Z": "2"}.get(plain[0], plain[0]) + plain[1:-1]
     return "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == plain[-1]
 
 
-def _nir(text: str) -> bool:
-    digits = "".join(str(digit) for digit in _digits(text))
-    return 97 - int(digits[:13]) % 97 == int(digits[13:])
+def _mod_97(text: str, leads: tuple[int, ...] = (0,)) -> bool:
+    """The last two digits complement the others, behind one of these leading digits, to a multiple of 97."""
+    digits = _digits(text)
+    return any(97 - _number([lead, *digits[:-2]]) % 97 == _number(digits[-2:]) for lead in leads)
 
 
-_D = ((0, 1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 4, 0, 6, 7, 8, 9, 5), (2, 3, 4, 0, 1, 7, 8, 9, 5, 6), (3, 4, 0, 1, 2, 8, 9, 5, 6, 7),
-      (4, 0, 1, 2, 3, 9, 5, 6, 7, 8), (5, 9, 8, 7, 6, 0, 4, 3, 2, 1), (6, 5, 9, 8, 7, 1, 0, 4, 3, 2), (7, 6, 5, 9, 8, 2, 1, 0, 4, 3),
-      (8, 7, 6, 5, 9, 3, 2, 1, 0, 4), (9, 8, 7, 6, 5, 4, 3, 2, 1, 0))  # fmt: skip
-_P = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+_DIHEDRAL = (
+    "0123456789", "1234067895", "2340178956", "3401289567", "4012395678", "5987604321", "6598710432", "7659821043", "8765932104",
+    "9876543210",
+)  # fmt: skip
+_PERMUTATION = "1576283094"
 
 
 def _verhoeff(text: str) -> bool:
-    powers = [list(_P[0]), list(_P[1])]
+    powers = ["0123456789"]
     while len(powers) < 8:
-        powers.append([powers[-1][digit] for digit in _P[1]])
+        powers.append("".join(powers[-1][int(digit)] for digit in _PERMUTATION))
     check = 0
     for place, digit in enumerate(_digits(text)[::-1]):
-        check = _D[check][powers[place % 8][digit]]
+        check = int(_DIHEDRAL[check][int(powers[place % 8][digit])])
     return check == 0
 
 
-def _mod11(*weights: int) -> Callable[[str], bool]:
-    """The weighted sum of the digits is a multiple of 11."""
-    return lambda text: _weighted(_digits(text), weights) % 11 == 0
-
-
-def _day(text: str) -> bool:
-    """Whether six digits form a date, in any order."""
-    digits = "".join(str(digit) for digit in _digits(text))
-    day, month, last = (int(digits[place : place + 2]) for place in (0, 2, 4))
+def _date(text: str) -> bool:
+    """Whether the first six digits form a date, in any order."""
+    digits = _digits(text)
+    day, month, last = (_number(digits[place : place + 2]) for place in (0, 2, 4))
     return 1 <= month <= 12 and (1 <= day <= 31 or 1 <= last <= 31)
 
 
-def _pesel(text: str) -> bool:
-    return _weighted(_digits(text), (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
-
-
-def _chinese(text: str) -> bool:
+def _chinese_id(text: str) -> bool:
     """ISO 7064, mod 11-2, and a day of birth in between."""
     year, month, day = int(text[6:10]), int(text[10:12]), int(text[12:14])
     if not (1900 <= year <= 2100 and 1 <= month <= 12 and 1 <= day <= 31):
@@ -148,43 +294,27 @@ def _chinese(text: str) -> bool:
     return "10X98765432"[total % 11] == text[17].upper()
 
 
-_ODD = dict(zip("0123456789", (1, 0, 5, 7, 9, 13, 15, 17, 19, 21), strict=True)) | dict(
-    zip(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-        (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23),
-        strict=True,
-    )
-)
+_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 
 
-def _codice(text: str) -> bool:
-    plain = text.upper()
-    even = sum(int(char) if char.isdigit() else ord(char) - 65 for char in plain[1:15:2])
-    return chr(65 + (even + sum(_ODD[char] for char in plain[0:15:2])) % 26) == plain[15]
-
-
-def _ean(text: str) -> bool:
-    return sum(digit * (3 if place % 2 else 1) for place, digit in enumerate(_digits(text))) % 10 == 0
+def _codice_fiscale(text: str) -> bool:
+    values = [int(char) if char.isdigit() else ord(char) - 65 for char in text.upper()]
+    return (sum(_ODD[value] for value in values[0:15:2]) + sum(values[1:15:2])) % 26 == values[15]
 
 
 def _hetu(text: str) -> bool:
     return "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(text[:6] + text[7:10]) % 31] == text[10].upper()
 
 
-def _belgian(text: str) -> bool:
-    digits = "".join(str(digit) for digit in _digits(text))
-    return any(97 - int(lead + digits[:9]) % 97 == int(digits[9:]) for lead in ("", "2"))
-
-
-def _turkish(text: str) -> bool:
+def _tc_kimlik(text: str) -> bool:
     digits = _digits(text)
     tenth = (sum(digits[0:9:2]) * 7 - sum(digits[1:8:2])) % 10
     return digits[0] != 0 and tenth == digits[9] and sum(digits[:10]) % 10 == digits[10]
 
 
-def _czech(text: str) -> bool:
-    digits = "".join(str(digit) for digit in _digits(text))
-    return len(digits) == 9 or int(digits) % 11 == 0
+def _rodne_cislo(text: str) -> bool:
+    digits = _digits(text)
+    return len(digits) == 9 or _number(digits) % 11 == 0
 
 
 def _cnp(text: str) -> bool:
@@ -192,141 +322,21 @@ def _cnp(text: str) -> bool:
     return _weighted(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11 % 10 == digits[12]
 
 
-def _anything(text: str) -> bool:
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Number:
-    kind: str
-    pattern: str
-    words: str
-    """Words that must occur nearby, separated by bars; empty if form and checksum suffice."""
-    check: Callable[[str], bool] = _anything
-
-
-_ALONE = r"(?<![A-Za-z0-9.-].)"
-"""Behind the first character, that nothing is joined to it; there, and not before it, because a search is fastest so."""
-_NINE = r"\d{3}[ .-]?\d{3}[ .-]?\d{3}"
-_NUMBERS = (
-    _Number("ssn", r"\d{3}[- .]\d{2}[- .]\d{4}|\d{9}", "ssn|ssns|social security|ss #|ss#|itin|soc sec|soc. sec", _ssn),
-    _Number(
-        "national-insurance-number",
-        r"[A-CEGHJ-PR-TW-Za-z]{2} ?\d\d ?\d\d ?\d\d ?[A-Da-d]",
-        "national insurance|nino|ni number|ni no",
-    ),
-    _Number(
-        "tax-id",
-        r"\d{2}[ ]?\d{3}[ ]?\d{3}[ ]?\d{3}",
-        "steuer-id|steuerid|steueridentifikationsnummer|steuerliche identifikation|steuer-identifikationsnummer"
-        "|identifikationsnummer|idnr|tax id|steuernummer",
-        _german_tax,
-    ),
-    _Number("cpf", r"\d{3}\.?\d{3}\.?\d{3}-?\d{2}", "cpf", _cpf),
-    _Number("bsn", rf"\d{{9}}|\d{{4}}[ .]\d{{2}}[ .]\d{{3}}|{_NINE}", "bsn|burgerservicenummer|sofinummer", _bsn),
-    _Number("dni", r"[XYZxyz]?\d{7,8}[- ]?[A-Za-z]", "dni|nie|nif", _dni),
-    _Number(
-        "nir",
-        r"[12] ?\d\d ?\d\d ?\d\d ?\d{3} ?\d{3} ?\d\d",
-        "sécurité sociale|securite sociale|nir|numéro de sécu|n° sécu|sécu",
-        _nir,
-    ),
-    _Number("tfn", _NINE, "tfn|tax file number", _mod11(1, 4, 3, 7, 5, 8, 6, 9, 10)),
-    _Number("sin", _NINE, "sin|social insurance", _luhn),
-    _Number(
-        "personnummer",
-        r"(?:\d\d)?\d{6}[-+]?\d{4}",
-        "personnummer|personal identity number",
-        lambda text: _luhn(text[-11:] if "-" in text else text[-10:]),
-    ),
-    _Number("personnummer", r"\d{6} ?\d{5}", "fødselsnummer|personnummer", _day),
-    _Number("aadhaar", r"\d{4} ?\d{4} ?\d{4}", "aadhaar|aadhar", _verhoeff),
-    _Number("codice-fiscale", rf"[A-Z]{_ALONE}[A-Z]{{5}}\d\d[A-EHLMPRST]\d\d[A-Z]\d{{3}}[A-Z]", "", _codice),
-    _Number(
-        "codice-fiscale", r"[A-Za-z]{6}\d\d[A-Za-z]\d\d[A-Za-z]\d{3}[A-Za-z]", "codice fiscale|fiscal code|c.f.|cf"
-    ),
-    _Number("chinese-id", rf"[1-9]{_ALONE}\d{{16}}[\dXx]", "", _chinese),
-    _Number("ahv", r"756\.(?<![A-Za-z0-9.-]....)\d{4}\.\d{4}\.\d\d", "", _ean),
-    _Number("ahv", r"756[ .]?\d{4}[ .]?\d{4}[ .]?\d\d", "ahv|avs|sozialversicherungsnummer", _ean),
-    _Number("hetu", rf"\d{_ALONE}\d{{5}}[-+A-FU-Y]\d{{3}}[0-9A-Y]", "", _hetu),
-    _Number("pesel", r"\d{11}", "pesel|peselu|pesele", _pesel),
-    _Number(
-        "national-register-number",
-        r"\d\d\.?\d\d\.?\d\d[- ]?\d{3}[. ]?\d\d",
-        "rijksregister|rijksregisternummer|registre national|insz|niss",
-        _belgian,
-    ),
-    _Number("cpr", r"\d{6}[- ]?\d{4}", "cpr|cpr-nummer|cpr-nr|kennitala", _day),
-    _Number("resident-number", r"\d{6}-?[1-8]\d{6}", "주민등록번호|주민번호|resident registration", _day),
-    _Number("my-number", r"\d{4}[ -]?\d{4}[ -]?\d{4}", "マイナンバー|個人番号|my number"),
-    _Number("nhs-number", r"\d{3}[ -]?\d{3}[ -]?\d{4}", "nhs", _mod11(10, 9, 8, 7, 6, 5, 4, 3, 2, 1)),
-    _Number("tc-kimlik", r"\d{11}", "kimlik|tckn|t.c.|tc no", _turkish),
-    _Number("cnp", r"[1-9]\d{12}", "cnp|cod numeric personal", _cnp),
-    _Number("rodne-cislo", r"\d{6}/?\d{3,4}", "rodné číslo|rodne cislo|rodného čísla|rč", _czech),
-    _Number("snils", r"\d{3}-\d{3}-\d{3}[ -]\d\d|\d{11}", "снилс|snils"),
-    _Number("inn", r"\d{12}", "инн|inn"),
-    _Number("oib", r"\d{11}", "oib", _german_tax),
-    _Number("jmbg", r"\d{13}", "jmbg|јмбг|emšo"),
-    _Number("egn", r"\d{10}", "егн|egn"),
-    _Number("curp", rf"[A-Z]{_ALONE}[A-Z]{{3}}\d{{6}}[HM][A-Z]{{5}}[A-Z0-9]\d", ""),
-    _Number("pan", r"[A-Z]{5}\d{4}[A-Z]", "pan|permanent account"),
-    _Number("nric", r"[STFGM]\d{7}[A-Z]", "nric|fin no|identity card"),
-    _Number("hkid", r"[A-Z]{1,2}\d{6}\(?[0-9A]\)?", "hkid|身份證|身份证|identity card"),
-    _Number("identity-number", r"\d{13}", "sa id|south african id|id number|identity number", _luhn),
-    _Number("identity-number", r"\d{9}", "teudat zehut|תעודת זהות|israeli id", _luhn),
-    _Number("nif", r"\d{9}", "nif|número de contribuinte|contribuinte", _mod11(9, 8, 7, 6, 5, 4, 3, 2, 1)),
-)
-_END = r"(?![A-Za-z0-9]|[-.]\d)"
-
-
-@lru_cache(maxsize=64)
-def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
-    """The pattern of a row, and that of its words."""
-    number = _NUMBERS[row]
-    alternatives = "|".join(re.escape(word) for word in number.words.split("|"))
-    near = re.compile(rf"(?<![^\W\d_])(?:{alternatives})(?![a-zа-яà-ÿ])") if number.words else None
-    return re.compile(rf"{'(?<![A-Za-z0-9.-])' if near else ''}(?:{number.pattern}){_END}"), near
-
-
-@lru_cache(maxsize=1)
-def _rows_of() -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """The words of each row; a row is tried only if one of them occurs in the text."""
-    return tuple((row, tuple(number.words.split("|"))) for row, number in enumerate(_NUMBERS))
-
-
-def numbers(text: str, lowered: str, *, bare: bool = True) -> Iterator[Secret]:
-    """Numbers of cards, accounts and people. `bare=False` ignores digits without a word that marks them."""
-    if not _SOME_DIGITS.search(text):
-        return
-    yield from _cards(text, bare)
-    for match in _IBAN.finditer(text):
-        if _iban(text[match.start() - 2 : match.end()]):
-            yield Secret("iban", match.start() - 2, match.end())
-    for row, row_words in _rows_of():
-        if any(word in lowered for word in row_words):
-            yield from _told(text, lowered, row)
-
-
-def _cards(text: str, bare: bool) -> Iterator[Secret]:
-    for match in _CARD.finditer(text):
-        plain = re.sub(r"[ -]", "", match[0])
-        if not _CARD_PREFIX.fullmatch(plain) or not _varied(plain) or not _luhn(plain):
-            continue
-        around = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
-        unmarked = bare and len(plain) <= 16 and not _NO_CARD.search(text[max(0, match.start() - 40) : match.start()])
-        if _GROUPED.fullmatch(match[0]) or _CARD_WORDS.search(around) or (unmarked and plain == match[0]):
-            yield Secret("card-number", match.start(), match.end())
-
-
-def _told(text: str, lowered: str, row: int) -> Iterator[Secret]:
-    """The numbers of a row: all of that form, or those near one of its words."""
-    number, (pattern, words) = _NUMBERS[row], _compiled(row)
-    end = 0
-    # Each character around the words is searched once.
-    candidates = number.words.split("|") if words else ()
-    near = (place for word in candidates for place in places(word, lowered) if words and words.match(lowered, place))
-    for begin, stop in stretches(near, _NEAR // 2, _NEAR + _LONGEST_WORD) if words else ((0, len(text)),):
-        for match in pattern.finditer(text, max(end, begin), stop):
-            if _varied(match[0]) and number.check(match[0]):
-                end = match.end()
-                yield Secret(number.kind, match.start(), match.end())
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "chinese id": _chinese_id,
+    "cnp": _cnp,
+    "codice fiscale": _codice_fiscale,
+    "cpf": _cpf,
+    "date": _date,
+    "dni": _dni,
+    "hetu": _hetu,
+    "iso 7064": _iso_7064,
+    "luhn": _luhn,
+    "mod 97": _mod_97,
+    "mod 97 or 2000": partial(_mod_97, leads=(0, 2)),
+    "personnummer": _personnummer,
+    "rodne cislo": _rodne_cislo,
+    "ssn": _ssn,
+    "tc kimlik": _tc_kimlik,
+    "verhoeff": _verhoeff,
+}

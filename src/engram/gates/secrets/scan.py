@@ -6,16 +6,16 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from itertools import count
 from typing import Any
 
-from engram.gates.secrets.assignments import named, names_in
+from engram.gates.secrets.assignments import named
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
+from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, stretches, words_in
 from engram.gates.secrets.numbers import numbers
-from engram.gates.secrets.values import is_masked, is_placeholder, is_said
-from engram.gates.secrets.words import Secret, apart, columns, places, stretches
+from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
 from engram.gates.shape import RECORD, labels, listed, texts
+from engram.gates.tables import places
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.text.confusables import Folded, readings
@@ -44,7 +44,6 @@ _LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS}}}")
 
 _SAID = frozenset(("password", "security-answer", "netrc-password"))
 """Kinds whose value may be any word, including a word that only describes a value."""
-_HEAD = re.compile(r"[a-z0-9à-ÿ]+[_.:/-]*")
 _BEFORE_HINT = 200
 _BEHIND_HINT = 400
 """Characters searched before and after a hint."""
@@ -55,30 +54,19 @@ _LONG = "LONG"
 
 
 @lru_cache(maxsize=512)
-def _pattern(row: int) -> tuple[str, re.Pattern[str]]:
-    """The kind and pattern of a row, compiled on first use; most are never needed."""
-    kind, _, pattern = columns("secretshapes.txt")[row]
-    return kind, re.compile(pattern)
+def _pattern(row: int) -> re.Pattern[str]:
+    """The pattern of a row, compiled on first use; most are never needed."""
+    return re.compile(columns(SHAPES)[row][2])
 
 
 @lru_cache(maxsize=1)
-def _hints() -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[int]]]:
-    """Prefix hints by their first characters, other hints by a character in them, and the table rows of each hint."""
-    heads: dict[str, list[str]] = {}
-    signs: dict[str, list[str]] = {}
-    rows: dict[str, list[int]] = {}
-    inside: set[str] = set()
-    for row, (_, hints, pattern) in enumerate(columns("secretshapes.txt")):
+def _rows_of_hints() -> dict[str, list[tuple[int, str]]]:
+    """The rows of each hint, with the hint as the row has it."""
+    rows: dict[str, list[tuple[int, str]]] = {}
+    for row, (_, hints, *_) in enumerate(columns(SHAPES)):
         for hint in hints.split("¦"):
-            rows.setdefault(hint, []).append(row)
-            if not pattern.startswith(("(?<![A-Za-z0-9_-])", r"(?i:\b")):
-                inside.add(hint)
-    for hint in rows:
-        if hint[0] == "^" and hint not in inside and len(hint) > 3 and _HEAD.fullmatch(hint[1:4]):
-            heads.setdefault(hint[1:4], []).append(hint)
-        elif hint != _LONG:
-            signs.setdefault(next((sign for sign in "_$=:/-.(12345678" if sign in hint), ""), []).append(hint)
-    return heads, signs, rows
+            rows.setdefault(hint.removeprefix("^"), []).append((row, hint))
+    return rows
 
 
 def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
@@ -87,16 +75,17 @@ def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
 
 
 def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
-    lowered = _lowered(plain.text)
-    words = list(names_in(lowered))
+    text, lowered = plain.text, _lowered(plain.text)
+    hints = hints_in(lowered)
+    names = words_in(lowered, NAMES, hints)
     found = [
-        *_known_shapes(plain.text, lowered),
-        *private_keys(plain.text),
-        *named(plain.text, lowered, words, nearby=nearby),
+        *_known_shapes(text, lowered, hints),
+        *private_keys(text),
+        *named(text, lowered, names, nearby=nearby),
+        *numbers(text, lowered, hints, bare=nearby),
     ]
-    found += numbers(plain.text, lowered, bare=nearby)
     if nearby:
-        found += [*codes(plain.text, lowered), *pairs(plain.text, lowered), *tabled(plain.text, words)]
+        found += [*codes(text, lowered, hints), *pairs(text, lowered, hints), *tabled(text, names)]
     for secret in found:
         yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
@@ -144,26 +133,23 @@ def _kinds_in_name(text: str) -> str:
 
 
 class _CleanTexts:
-    """A bounded cache of texts without secrets, so that no text is scanned twice. It holds digests: a purged text is gone."""
+    """A bounded cache of texts without secrets, so that no text is scanned twice. It holds hashes: a purged text is gone."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._new: set[bytes] = set()
-        self._old: set[bytes] = set()
+        self._new: set[int] = set()
+        self._old: set[int] = set()
 
-    def __contains__(self, text: str) -> bool:
-        digest = _digest(text)
-        return digest in self._new or digest in self._old
+    def unread(self, texts: Iterable[str]) -> list[str]:
+        """The distinct texts that are not known to be clean."""
+        new, old = self._new, self._old
+        return list({text: None for text in texts if (known := hash(text)) not in new and known not in old})
 
     def add(self, text: str) -> None:
         """Remember a text, and forget the oldest when there are too many."""
-        self._new.add(_digest(text))
+        self._new.add(hash(text))
         if len(self._new) > self._most:
             self._old, self._new = self._new, set()
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 _clean = _CleanTexts(most=10_000)
@@ -177,7 +163,8 @@ def suspects(memories: Sequence[Memory]) -> list[Memory]:
     found: list[Memory] = []
     for start in range(0, len(memories), _READ_AT_ONCE):
         some = [(memory, _own_texts(memory)) for memory in memories[start : start + _READ_AT_ONCE]]
-        suspicious = _suspicious({text: None for _, own in some for text in own if text not in _clean})
+        unread = _clean.unread(text for _, own in some for text in own)
+        suspicious = _suspicious(unread) if unread else set()
         if suspicious:
             found += [memory for memory, own in some if not suspicious.isdisjoint(own)]
     return found
@@ -246,34 +233,33 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
-def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
+def _known_shapes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
+    known = _rows_of_hints()
     rows: dict[int, list[str]] = {}
-    for hint in _given(text, lowered):
-        for row in _hints()[2][hint]:
+    for word in hints:
+        for row, hint in known.get(word, ()):
             rows.setdefault(row, []).append(hint)
-    for row in sorted(rows):
-        kind, pattern = _pattern(row)
-        for match in _matches(pattern, text, lowered, rows[row]):
-            group = "secret" if "secret" in pattern.groupindex and match["secret"] else 0
-            value = match[group]
-            if not value or (is_placeholder(value) if group else is_masked(value)):
-                continue
-            if kind not in _SAID or not is_said(value):
-                yield Secret(kind, match.start(group), match.end(group))
-
-
-def _given(text: str, lowered: str) -> Iterator[str]:
-    """The hints that occur in a text. Most texts have none, and then no pattern is tried."""
-    heads, signs, _ = _hints()
-    for token in set(_HEAD.findall(lowered)):
-        for hint in heads.get(token[:3], ()):
-            if (hint.startswith(token, 1) or token.startswith(hint[1:])) and hint[1:] in lowered:
-                yield hint
-    for sign, hints in signs.items():
-        if sign in lowered:
-            yield from (hint for hint in hints if hint.removeprefix("^") in lowered)
     if max(map(len, text.split()), default=0) >= _LONG_CHARS and _LONG_RUN.search(text):
-        yield _LONG
+        rows |= {row: [_LONG] for row, _ in known[_LONG]}
+    for row in sorted(rows):
+        kind, _, _, *judgment = columns(SHAPES)[row]
+        for match in _matches(_pattern(row), text, lowered, rows[row]):
+            if found := _judged(kind, match, *judgment):
+                yield found
+
+
+def _judged(kind: str, match: re.Match[str], judgment: str = "") -> Secret | None:
+    """The secret of a match, unless its value is a placeholder, a mask or a word, or looks less like one than the row asks."""
+    group = "secret" if match.re.groupindex.get("secret") and match["secret"] else 0
+    value = trimmed(match[group], match.string, match.end(group)) if judgment else match[group]
+    if judgment == "sure":
+        taken = likeness(value) == Likeness.SURE
+    elif judgment == "likely":
+        taken = likeness(value) >= Likeness.LIKELY or is_passphrase(value)
+    else:
+        taken = bool(judgment) or not (is_placeholder(value) if group else is_masked(value))
+        taken = taken and bool(value) and not (kind in _SAID and is_said(value))
+    return Secret(kind, match.start(group), match.start(group) + len(value)) if taken else None
 
 
 def _matches(pattern: re.Pattern[str], text: str, lowered: str, hints: list[str]) -> Iterator[re.Match[str]]:

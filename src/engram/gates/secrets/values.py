@@ -7,7 +7,7 @@ from collections import Counter
 from enum import IntEnum
 from functools import lru_cache
 
-from engram.gates.secrets.words import alternatives, words
+from engram.gates.secrets.forms import alternatives, words
 from engram.gates.tables import rows
 
 __all__ = [

@@ -10,10 +10,9 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engram.disk import (
     DIRECTORY_MODE,
@@ -30,6 +29,7 @@ from engram.disk import (
     torn_tail,
 )
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
+from engram.model.lazy import dataclass, field
 from engram.store.files.home import memory_file
 
 LAST_SEQ = 2**63 - 1
@@ -61,8 +61,7 @@ class Entry:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(NamedTuple):
     """A place between two lines of a log, as month and byte offset."""
 
     month: str = ""

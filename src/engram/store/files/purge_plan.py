@@ -8,12 +8,12 @@ import contextlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engram.disk import DIRECTORY_MODE, UNREADABLE, make_folder, read_bytes, replace_file, sync_path
 from engram.model.errors import EngramError, StoreCorrupt
 from engram.model.event import Event
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.files import events, file_sync, memories
 from engram.store.files.context import StoreContext
@@ -95,6 +95,8 @@ def purge_stamp(home: Home) -> str:
 
 def write_marker(home: Home, plan: PurgePlan) -> None:
     """Start the purge: from here on it will be finished."""
+    from dataclasses import asdict
+
     home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
 

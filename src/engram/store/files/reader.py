@@ -10,12 +10,13 @@ from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
-from engram.store.files import events, file_sync, health, traversal
+from engram.store.files import events, file_sync, health
 from engram.store.files.context import StoreContext
 from engram.store.files.index_repair import repairs_index
 from engram.store.files.journal import Entry, Position
 from engram.store.files.recovery import IndexOutdated
 from engram.store.files.refresh import RefreshedStore
+from engram.store.files.traversal import read_links
 from engram.store.ledger import decode_event
 from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import (
@@ -23,15 +24,15 @@ from engram.store.protocol import (
     Candidates,
     DocumentPosition,
     Filters,
+    Hops,
     Image,
     IndexedPassage,
+    Link,
     PassageRange,
     Query,
-    Step,
     StoredRecord,
 )
 from engram.store.records import decode_record, from_image
-from engram.store.traversal import PLAIN, Hops
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -260,21 +261,10 @@ class FilesReader(RefreshedStore):
         return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
 
     @repairs_index
-    def walk(
-        self,
-        seeds: Sequence[str],
-        *,
-        depth: int,
-        direction: str,
-        types: tuple[str, ...] | None,
-        min_weight: float,
-        per_seed: int,
-        filters: Filters = PLAIN,
-    ) -> list[Step]:
-        """The memories linked to these, step by step."""
+    def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
+        """The links of some memories."""
         self._refresh()
-        hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return traversal.walk(self.parts.index.db, seeds, depth, hops, per_seed)
+        return list(read_links(self.parts.index.db, ids, hops, most))
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Groups reads; the index is local, so there is nothing to save."""

@@ -26,8 +26,16 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
-from engram.store.migration.records import GateVerdict, JournalRecord, MemoryImage, StateSnapshot, digest, portable
-from engram.store.migration.stream import Counts, VectorsById
+from engram.store.migration.records import (
+    Counts,
+    GateVerdict,
+    JournalRecord,
+    MemoryImage,
+    StateSnapshot,
+    VectorsById,
+    digest,
+    portable,
+)
 from engram.store.records import highest_numbers, image
 
 LOCK_SECONDS = 10.0

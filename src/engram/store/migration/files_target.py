@@ -33,8 +33,7 @@ from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import stamp_of
 from engram.store.files.usage import Usage
-from engram.store.migration.records import JournalRecord, MemoryImage, StateSnapshot
-from engram.store.migration.stream import MigrationState, VectorsById
+from engram.store.migration.records import JournalRecord, MemoryImage, MigrationState, StateSnapshot, VectorsById
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 

@@ -1,4 +1,4 @@
-"""The records of a migration, the same for every backend, with a name and a digest for each of their parts.
+"""What a migration sends: one stream of records, the same for every backend, with a name and a digest for each of their parts.
 
 Every store numbers its uses in its own way. In a migrated image, `activation.seq` is therefore the number of uses folded in, not
 a position.
@@ -8,10 +8,10 @@ import hashlib
 import json
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.errors import EngramError
 from engram.model.event import Event, Session
@@ -19,8 +19,18 @@ from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.records import from_image, image
 
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+BATCH = 1_000
+"""Rows per batch: enough to be fast, few enough to fit in memory and to repeat after a crash."""
+BATCH_BYTES = 16 << 20
+"""The most bytes of a batch."""
 DIGEST_BYTES = 16
 Image = Mapping[str, Any] | None
+VectorsById = Mapping[str, "tuple[bytes, Vectors]"]
+"""Vectors by document id, each with the digest of its text."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,52 @@ class StateSnapshot:
 
 
 Record = StateSnapshot | Use | JournalRecord | Event
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a store contains."""
+
+    memories: int = 0
+    decisions: int = 0
+    images: int = 0
+    uses: int = 0
+    events: int = 0
+    sessions: int = 0
+    verdicts: int = 0
+    tombstones: int = 0
+
+
+@dataclass(slots=True)
+class MigrationState:
+    """The progress of a migration, stored in the target. `uses` and `journal` are where the source continues.
+
+    `left` describes the target when the migration finished: it can continue unless the target was changed since.
+    """
+
+    source: str
+    uses: int = 0
+    journal: str = ""
+    finished: bool = False
+    left: str = ""
+
+
+def batches(items: Iterable[Item], weigh: Callable[[Item], tuple[int, int]]) -> Iterator[list[Item]]:
+    """Items in batches; `weigh` returns the rows and bytes of one item."""
+    pending: list[Item] = []
+    rows = size = 0
+    for item in items:
+        count, length = weigh(item)
+        if pending and (rows + count > BATCH or size + length > BATCH_BYTES):
+            yield pending
+            pending, rows, size = [], 0, 0
+        pending.append(item)
+        rows, size = rows + count, size + length
+    if pending:
+        yield pending
+
+
+# -- digests
 
 
 def digests(record: Record) -> Iterator[tuple[str, bytes]]:

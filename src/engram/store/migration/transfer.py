@@ -1,34 +1,45 @@
-"""`engram migrate`: copies a store in batches, then compares source and target."""
+"""`engram migrate`: copies a store in batches, then compares source and target record by record."""
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreBusy, StoreError
 from engram.settings import load_settings
 from engram.store.location import Server, owner_config, requested_server
-from engram.store.migration.records import localized
-from engram.store.migration.stream import (
+from engram.store.migration.records import (
+    DIGEST_BYTES,
     Counts,
-    MigrationSource,
+    Item,
     MigrationState,
-    MigrationTarget,
+    Record,
     VectorsById,
     batches,
-    prefetch,
+    digests,
+    localized,
 )
-from engram.store.migration.verification import verify
 from engram.store.protocol import Progress
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
+    from engram.store.migration.files_source import FilesSource
+    from engram.store.migration.files_target import FilesTarget
+    from engram.store.migration.postgres import PostgresSource, PostgresTarget
     from engram.store.postgres.store import PostgresStore
+
+    MigrationSource = FilesSource | PostgresSource
+    MigrationTarget = FilesTarget | PostgresTarget
 
 MAX_PASSES = 5
 """How often a migration copies what was added to the source meanwhile before it gives up."""
+REPORT_EVERY = 500
+Named = tuple[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +131,7 @@ def _refuse_same(here: Endpoint, there: Endpoint) -> None:
 # -- copying
 
 
-def _migrate(source: MigrationSource, target: MigrationTarget, progress: Progress) -> dict[str, int] | None:
+def _migrate(source: "MigrationSource", target: "MigrationTarget", progress: Progress) -> dict[str, int] | None:
     """Copy everything, including what is added meanwhile. Returns what was copied; None if an earlier run had finished."""
     state = target.begin(source.identity)
     if state.finished:
@@ -142,7 +153,11 @@ def _migrate(source: MigrationSource, target: MigrationTarget, progress: Progres
 
 
 def _pass(
-    source: MigrationSource, target: MigrationTarget, state: MigrationState, arrived: dict[str, int], progress: Progress
+    source: "MigrationSource",
+    target: "MigrationTarget",
+    state: MigrationState,
+    arrived: dict[str, int],
+    progress: Progress,
 ) -> None:
     """Copy once: sessions first, which give their events a scope; uses before the memories they are folded into."""
 
@@ -167,7 +182,7 @@ def _pass(
 
 
 def _load_journal(
-    source: MigrationSource, target: MigrationTarget, state: MigrationState
+    source: "MigrationSource", target: "MigrationTarget", state: MigrationState
 ) -> Iterator[tuple[int, int, int]]:
     """Yields the number of images, current memories and decisions of each batch written."""
     positions = target.positions()
@@ -184,24 +199,99 @@ def _load_journal(
             local = [localized(record, positions) for record in records]
             yield size, target.journal_writer(local, _vectors(current, source, target))
 
-    for size, write in prefetch(prepared()):
+    for size, write in _prefetched(prepared()):
         write()
         yield size
 
 
-def _vectors(ids: list[str], source: MigrationSource, target: MigrationTarget) -> VectorsById:
+def _vectors(ids: list[str], source: "MigrationSource", target: "MigrationTarget") -> VectorsById:
     same = bool(source.embedder) and source.embedder == target.embedder
     return source.vectors(ids) if same and ids else {}
+
+
+def _prefetched(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items; the next one is made in a thread while the caller uses the current one."""
+    end = object()
+    with ThreadPoolExecutor(1, "engram-prefetch") as worker:
+        upcoming = worker.submit(next, items, end)
+        while (item := upcoming.result()) is not end:
+            upcoming = worker.submit(next, items, end)
+            yield item  # type: ignore[misc]
+
+
+# -- comparing
+
+
+def verify(source: "MigrationSource", target: "MigrationSource", progress: Progress = lambda *_: None) -> list[str]:
+    """The differences between two stores, by name; empty if they are equal."""
+    here, there = asdict(source.counts()), asdict(target.counts())
+    found = [
+        f"{kind}: {here[kind]} at the source, {there[kind]} at the target" for kind in here if here[kind] != there[kind]
+    ]
+    total = here["uses"] + here["decisions"] + here["memories"] + here["images"] + here["events"]
+    found += _differences(_reported(_named(source), progress, total), _named(target))
+    given, kept = source.snapshot().numbers, target.snapshot().numbers
+    found += [
+        f"highest number of {day}: {last} at the source, {kept.get(day, 0)} at the target"
+        for day, last in given.items()
+        if kept.get(day, 0) < last
+    ]
+    return found + target.faults()
+
+
+def _exported(store: "MigrationSource") -> Iterator[Record]:
+    """All records of a store, as one stream."""
+    yield store.snapshot()
+    yield from store.uses()
+    yield from store.journal()
+    yield from store.events({})
+
+
+def _named(store: "MigrationSource") -> Iterator[Named]:
+    return (named for record in _exported(store) for named in digests(record))
+
+
+def _reported(items: Iterator[Named], progress: Progress, total: int) -> Iterator[Named]:
+    for done, item in enumerate(items, 1):
+        if done % REPORT_EVERY == 0:
+            progress("verified", done, max(done, total))
+        yield item
+
+
+def _differences(here: Iterator[Named], there: Iterator[Named]) -> Iterator[str]:
+    """The differences by name. Equal streams take no memory; after the first difference, the rest is compared by name."""
+    for left, right in zip_longest(here, there):
+        if left != right:
+            break
+    else:
+        return
+    source = _by_name(chain([left] if left else [], here))
+    target = _by_name(chain([right] if right else [], there))
+    for name in sorted(source.keys() | target.keys()):
+        if name not in target:
+            yield f"{name}: missing at the target"
+        elif name not in source:
+            yield f"{name}: only at the target"
+        elif source[name] != target[name]:
+            yield f"{name}: differs"
+
+
+def _by_name(items: Iterator[Named]) -> Mapping[str, bytes]:
+    """One digest per name, of all its records."""
+    found: dict[str, bytes] = {}
+    for name, digest in items:
+        found[name] = hashlib.blake2b(found.get(name, b"") + digest, digest_size=DIGEST_BYTES).digest()
+    return found
 
 
 # -- opening
 
 
 @contextmanager
-def open_source(end: Endpoint) -> Iterator[MigrationSource]:
+def open_source(end: Endpoint) -> "Iterator[MigrationSource]":
     """Open an endpoint for reading."""
     if end.server is not None:
-        from engram.store.migration.postgres_source import PostgresSource
+        from engram.store.migration.postgres import PostgresSource
 
         with _server_store(end.server, None) as store:
             source = PostgresSource(store)
@@ -217,9 +307,9 @@ def open_source(end: Endpoint) -> Iterator[MigrationSource]:
 
 
 @contextmanager
-def _open_target(end: Endpoint) -> Iterator[MigrationTarget]:
+def _open_target(end: Endpoint) -> "Iterator[MigrationTarget]":
     if end.server is not None:
-        from engram.store.migration.postgres_target import PostgresTarget
+        from engram.store.migration.postgres import PostgresTarget
 
         with _server_store(end.server, _embedder(owner_config()), create=True) as store:
             yield PostgresTarget(store)
@@ -254,7 +344,7 @@ def _check_free(end: Endpoint, source: str) -> None:
         FilesTarget(end.directory, None).check(source)
         return
     from engram.model.errors import NotFound
-    from engram.store.migration.postgres_target import PostgresTarget
+    from engram.store.migration.postgres import PostgresTarget
 
     try:
         with _server_store(end.server, None) as store:

@@ -9,9 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, StoreDenied, StoreReadOnly
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.database import Database
-from engram.store.postgres.sql import statement
 from engram.store.records import highest_numbers
 from engram.store.sources import random_hex, utc_now
 
@@ -43,11 +41,11 @@ class TenantSettings:
         self._known = {key: json.loads(value) for key, value in self._database.run("facts")}
         self._read_at = time.monotonic()
 
-    def set(self, connection: Connection, **settings: Any) -> None:
+    def set(self, **settings: Any) -> None:
         """Write settings inside a transaction; None removes one."""
         for key, value in settings.items():
             name, values = ("drop_fact", {}) if value is None else ("put_fact", {"value": json.dumps(value)})
-            self._database.within(connection, statement(name), {"key": key, **values})
+            self._database.run(name, key=key, **values)
             self._known[key] = value
 
     @property
@@ -71,11 +69,11 @@ class TenantSettings:
         self.refresh()
         if self._embedder and self.get("embedder") is None:
             # On a replica or for a read-only role it stays unclaimed: there are no vectors to search yet.
-            with suppress(StoreReadOnly, StoreDenied), self._database.transaction() as connection:
-                self._database.within(connection, statement("lock_facts"), {})
+            with suppress(StoreReadOnly, StoreDenied), self._database.transaction():
+                self._database.run("lock_facts")
                 self.refresh()
                 if self.get("embedder") is None:
-                    self.set(connection, embedder=self._embedder, dim=self._dim, generation=1)
+                    self.set(embedder=self._embedder, dim=self._dim, generation=1)
         if self.can_embed() and self.get("dim") != self._dim:
             raise EmbedderError(
                 f"the store's vectors by {self._embedder} have {self.get('dim')} dimensions, this embedder makes "
@@ -96,20 +94,20 @@ class Numbers:
 
     def take(self, day: str, count: int) -> range:
         """The next numbers of a day."""
-        ((last,),) = self.database.change_quickly("take_numbers", day=day, count=count)
+        ((last,),) = self.database.run_quickly("take_numbers", day=day, count=count)
         return range(int(last) - count + 1, int(last) + 1)
 
     def give_back(self, day: str, unused: range) -> None:
         """Return unused numbers; they are reused unless later ones were taken meanwhile."""
         if unused:
-            self.database.change_quickly("give_back_numbers", day=day, last=unused[-1], count=len(unused))
+            self.database.run_quickly("give_back_numbers", day=day, last=unused[-1], count=len(unused))
 
-    def raise_to(self, connection: Connection, ids: Iterable[str]) -> None:
+    def raise_to(self, ids: Iterable[str]) -> None:
         """Skip the numbers of ids that were not allocated here."""
         highest = highest_numbers(ids)
         if highest:
             values = {"days": list(highest), "lasts": list(highest.values())}
-            self.database.within(connection, statement("raise_numbers"), values)
+            self.database.run("raise_numbers", **values)
 
 
 @dataclass(slots=True)

@@ -93,23 +93,16 @@ class Database:
 
     # -- transactions
 
+    def reading(self) -> contextlib.AbstractContextManager[Connection]:
+        """A transaction for several reads."""
+        return self.transaction()
+
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
         """A transaction of this tenant; committed at the end, rolled back on an error.
 
         `durable=False` does not wait for the disk: for uses and statistics, which may be lost in a crash.
         """
-        with self._joined(durable) as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A transaction for several reads."""
-        with self._joined(durable=True) as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def _joined(self, durable: bool) -> Iterator[Connection]:
         current = self._current
         if current is not None:
             with explained(self.where):
@@ -251,13 +244,21 @@ class Database:
         mine: PooledConnection | None = getattr(self._mine, "connection", None)
         return mine if mine is not None and self._mine.process == os.getpid() else None
 
+    @property
+    def _joined(self) -> PooledConnection:
+        """The connection of this thread's transaction."""
+        current = self._current
+        if current is None:
+            raise StoreError("there is no transaction to join; a forked child cannot join its parent's")
+        return current
+
     def _refuse_forked(self, connection: Connection) -> None:
         if self._current is not connection:
             raise StoreError("a forked child cannot join its parent's decision; open one in the child")
 
-    def is_replica(self, connection: Connection) -> bool:
+    def is_replica(self) -> bool:
         """Whether the server is a replica."""
-        return bool(self.within(connection, "SELECT pg_is_in_recovery()", {})[0][0])
+        return bool(self.query("SELECT pg_is_in_recovery()", {})[0][0])
 
     @contextlib.contextmanager
     def alone(self, **settings: str) -> Iterator[Connection]:
@@ -281,27 +282,21 @@ class Database:
     # -- statements
 
     def run(self, name: str, /, **values: Any) -> list[Row]:
-        """All rows of a named read-only statement."""
+        """All rows of a named statement, in this thread's transaction or in one of its own."""
         return self.query(statement(name), values)
 
-    def change(self, name: str, /, **values: Any) -> list[Row]:
-        """Run a named statement that writes."""
-        with self.transaction() as connection:
-            return self.within(connection, statement(name), values)
-
-    def change_quickly(self, name: str, /, **values: Any) -> list[Row]:
-        """Run a named statement that writes; joins an open transaction.
-
-        Does not wait for the disk or confirm a lost commit: for writes that may be lost or repeated.
-        """
-        return self._answered(statement(name), values, (*self._settings, _ASYNCHRONOUS))
-
     def query(self, text: str, values: dict[str, Any]) -> list[Row]:
-        """All rows of a read-only statement assembled at run time."""
+        """The same for a statement assembled at run time."""
+        if self._current is None and _is_write(text):
+            with self.transaction() as connection:
+                return self.within(connection, text, values)
         return self._answered(text, values, self._settings)
 
+    def run_quickly(self, name: str, /, **values: Any) -> list[Row]:
+        """The same for a write that may be lost or repeated: its commit does not wait for the disk and is not confirmed."""
+        return self._answered(statement(name), values, (*self._settings, _ASYNCHRONOUS))
+
     def _answered(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
-        """All rows of a statement, in this thread's transaction or in one of its own."""
         with explained(self.where):
             if self._current is not None:
                 return self.within(self._current, text, values)
@@ -337,52 +332,48 @@ class Database:
         return rows
 
     def within(self, connection: Connection, text: str, values: dict[str, Any]) -> list[Row]:
-        """All rows of a statement in an open transaction."""
+        """All rows of a statement in an open transaction. Raises `StoreError` in a forked child of the one who opened it."""
         self._refuse_forked(connection)
         # In a pipeline, every statement would seem to have no rows.
         assert not connection.pgconn.pipeline_status, "in pipeline mode there is no answer before the end"
-        self._note(text)
-        try:
-            cursor = connection.execute(text, {"tenant": self.tenant, **values})
-        except UnicodeEncodeError as error:
-            raise half_character(error) from None
+        cursor = self._execute(connection, text, values)
         return cursor.fetchall() if cursor.description is not None else []
 
-    def answers(self, connection: Connection, statements: Sequence[BoundStatement]) -> list[list[Row]]:
-        """The rows of each statement, in one round trip. Statements composed of literals are not prepared.
+    def answers(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
+        """The rows of each statement, in one round trip of this thread's transaction. Literals are not prepared.
 
         Values arrive in binary form: a halfvec is bytes.
         """
-        self._refuse_forked(connection)
-        cursors = []
-        try:
-            with connection.pipeline() if len(statements) > 1 else contextlib.nullcontext():
-                for text, values in statements:
-                    prepare = False if isinstance(text, sql.Composed) else None
-                    given = {"tenant": self.tenant, **values}
-                    cursors.append(connection.execute(text, given, prepare=prepare, binary=True))
-        except UnicodeEncodeError as error:
-            raise half_character(error) from None
+        connection = self._joined
+        with connection.pipeline() if len(statements) > 1 else contextlib.nullcontext():
+            cursors = [self._execute(connection, text, values, binary=True) for text, values in statements]
         return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
-    def all_of(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        """Run named statements without waiting for each answer."""
-        # Before the pipeline: leaving one reads from the connection, which in a forked child is the parent's.
-        self._refuse_forked(connection)
-        with connection.pipeline():
-            self.send(connection, work)
+    def all_of(self, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Run named statements in this thread's transaction, without waiting for each answer."""
+        with self.pipeline():
+            self.send(work)
 
-    def send(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        """Send named statements in pipeline mode; errors appear when the pipeline ends."""
-        self._refuse_forked(connection)
+    def pipeline(self) -> contextlib.AbstractContextManager[psycopg.Pipeline]:
+        """This thread's transaction in pipeline mode: `send` does not wait; errors appear at the end."""
+        # Never in a forked child: leaving the pipeline reads from the connection, which is the parent's.
+        return self._joined.pipeline()
+
+    def send(self, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Send named statements in pipeline mode."""
+        connection = self._joined
         for name, values in work:
-            text = statement(name)
-            self._note(text)
-            connection.execute(text, {"tenant": self.tenant, **values})
+            self._execute(connection, statement(name), values)
 
-    def _note(self, text: str) -> None:
-        """Note whether this transaction writes."""
-        self._mine.wrote = self._mine.wrote or _is_write(text)
+    def _execute(
+        self, connection: Connection, text: str | sql.Composed, values: dict[str, Any], *, binary: bool = False
+    ) -> psycopg.Cursor[Row]:
+        self._mine.wrote = self._mine.wrote or (isinstance(text, str) and _is_write(text))
+        prepare = False if isinstance(text, sql.Composed) else None
+        try:
+            return connection.execute(text, {"tenant": self.tenant, **values}, prepare=prepare, binary=binary)
+        except UnicodeEncodeError as error:
+            raise half_character(error) from None
 
 
 @lru_cache(1024)

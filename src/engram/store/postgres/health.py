@@ -148,9 +148,7 @@ def _pid_within(connection: Connection, seconds: float) -> int | None:
 
 
 def _standbys(parts: TenantContext) -> Check:
-    with parts.database.reading() as connection:
-        replica = parts.database.is_replica(connection)
-    if replica:
+    if parts.database.is_replica():
         return _following(parts)
     rows = parts.database.run("standbys")
     ((names, level),) = parts.database.run("commit_waits_for")
@@ -225,7 +223,7 @@ def examine(parts: TenantContext) -> list[Check]:
 def _server(parts: TenantContext) -> Check:
     with parts.database.reading() as connection:
         version = connection.info.server_version
-        replica = parts.database.is_replica(connection)
+        replica = parts.database.is_replica()
     detail = f"Postgres {version // 10000}.{version % 10000}, {'a replica: reads only' if replica else 'a primary'}"
     if version // 10000 < LEAST_SERVER:
         return Check("server", False, detail, f"Engram needs Postgres {LEAST_SERVER} or newer")

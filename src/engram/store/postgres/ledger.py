@@ -33,10 +33,9 @@ from engram.store.ledger_checkpoints import (
     redaction_text,
     without_checkpoint,
 )
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
+from engram.store.postgres.search import Statistics
 from engram.store.postgres.sql import statement
-from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import job_columns, locked_task
 from engram.store.postgres.write import DocumentRow, Work, to_json, write_documents
 from engram.store.protocol import JobFactory, NewEvent, no_jobs
@@ -76,7 +75,7 @@ class PostgresLedger:
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        self.parts.database.change("save_session", **session_values(self.screen.session(session)))
+        self.parts.database.run("save_session", **session_values(self.screen.session(session)))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
@@ -99,30 +98,24 @@ class PostgresLedger:
         return verify(self.parts)
 
 
-def checkpoint_entry(
-    parts: TenantContext, connection: Connection, session: str, head: Head
-) -> tuple[str, dict[str, Any]]:
+def checkpoint_entry(parts: TenantContext, session: str, head: Head) -> tuple[str, dict[str, Any]]:
     """The statement that writes a ledger's checkpoint to the journal.
 
     It links to the newest committed checkpoint; writers to different ledgers do not wait for each other.
     """
     # A sequence belongs to no shard, so it is a separate statement; both take one round trip.
-    ((seq,),), newest = parts.database.answers(
-        connection, [(statement("next_decision"), {}), (statement("newest_anchor"), {})]
-    )
+    ((seq,),), newest = parts.database.answers([(statement("next_decision"), {}), (statement("newest_anchor"), {})])
     link = link_to(*newest[0]) if newest else FIRST
     entry = {"op": LEDGER_OP, "actor": "engram", "reason": checkpoint_text(head, link), "session": session}
     return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}
 
 
-def redaction_entries(
-    parts: TenantContext, connection: Connection, events: Iterable[Event], actor: str
-) -> list[tuple[str, dict[str, Any]]]:
+def redaction_entries(parts: TenantContext, events: Iterable[Event], actor: str) -> list[tuple[str, dict[str, Any]]]:
     """The statements that record in the journal which events' content is destroyed."""
     ordered = sorted((event for event in events if event.salt), key=lambda event: event.session)
     work = []
     for session, redacted in groupby(ordered, key=lambda event: event.session):
-        ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
+        ((seq,),) = parts.database.run("next_decision")
         reason = redaction_text(event.id for event in redacted)
         entry = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
         work.append(("put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}))
@@ -134,39 +127,39 @@ def append(
 ) -> list[Event]:
     """Write new events. Returns one for each given: the new one, or the existing one for a repeated key."""
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
-    with parts.database.transaction() as connection:
-        task = locked_task(parts, connection, session, "share_task")
+    with parts.database.transaction():
+        task = locked_task(parts, session, "share_task")
         refuse_closed(task)
         for named in tasks_named(session, events):
-            refuse_closed(locked_task(parts, connection, named, "share_task"))
-        ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
-        last = _last(parts, connection, session, Head(seq, digest))
-        kept = _kept(parts, connection, session) if task is None else None
+            refuse_closed(locked_task(parts, named, "share_task"))
+        ((seq, digest),) = parts.database.run("lock_ledger", session=session)
+        last = _last(parts, session, Head(seq, digest))
+        kept = _kept(parts, session) if task is None else None
         refuse_ended(kept)
         scope = new_owner(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
         keys = [event.key for event in events if event.key]
-        rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})
+        rows = parts.database.run("events_by_key", session=session, keys=keys)
         known = {key: decode_event(record) for key, record in rows}
         fresh = new_positions(events, known)
         head = Head(last.seq, last.digest) if last else NO_HEAD
         new = chained_events(head, session, [events[i] for i in fresh], parts.token, scope)
         if new:
-            _write(parts, connection, session, new, jobs(new))
+            _write(parts, session, new, jobs(new))
             documents = [
                 DocumentRow(event_document(event, scope), vectors[i] if vectors is not None else None)
                 for i, event in zip(fresh, new, strict=True)
             ]
-            write_documents(parts.database, connection, documents, parts.settings.generation)
+            write_documents(parts.database, documents, parts.settings.generation)
     written = dict(zip(fresh, new, strict=True))
     by_key = known | {event.key: event for event in new if event.key}
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _last(parts: TenantContext, connection: Connection, session: str, head: Head) -> Event | None:
+def _last(parts: TenantContext, session: str, head: Head) -> Event | None:
     """A ledger's last event; `StoreCorrupt` unless it is the one its head names."""
     if not head.seq:
         return None
-    rows = parts.database.within(connection, statement("event_at"), {"session": session, "seq": head.seq})
+    rows = parts.database.run("event_at", session=session, seq=head.seq)
     last = decode_event(rows[0][0]) if rows else None
     if last is None or last.digest != head.digest:
         raise StoreCorrupt(
@@ -176,14 +169,12 @@ def _last(parts: TenantContext, connection: Connection, session: str, head: Head
     return last
 
 
-def _kept(parts: TenantContext, connection: Connection, session: str) -> Session | None:
-    rows = parts.database.within(connection, statement("session"), {"id": session})
+def _kept(parts: TenantContext, session: str) -> Session | None:
+    rows = parts.database.run("session", id=session)
     return session_of(rows[0]) if rows else None
 
 
-def _write(
-    parts: TenantContext, connection: Connection, session: str, new: Sequence[Event], jobs: Sequence[Job]
-) -> None:
+def _write(parts: TenantContext, session: str, new: Sequence[Event], jobs: Sequence[Job]) -> None:
     values = {
         "session": session,
         "ids": [event.id for event in new],
@@ -193,9 +184,9 @@ def _write(
     }
     head = Head(new[-1].seq, new[-1].digest)
     work: Work = [("put_events", values), ("move_head", {"session": session, **head._asdict()})]
-    work.append(checkpoint_entry(parts, connection, session, head))
+    work.append(checkpoint_entry(parts, session, head))
     work += [("put_jobs", job_columns(jobs))] if jobs else []
-    parts.database.all_of(connection, work)
+    parts.database.all_of(work)
 
 
 def heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:

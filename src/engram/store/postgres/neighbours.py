@@ -80,8 +80,8 @@ class NeighbourSearch:
 
 def nearest(parts: TenantContext, search: NeighbourSearch) -> list[tuple[int, float]]:
     """Numbers and similarities of the nearest vectors, before any condition on their documents."""
-    with parts.database.reading() as connection:
-        rows = search.answer(parts.database.answers(connection, search.statements()))
+    with parts.database.reading():
+        rows = search.answer(parts.database.answers(search.statements()))
     return [(n, -distance) for n, distance in rows]
 
 
@@ -160,8 +160,8 @@ def build(parts: TenantContext, progress: Progress) -> str:
         # Another process may just have built the same index.
         if not waited or not _known(database).get(name, False):
             _build(database, name, table, dim, generation)
-    with database.transaction() as own:
-        parts.settings.set(own, hnsw=generation)
+    with database.transaction():
+        parts.settings.set(hnsw=generation)
     progress("nearest", 1, 1)
     return name
 

@@ -1,4 +1,4 @@
-"""Destroys memories and events: every row and word of them, in one transaction, with proof.
+"""Destroys memories and events: every row and word of them, in one transaction, with proof. And removes old history.
 
 Postgres keeps the bytes of a deleted row until it reuses their space; a VACUUM at the end makes that soon. The write-ahead log,
 replicas and backups are out of reach, and the result says so.
@@ -7,6 +7,7 @@ replicas and backups are out of reach, and the result says so.
 import contextlib
 import json
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,12 @@ from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
-from engram.store.ledger import blanked, decode_event, to_fields
-from engram.store.postgres.connections import Connection
+from engram.store.ledger import Head, blanked, decode_event, to_fields
+from engram.store.ledger_checkpoints import PRUNED
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import redaction_entries, session_of, session_scope
-from engram.store.postgres.sql import statement
+from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_of, session_scope
 from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
-from engram.store.protocol import Purged
+from engram.store.protocol import Pruned, Purged
 from engram.store.purge import (
     QuotingRecord,
     goes_with,
@@ -40,6 +40,7 @@ from engram.store.purge import (
 
 if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
+
 
 OUT_OF_REACH = (
     "the server's write-ahead log and replicas, until they are overwritten",
@@ -70,33 +71,33 @@ _TABLES = (
 def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from every table; leave tombstones; prove absence."""
     wanted, parts = sorted(set(ids)), store.parts
-    with parts.database.transaction() as connection:
+    with parts.database.transaction():
         # One purge at a time: two that blank the same events or uncount the same terms could deadlock.
         for name in ("begin_statistics", "await_statistics"):
-            parts.database.within(connection, statement(name), {})
-        parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
+            parts.database.run(name)
+        parts.database.run("lock_memories", ids=wanted)
         memory_ids = [i for i in wanted if i not in drawn and store.event(i) is None]
-        owners = _owners(parts, connection, wanted)
+        owners = _owners(parts, wanted)
         everywhere = _all_texts(store, memory_ids)
         own = [text for text in _all_texts(store, sorted({*wanted} - {*memory_ids})) if text not in everywhere]
-        evidence = _events_to_blank(store, connection, wanted, memory_ids, everywhere)
-        quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
+        evidence = _events_to_blank(store, wanted, memory_ids, everywhere)
+        quoting = (event for event in _quoting(parts, own) if event.id not in evidence)
         texts = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
         # A memory purged by id is removed from every record; a purge of an owner or an event spares other owners' records.
         spares: Spares = (lambda _: False) if memory_ids else partial(is_foreign, own=owners)
-        _blank_sessions(parts, connection, texts, spares)
-        _blank_tasks(parts, connection, texts, spares)
-        _blank_reasons(parts, connection, texts, spares)
-        _blank_journal(parts, connection, wanted, actor)
-        _remove(parts, connection, [*wanted, *evidence])
-        _blank_events(parts, connection, evidence, actor)
+        _blank_sessions(parts, texts, spares)
+        _blank_tasks(parts, texts, spares)
+        _blank_reasons(parts, texts, spares)
+        _blank_journal(parts, wanted, actor)
+        _remove(parts, [*wanted, *evidence])
+        _blank_events(parts, evidence, actor)
     _vacuum(parts)
     return Purged(tuple(sorted({*wanted, *evidence})), _remaining(parts, texts, owners), OUT_OF_REACH)
 
 
-def _owners(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> set[str]:
+def _owners(parts: TenantContext, ids: Sequence[str]) -> set[str]:
     """The scopes that own these records."""
-    rows = [row for i in ids for row in parts.database.within(connection, statement("owner_of"), {"id": i})]
+    rows = [row for i in ids for row in parts.database.run("owner_of", id=i)]
     return {str(scope) for (scope,) in rows}
 
 
@@ -113,7 +114,6 @@ def _all_texts(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
 
 def _events_to_blank(
     store: "PostgresStore",
-    connection: Connection,
     wanted: Sequence[str],
     memory_ids: Sequence[str],
     everywhere: Sequence[str],
@@ -122,16 +122,16 @@ def _events_to_blank(
     named = list(wanted)
     for memory_id in memory_ids:
         cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
-        named += [i for i, scope in cited if goes_with(next(iter(_owners(store.parts, connection, [i])), ""), scope)]
+        named += [i for i, scope in cited if goes_with(next(iter(_owners(store.parts, [i])), ""), scope)]
     found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
-    return found | {event.id: event for event in _quoting(store.parts, connection, [*filter(is_sentence, everywhere)])}
+    return found | {event.id: event for event in _quoting(store.parts, [*filter(is_sentence, everywhere)])}
 
 
-def _quoting(parts: TenantContext, connection: Connection, texts: Sequence[str]) -> list[Event]:
+def _quoting(parts: TenantContext, texts: Sequence[str]) -> list[Event]:
     """The events that contain any of the texts."""
     if not texts:
         return []
-    rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(texts)})
+    rows = parts.database.run("quoting_events", needles=quoted_spellings(texts))
     found = [decode_event(record) for (record,) in rows]
     return [event for event in found if any(says(words_of(event), text) for text in texts)]
 
@@ -140,65 +140,63 @@ def _versions(store: "PostgresStore", memory_id: str) -> list[Memory]:
     return [image.memory for image in store.history(memory_id) if image.memory is not None]
 
 
-def _blank_sessions(parts: TenantContext, connection: Connection, texts: Sequence[str], spares: Spares) -> None:
+def _blank_sessions(parts: TenantContext, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in the tasks and summaries of sessions."""
     if not texts:
         return
-    for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(texts)}):
+    for row in parts.database.run("quoting_sessions", texts=list(texts)):
         session = session_of(row)
         if session.scopes and spares(session.scopes[0]):
             continue
         blank = {"id": session.id, "task": without(session.task, texts), "summary": without(session.summary, texts)}
-        parts.database.within(connection, statement("blank_session"), blank)
+        parts.database.run("blank_session", **blank)
 
 
-def _blank_tasks(parts: TenantContext, connection: Connection, texts: Sequence[str], spares: Spares) -> None:
+def _blank_tasks(parts: TenantContext, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in tasks, checkpoints and jobs."""
     needles = quoted_spellings(texts)
-    found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if texts else []
+    found = parts.database.run("quoting_tasks", needles=needles) if texts else []
     for kind, task_id, number, scope, record in found:
         if spares(scope):
             continue
         fields = reworded(json.loads(record), lambda text: without(text, texts))
         blank = {"id": task_id, "number": number, "record": to_json(fields)}
-        parts.database.within(connection, statement(f"blank_{kind}"), blank)
+        parts.database.run(f"blank_{kind}", **blank)
 
 
-def _blank_reasons(parts: TenantContext, connection: Connection, texts: Sequence[str], spares: Spares) -> None:
+def _blank_reasons(parts: TenantContext, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in the reasons of decisions."""
-    rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(texts)}) if texts else []
+    rows = parts.database.run("quoting_reasons", texts=list(texts)) if texts else []
     for seq, reason, scopes in rows:
         if scopes and all(map(spares, scopes)):
             continue
-        parts.database.within(connection, statement("blank_reason"), {"seq": seq, "reason": without(reason, texts)})
+        parts.database.run("blank_reason", seq=seq, reason=without(reason, texts))
 
 
-def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequence[str], actor: str) -> None:
+def _blank_journal(parts: TenantContext, wanted: Sequence[str], actor: str) -> None:
     """Remove the images from every entry and record the purge; the entries stay for order and audit."""
-    parts.database.within(connection, statement("blank_reasons"), {"ids": list(wanted)})
-    blank = parts.database.within(connection, statement("blank_images"), {"ids": list(wanted)})
+    parts.database.run("blank_reasons", ids=list(wanted))
+    blank = parts.database.run("blank_images", ids=list(wanted))
     known = sorted({memory_id for (memory_id,) in blank})
     if not known:
         return
-    ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
+    ((seq,),) = parts.database.run("next_decision")
     entry = {"seq": seq, "at": parts.clock(), "op": "purge", "ids": known}
     made_by = {"actor": actor, "reason": "", "session": ""}
     parts.database.all_of(
-        connection,
         [
             ("put_decision", {**entry, **made_by}),
             ("put_images", {**entry, "images": [None] * len(known)}),
             ("put_tombstones", {"ids": known}),
-        ],
+        ]
     )
 
 
-def _remove(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> None:
-    known = known_documents(parts.database, connection, ids)
+def _remove(parts: TenantContext, ids: Sequence[str]) -> None:
+    known = known_documents(parts.database, ids)
     numbers = [document.n for document in known.values()]
     terms = [term for document in known.values() for term in set(" ".join(document.texts).split())]
     parts.database.all_of(
-        connection,
         [
             ("drop_postings", {"numbers": numbers}),
             ("uncount_terms", {"terms": terms}),
@@ -209,20 +207,20 @@ def _remove(parts: TenantContext, connection: Connection, ids: Sequence[str]) ->
             ("drop_relations", {"ids": list(ids)}),
             ("drop_uses", {"ids": list(ids)}),
             ("drop_memories", {"ids": list(ids)}),
-        ],
+        ]
     )
 
 
-def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[str, Event], actor: str) -> None:
+def _blank_events(parts: TenantContext, evidence: dict[str, Event], actor: str) -> None:
     """Blank events; their positions in the chains stay, because later events refer to them."""
     if not evidence:
         return
-    parts.database.all_of(connection, redaction_entries(parts, connection, evidence.values(), actor))
+    parts.database.all_of(redaction_entries(parts, evidence.values(), actor))
     empty = [blanked(event) for event in evidence.values()]
     records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
-    parts.database.within(connection, statement("blank_events"), records)
+    parts.database.run("blank_events", **records)
     rows = [DocumentRow(event_document(event, session_scope(parts, event.session))) for event in empty]
-    write_documents(parts.database, connection, rows, parts.settings.generation)
+    write_documents(parts.database, rows, parts.settings.generation)
 
 
 def _vacuum(parts: TenantContext) -> None:
@@ -246,3 +244,59 @@ def _remaining(parts: TenantContext, texts: Sequence[str], owners: Collection[st
 
 def _says_any(record: str, texts: Sequence[str]) -> bool:
     return any(says(words, text) for words in strings_in(json.loads(record)) for text in texts)
+
+
+def prune(parts: TenantContext, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
+    """Remove history beyond these ages in days, or report what would go; 0 keeps everything of that kind.
+
+    Uses must have been folded in before.
+    """
+    planned = _plan(parts, now, journal, usage, ledger)
+    if dry_run:
+        return planned
+    if planned.images:
+        _drop_images(parts, now - timedelta(days=journal))
+    if planned.usage_months:
+        parts.database.run("drop_old_uses", cutoff=_month_of(now - timedelta(days=usage)))
+    if planned.ledgers:
+        _drop_ledgers(parts, planned.ledgers)
+    return planned
+
+
+def _plan(parts: TenantContext, now: datetime, journal: int, usage: int, ledger: int) -> Pruned:
+    run = parts.database.run
+    images = run("old_images", cutoff=now - timedelta(days=journal))[0][0] if journal else 0
+    months = run("old_uses", cutoff=_month_of(now - timedelta(days=usage))) if usage else []
+    ledgers = run("old_ledgers", cutoff=now - timedelta(days=ledger)) if ledger else []
+    return Pruned(int(images), tuple(month for (month,) in months), tuple(session for (session,) in ledgers))
+
+
+def _month_of(moment: datetime) -> datetime:
+    """The start of the month: usage is removed by whole months, as in files."""
+    return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def _drop_images(parts: TenantContext, cutoff: datetime) -> None:
+    with parts.database.transaction():
+        for name in ("drop_old_images", "drop_empty_decisions"):
+            parts.database.run(name, cutoff=cutoff)
+
+
+def _drop_ledgers(parts: TenantContext, sessions: tuple[str, ...]) -> None:
+    with parts.database.transaction():
+        rows = parts.database.run("ledger_documents", sessions=list(sessions))
+        numbers = [n for n, _ in rows]
+        ended = {"sessions": list(sessions)}
+        parts.database.all_of(
+            [
+                ("drop_postings", {"numbers": numbers}),
+                ("drop_vectors", {"numbers": numbers}),
+                ("drop_documents", {"numbers": numbers}),
+                ("drop_ledgers", ended),
+                ("drop_heads", ended),
+            ]
+        )
+        # Without a checkpoint they would count as lost. Each one is linked to the one before it.
+        for session in sessions:
+            entry = checkpoint_entry(parts, session, Head(0, PRUNED))
+            parts.database.all_of([entry])

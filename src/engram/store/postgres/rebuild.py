@@ -1,18 +1,113 @@
-"""Rebuilds the index from the records, a slice at a time; searches continue meanwhile."""
+"""Makes the index again from the records, and vectors again for a new embedder; searches continue meanwhile."""
 
+import time
 from collections.abc import Iterator
 
-from engram.store.documents import Document, event_document, memory_document
+from engram.model.errors import EmbedderError
+from engram.store.documents import Document, event_document, meaning_digest, memory_document, stored_meaning
 from engram.store.ledger import decode_event
-from engram.store.postgres.context import TenantContext
+from engram.store.postgres import neighbours
+from engram.store.postgres.context import CACHE_SECONDS, TenantContext
 from engram.store.postgres.ledger import session_scope
 from engram.store.postgres.sql import statement
-from engram.store.postgres.vector_generations import fill
-from engram.store.postgres.write import DocumentRow, write_documents
+from engram.store.postgres.write import DocumentRow, vector_columns, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import decode_record
 
-SLICE = 500
+EMBEDDED_AT_ONCE = 256
+
+
+def fill(parts: TenantContext) -> int:
+    """Embed documents without a vector of the current generation, a slice at a time; returns how many."""
+    if parts.embedder is None or not parts.settings.can_embed():
+        return 0
+    done, after = 0, 0
+    while made := _embed_slice(parts, parts.settings.generation, after):
+        after, done = made[0], done + made[1]
+    return done
+
+
+def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int, int] | None:
+    """Embed the next documents without a vector; returns the last number read and how many were written."""
+    assert parts.embedder is not None
+    rows = parts.database.run("without_vector", generation=generation, after=after, limit=EMBEDDED_AT_ONCE)
+    if not rows:
+        return None
+    texts = {n: stored_meaning(kind, record) for n, kind, _, record, _ in rows}
+    vectors = dict(zip(texts, parts.embedder.embed(list(texts.values())), strict=True))
+    with parts.database.transaction():
+        # Another writer may have changed or purged a document meanwhile.
+        current = parts.database.run("meanings", numbers=list(texts))
+        kinds = {n: kind for n, kind, *_ in rows}
+        unchanged = [
+            (n, kinds[n], scope, vectors[n])
+            for n, meaning, scope in current
+            if bytes(meaning) == meaning_digest(texts[n])
+        ]
+        if unchanged:
+            parts.database.run("put_vectors", **vector_columns(unchanged, generation))
+    return rows[-1][0], len(unchanged)
+
+
+def reembed(parts: TenantContext, progress: Progress) -> int:
+    """Embed every document with this process's embedder. Resumable; searches use the old vectors meanwhile."""
+    if parts.embedder is None:
+        raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
+    parts.settings.refresh()
+    if parts.settings.can_embed():
+        if not parts.settings.get("pending"):
+            _drop_old(parts, parts.settings.generation)  # left by a re-embedding that was interrupted at its end
+        return fill(parts)
+    generation = _pending_generation(parts)
+    total = int(parts.database.run("document_count")[0][0])
+    done = after = 0
+    while True:
+        made = _embed_slice(parts, generation, after)
+        if made is not None:
+            after, done = made[0], done + made[1]
+            progress("vectors", done, max(total, done))
+        elif _switch(parts, generation):
+            time.sleep(CACHE_SECONDS)  # other processes may use the old vectors until they read the settings again
+            _drop_old(parts, generation)
+            return done
+        else:
+            after = 0
+
+
+def _pending_generation(parts: TenantContext) -> int:
+    assert parts.embedder is not None
+    with parts.database.transaction():
+        parts.database.run("lock_facts")
+        parts.settings.refresh()
+        pending = parts.settings.get("pending")
+        if pending and pending[1] == parts.embedder.name:
+            return int(pending[0])
+        generation = max(parts.settings.generation, pending[0] if pending else 0) + 1
+        parts.settings.set(pending=[generation, parts.embedder.name])
+    return generation
+
+
+def _switch(parts: TenantContext, generation: int) -> bool:
+    """Make a generation current if no document lacks a vector of it. Returns whether it is."""
+    assert parts.embedder is not None
+    with parts.database.transaction():
+        parts.database.run("lock_facts")
+        if parts.database.run("lacks_vector", generation=generation):
+            return False
+        parts.settings.set(
+            generation=generation, embedder=parts.embedder.name, dim=parts.embedder.dim, pending=None, hnsw=None
+        )
+    parts.settings.refresh()
+    return True
+
+
+def _drop_old(parts: TenantContext, generation: int) -> None:
+    neighbours.drop_others(parts, generation)
+    while parts.database.run("drop_generation_slice", generation=generation):
+        pass
+
+
+REBUILT_AT_ONCE = 500
 
 
 def rebuild(parts: TenantContext, progress: Progress) -> None:
@@ -22,30 +117,28 @@ def rebuild(parts: TenantContext, progress: Progress) -> None:
     for name in ("memory_slice", "event_slice"):
         after = ""
         while True:
-            with parts.database.transaction() as connection:
+            with parts.database.transaction():
                 # Locked: otherwise a record changed or purged between reading and writing would return in its old form.
                 slice_ = f"{statement(name)} FOR UPDATE"
-                rows = parts.database.within(connection, slice_, {"after": after, "limit": SLICE})
+                rows = parts.database.query(slice_, {"after": after, "limit": REBUILT_AT_ONCE})
                 if not rows:
                     break
                 documents = [DocumentRow(document) for document in _documents(parts, name, rows)]
-                write_documents(parts.database, connection, documents, parts.settings.generation, rewrite=True)
+                write_documents(parts.database, documents, parts.settings.generation, rewrite=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
     _drop_strays(parts)
-    with parts.database.transaction() as connection:
-        parts.database.all_of(connection, [("forget_statistics", {}), ("forget_terms", {})])
+    with parts.database.transaction():
+        parts.database.all_of([("forget_statistics", {}), ("forget_terms", {})])
     fill(parts)
 
 
 def _drop_strays(parts: TenantContext) -> None:
     """Drop documents whose record is gone."""
-    while strays := parts.database.run("stray_documents", limit=SLICE):
+    while strays := parts.database.run("stray_documents", limit=REBUILT_AT_ONCE):
         numbers = {"numbers": [n for (n,) in strays]}
-        with parts.database.transaction() as connection:
-            parts.database.all_of(
-                connection, [(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")]
-            )
+        with parts.database.transaction():
+            parts.database.all_of([(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")])
 
 
 def _documents(parts: TenantContext, name: str, rows: list[tuple[str, str]]) -> Iterator[Document]:

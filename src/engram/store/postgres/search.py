@@ -1,30 +1,152 @@
 """The two retrievers: BM25 over the postings, and vectors, exact or by an index. Both filter before the limit.
 
-A search takes few round trips: statements that do not depend on one another are sent together.
+A search takes few round trips: statements that do not depend on one another are sent together. How common each term is, is counted in
+slices after writes, never under the writers' locks: a store of a few hundred documents after each write, a large one when a fiftieth
+of it is new. Any reader that finds a stale count updates it; a replica uses the primary's count.
 """
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from engram.model.errors import EngramError, StoreDenied, StoreReadOnly
 from engram.model.relations import HEAVIEST, LIGHTEST
 from engram.rules.numbers import CO_ACCESS_DAILY, CO_ACCESS_PRUNE, FIELD_WEIGHTS
 from engram.store.postgres import neighbours
 from engram.store.postgres.adapters import rows_of
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import statement
-from engram.store.postgres.statistics import Statistics, Totals
-from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query, Step
-from engram.store.traversal import Hops
+from engram.store.protocol import (
+    LONGEST_CHAIN,
+    Candidates,
+    DocumentPosition,
+    Filters,
+    Hops,
+    IndexedPassage,
+    Link,
+    PassageRange,
+    Query,
+)
 from engram.text.tokens import prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
+
+
+STALE_SHARE = 50
+"""The count is updated when more than one in this many documents is new."""
+SLICE, SLICES = 2_000, 5
+"""Documents per slice, and the most slices that one search or write counts."""
+MOST_UNCOUNTED = 20_001
+"""New documents are counted up to this number; several slices' worth."""
+CHECK_SECONDS = 1.0
+"""How often a reader that has not written anything checks the count."""
+_RECOUNT = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The number of counted documents, and of their terms."""
+
+    documents: int = 0
+    length: int = 0
+
+    @property
+    def average(self) -> float:
+        """Terms per document."""
+        return self.length / self.documents if self.documents and self.length else 1.0
+
+
+class Statistics:
+    """A tenant's term statistics, cached by this process until they change."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._totals = Totals()
+        self._checked_at = float("-inf")
+        self._frequency: dict[str, int] = {}
+        self._cached_at = 0
+        self._uncounted = 0
+
+    def written(self, documents: int) -> None:
+        """Note that this process wrote documents: the next read checks the count. A bulk writer counts as it goes."""
+        self._checked_at = float("-inf")
+        self._uncounted += documents
+        if self._uncounted >= SLICE:
+            self._uncounted = 0
+            with contextlib.suppress(EngramError):  # the write is committed; the count is updated later
+                self._catch_up()
+
+    def totals(self) -> Totals:
+        """The current totals, after updating a stale count."""
+        now = time.monotonic()
+        if now - self._checked_at >= CHECK_SECONDS and not self._database.in_transaction:
+            self._catch_up()
+            self._checked_at = now
+        return self._totals
+
+    def _catch_up(self) -> None:
+        """Count a few slices; a search must not wait for a whole store to be counted."""
+        for _ in range(SLICES):
+            rows = self._database.run("statistics", enough=MOST_UNCOUNTED)
+            counted = Totals(int(rows[0][1]), int(rows[0][2])) if rows else Totals()
+            self._take(counted)
+            uncounted = rows[0][3] if rows else 1
+            if not uncounted * STALE_SHARE > counted.documents or not self._count_slice(known=bool(rows)):
+                return
+
+    def _count_slice(self, *, known: bool) -> bool:
+        """Count one slice; returns whether more may be left."""
+        try:
+            with self._database.transaction(durable=False):
+                if not known:
+                    self._database.run("begin_statistics")
+                return count_slice(self._database, SLICE) > 0
+        except (StoreReadOnly, StoreDenied):
+            return False
+
+    def _take(self, totals: Totals) -> None:
+        if not self._cached_at <= totals.documents <= self._cached_at * _RECOUNT:
+            self._frequency, self._cached_at = {}, totals.documents
+        self._totals = totals
+
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """The number of documents each term occurs in; at least 1 for a term of uncounted documents."""
+        self.totals()
+        known, missing = self.cached(terms)
+        if missing:
+            self.cache(known, self._database.run("frequencies", terms=missing))
+        return {term: known[term] for term in terms if term in known}
+
+    def cached(self, terms: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+        """The cached frequencies, and the terms to read. Pass the former to `cache`: another thread may start a new one."""
+        known = self._frequency
+        return known, [term for term in dict.fromkeys(terms) if term not in known]
+
+    def cache(self, known: dict[str, int], rows: Iterable[Row]) -> None:
+        """Add frequencies that were read. Unknown terms are not cached: the next memory may contain them."""
+        known |= dict(rows)
+
+
+def count_slice(database: Database, size: int) -> int:
+    """Count the terms of the next documents. Returns how many documents; 0 while another process counts."""
+    locked = database.run("lock_statistics")
+    if not locked:
+        return 0
+    values = {"counted_to": locked[0][0], "slice": size}
+    ((numbers, length),) = database.run("uncounted", **values)
+    if not numbers:
+        return 0
+    database.run("count_terms", numbers=numbers)
+    moved = {"upto": max(numbers), "documents": len(numbers), "length": int(length)}
+    database.run("move_statistics", **moved)
+    return len(numbers)
 
 
 _SLACK, _LEAST = 3, 256
@@ -37,8 +159,8 @@ _WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
 def candidates(parts: TenantContext, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
     """What the retrievers find."""
     totals, generation = statistics.totals(), parts.settings.usable_generation()
-    with parts.database.reading() as connection:
-        found = _CandidateSearch(parts, statistics, connection, query, filters).run(totals, generation)
+    with parts.database.reading():
+        found = _CandidateSearch(parts, statistics, query, filters).run(totals, generation)
     if parts.embedder is not None and generation is None:
         found.warnings.append(
             f"searched by keyword only: the store's vectors are from {parts.settings.get('embedder') or 'no embedder'}, this process "
@@ -53,7 +175,6 @@ class _CandidateSearch:
 
     parts: TenantContext
     statistics: Statistics
-    connection: Connection
     query: Query
     filters: Filters
 
@@ -77,7 +198,7 @@ class _CandidateSearch:
         return found
 
     def _answers(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
-        return self.parts.database.answers(self.connection, statements) if statements else []
+        return self.parts.database.answers(statements) if statements else []
 
     def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
         """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
@@ -145,8 +266,8 @@ def passages(
         }
         text = statement("together").format(condition=condition)
         statements.append((text, {**values, **read, "generation": generation}))
-    with parts.database.reading() as connection:
-        rows = list(chain.from_iterable(parts.database.answers(connection, statements))) if statements else []
+    with parts.database.reading():
+        rows = list(chain.from_iterable(parts.database.answers(statements))) if statements else []
     placed = [
         IndexedPassage(n, (statement_, about, support), parent, position, time, eligible)
         for n, statement_, about, support, parent, position, time, eligible, _ in rows
@@ -160,8 +281,8 @@ def vectors_of(parts: TenantContext, numbers: Sequence[int]) -> "Vectors | None"
     if generation is None:
         return None
     parameters = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
-    with parts.database.reading() as connection:
-        (rows,) = parts.database.answers(connection, [(statement("vectors"), parameters)])
+    with parts.database.reading():
+        (rows,) = parts.database.answers([(statement("vectors"), parameters)])
     found: dict[int, bytes] = dict(rows)
     return rows_of([found.get(n) for n in numbers], _dim(parts))
 
@@ -170,56 +291,26 @@ def _dim(parts: TenantContext) -> int:
     return int(parts.settings.get("dim") or 0)
 
 
-def walk(database: Database, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:
-    """Each memory once per seed, nearest first."""
-    wanted = list(dict.fromkeys(seeds))
-    if not wanted:
-        return []
-    text, values = _asked(hops)
-    values |= {"seeds": wanted, "depth": depth, "per_seed": per_seed, "min_weight": hops.min_weight, "at": hops.at}
-    return _steps(wanted, database.query(text, values))
+def links(database: Database, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
+    """The links of some memories, in one statement."""
+    text, values = links_statement(hops)
+    return [Link(*row) for row in database.query(text, {**values, "ids": list(ids), "most": most})]
 
 
-def _asked(hops: Hops) -> tuple[str, dict[str, Any]]:
+def links_statement(hops: Hops) -> tuple[str, dict[str, Any]]:
+    """The statement that reads links, without the memories whose links are wanted."""
     condition, values = where(hops.filters)
+    values |= {"min_weight": hops.min_weight, "at": hops.at}
     typed = ""
     if hops.types is not None:
         typed, values["types"] = "AND {link}.type = ANY(%(types)b::text[])", list(hops.types)
+    ways = (("source", "target"), ("target", "source"))[: hops.given_ways]
+    given = (statement("hop_given").format(source=a, target=b, typed=typed.format(link="g")) for a, b in ways)
     named = {
-        "condition": condition, "typed": typed.format(link="r"), "given": _given(hops, typed.format(link="g")),
+        "condition": condition, "typed": typed.format(link="r"), "given": " ".join(given),
         "weight": statement("hop_weight").format(daily=CO_ACCESS_DAILY, least=CO_ACCESS_PRUNE),
-        "lightest": LIGHTEST, "heaviest": HEAVIEST,
+        "lightest": LIGHTEST, "heaviest": HEAVIEST, "longest": LONGEST_CHAIN,
     }  # fmt: skip
     directions = {"hops_outbound": hops.outbound, "hops_inbound": hops.inbound}
-    parts = [f"({statement(name).format(**named)})" for name, followed in directions.items() if followed]
-    return statement("walk").format(hops=" UNION ALL ".join(parts)), values
-
-
-def _given(hops: Hops, typed: str) -> str:
-    """The conditions under which an explicit relation replaces a learned link."""
-    if not hops.prefers_given:
-        return ""
-    pairs = [("source", "target"), ("target", "source")][: 2 if hops.outbound and hops.inbound else 1]
-    text = statement("hop_given")
-    return " ".join(text.format(source=source, target=target, typed=typed) for source, target in pairs)
-
-
-def _steps(seeds: list[str], levels: list[Row]) -> list[Step]:
-    """The steps of each seed; a level names the parents of its memories, which are in the level before."""
-    known = {(seed, seed): Step(seed, seed, 0, (seed,), (), 1.0) for seed in seeds}
-    found: dict[str, list[Step]] = {seed: [] for seed in seeds}
-    for seed, depth, *columns in levels:
-        for memory_id, score, parent, kind, forward in zip(*columns, strict=True):
-            before = known[seed, parent]
-            step = Step(
-                seed,
-                memory_id,
-                depth,
-                (*before.path, memory_id),
-                (*before.types, kind),
-                score,
-                (*before.forward, forward),
-            )
-            known[seed, memory_id] = step
-            found[seed].append(step)
-    return [step for steps in found.values() for step in steps]
+    followed = [f"({statement(name).format(**named)})" for name, wanted in directions.items() if wanted]
+    return statement("links").format(hops=" UNION ALL ".join(followed)), values

@@ -3,52 +3,53 @@
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
 from engram.model.memory import Memory
+from engram.model.usage import Use
 from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
 from engram.store.lineage import versions_among
 from engram.store.postgres import search
 from engram.store.postgres.context import Numbers, TenantContext, TenantSettings
-from engram.store.postgres.database import Database
+from engram.store.postgres.database import Database, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.ledger import PostgresLedger
+from engram.store.postgres.search import Statistics
 from engram.store.postgres.sql import statement
-from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of
-from engram.store.postgres.usage import PostgresUsage
 from engram.store.protocol import (
     COMMON,
     Candidates,
     Check,
     DocumentPosition,
     Filters,
+    Hops,
     Image,
     IndexedPassage,
+    Link,
     PassageRange,
     Progress,
     Pruned,
     Purged,
     Query,
-    Step,
     StoredRecord,
     SyncReport,
 )
 from engram.store.records import decode_record
 from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
-from engram.store.traversal import PLAIN, Hops
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
 
-class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
+class PostgresStore(PostgresTaskStore, PostgresLedger):
     """Implements `protocol.Store` on a server. Thread-safe; every call is a transaction of its own."""
 
     screen: Screen = Unscreened()
@@ -218,20 +219,9 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         rows = self._run("links_to", ids=list(memory_ids))
         return [(source, target, kind, strength) for source, target, kind, strength in rows]
 
-    def walk(
-        self,
-        seeds: Sequence[str],
-        *,
-        depth: int,
-        direction: str,
-        types: tuple[str, ...] | None,
-        min_weight: float,
-        per_seed: int,
-        filters: Filters = PLAIN,
-    ) -> list[Step]:
-        """Memories linked to these."""
-        hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return search.walk(self.parts.database, seeds, depth, hops, per_seed)
+    def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
+        """The links of some memories."""
+        return search.links(self.parts.database, ids, hops, most)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -292,13 +282,50 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def _fill_vectors(self) -> None:
         """Embed documents without a vector, outside of any transaction."""
-        from engram.store.postgres.vector_generations import fill
+        from engram.store.postgres.rebuild import fill
 
         try:
             fill(self.parts)
         except EngramError as error:
             # The decision is committed whether or not this succeeds.
             self.parts.warn(f"some documents can only be found by keyword until they are embedded: {error}")
+
+    # -- uses: positions come from a sequence, so a use may commit after one with a higher position. A reader that folds uses up
+    # to a position must know that none below it is still to come: appenders share a lock, and such a reader waits for them.
+
+    def note_use(self, use: Use) -> None:
+        """Append a use without waiting for the disk; a rating is a person's decision and does wait."""
+        use, database = self.screen.use(use), self.parts.database
+        values = {"ids": list(use.ids), "kind": use.kind, "signal": use.signal, "session": use.session, "at": use.at}
+        with database.transaction(durable=use.kind == "rated"):
+            database.run("share_uses")
+            ((position,),) = database.run("next_use")
+            database.run("put_use", **values, position=position)
+
+    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
+        """Every use of these memories, oldest first; none of an earlier position will appear later."""
+        return self._settled_uses("uses_of", ids=list(memory_ids))
+
+    def uses_in(self, session: str) -> list[Use]:
+        """Every use in a session."""
+        return self._settled_uses("uses_in", session=session)
+
+    def _settled_uses(self, name: str, **values: object) -> list[Use]:
+        database = self.parts.database
+        waits = not database.in_transaction
+        with database.transaction(durable=False):
+            if waits and not database.is_replica():
+                database.run("await_uses")
+            return [_use(row) for row in database.run(name, **values)]
+
+    def used_since(self, position: int) -> list[str]:
+        """Ids of memories used from a position on."""
+        return [memory_id for (memory_id,) in self._run("used_since", position=position)]
+
+    def last_use(self, kind: str) -> Use | None:
+        """The newest use of a kind, with all its ids."""
+        found = [_use(row) for row in self._run("last_use", kind=kind)]
+        return replace(found[0], ids=tuple(use.ids[0] for use in found)) if found else None
 
     # -- upkeep
 
@@ -315,8 +342,8 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def pause(self, paused: bool) -> None:
         """Pause or resume learning and injection, for every process of this tenant."""
-        with self.parts.database.transaction() as connection:
-            self.parts.settings.set(connection, paused=paused or None)
+        with self.parts.database.transaction():
+            self.parts.settings.set(paused=paused or None)
 
     def new_token(self, size: int) -> str:
         """Random hex digits."""
@@ -337,7 +364,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors again with this process's embedder; the old ones are used until it is complete."""
-        from engram.store.postgres.vector_generations import reembed
+        from engram.store.postgres.rebuild import reembed
 
         return reembed(self.parts, progress)
 
@@ -358,13 +385,13 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Remove history older than so many days, or report what would be removed."""
-        from engram.store.postgres.retention import prune
+        from engram.store.postgres.purge import prune
 
         return prune(self.parts, now, journal, usage, ledger, dry_run=dry_run)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count a gate's verdict on an autonomous proposal."""
-        self.parts.database.change("put_verdict", gate=gate, outcome=outcome, at=at)
+        self.parts.database.run("put_verdict", gate=gate, outcome=outcome, at=at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of each verdict since a moment."""
@@ -402,3 +429,8 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
         return self.parts.database.run(name, **values)
+
+
+def _use(row: Row) -> Use:
+    kind, memory_id, at, session, signal, position = row
+    return Use(kind, (memory_id,), at, session, signal, position)

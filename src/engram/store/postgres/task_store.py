@@ -6,9 +6,7 @@ from datetime import date, datetime
 
 from engram.model.errors import NotFound
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.sql import statement
 from engram.store.postgres.write import Work, to_json
 from engram.store.screen import Screen
 from engram.store.tasks import from_fields, leased, same_lease, to_fields
@@ -22,18 +20,18 @@ class PostgresTaskStore:
 
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""
-        self.parts.database.change("put_task", **task_values(self.screen.task(task)))
+        self.parts.database.run("put_task", **task_values(self.screen.task(task)))
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under its row lock; returns it changed."""
         database = self.parts.database
-        with database.transaction() as connection:
-            task = locked_task(self.parts, connection, task_id, "lock_task")
+        with database.transaction():
+            task = locked_task(self.parts, task_id, "lock_task")
             if task is None:
                 raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
             changed = self.screen.task(change(task))
             if changed != task:
-                database.within(connection, statement("put_task"), task_values(changed))
+                database.run("put_task", **task_values(changed))
         return changed
 
     def task(self, task_id: str) -> TaskRun | None:
@@ -55,11 +53,11 @@ class PostgresTaskStore:
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` returns for the next number, under the task's row lock."""
         database = self.parts.database
-        with database.transaction() as connection:
-            locked_task(self.parts, connection, task_id, "lock_task")
-            ((last,),) = database.within(connection, statement("last_checkpoint"), {"task": task_id})
+        with database.transaction():
+            locked_task(self.parts, task_id, "lock_task")
+            ((last,),) = database.run("last_checkpoint", task=task_id)
             made = self.screen.checkpoint(make(last + 1))
-            database.within(connection, statement("put_checkpoint"), checkpoint_values(made))
+            database.run("put_checkpoint", **checkpoint_values(made))
         return made
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
@@ -70,17 +68,17 @@ class PostgresTaskStore:
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task, under its row lock."""
         database = self.parts.database
-        with database.transaction() as connection:
-            locked_task(self.parts, connection, task_id, "lock_task")
-            rows = database.within(connection, statement("checkpoints"), {"task": task_id, "limit": None})
+        with database.transaction():
+            locked_task(self.parts, task_id, "lock_task")
+            rows = database.run("checkpoints", task=task_id, limit=None)
             changed = [change(from_fields(Checkpoint, json.loads(record))) for (record,) in rows]
             columns = [checkpoint_values(checkpoint) for checkpoint in changed]
-            database.all_of(connection, [("blank_checkpoint", {"id": task_id, **values}) for values in columns])
+            database.all_of([("blank_checkpoint", {"id": task_id, **values}) for values in columns])
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; existing ones are left unchanged."""
         if jobs:
-            self.parts.database.change("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
+            self.parts.database.run("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
@@ -88,23 +86,23 @@ class PostgresTaskStore:
         """Lease jobs that are due, oldest first."""
         database = self.parts.database
         wanted = {"now": now, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
-        with database.transaction() as connection:
-            found = [_job(record) for (record,) in database.within(connection, statement("due_jobs"), wanted)]
+        with database.transaction():
+            found = [_job(record) for (record,) in database.run("due_jobs", **wanted)]
             taken = [leased(job, owner, until) for job in found]
-            database.all_of(connection, [("change_job", _job_values(job)) for job in taken])
+            database.all_of([("change_job", _job_values(job)) for job in taken])
         return taken
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: remove the job, or replace it by `then`."""
         database = self.parts.database
-        with database.transaction() as connection:
-            rows = database.within(connection, statement("lock_job"), {"id": job.id})
+        with database.transaction():
+            rows = database.run("lock_job", id=job.id)
             if not same_lease(_job(rows[0][0]) if rows else None, job):
                 return False
             work: Work = (
                 [("drop_job", {"id": job.id})] if then is None else [("change_job", _job_values(self.screen.job(then)))]
             )
-            database.all_of(connection, work)
+            database.all_of(work)
         return True
 
     def tokens_spent(self, day: date) -> int:
@@ -114,7 +112,7 @@ class PostgresTaskStore:
 
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Add to the tokens spent on a day."""
-        self.parts.database.change("spend_tokens", day=day, tokens=tokens)
+        self.parts.database.run("spend_tokens", day=day, tokens=tokens)
 
     def jobs(
         self,
@@ -128,9 +126,9 @@ class PostgresTaskStore:
         return [_job(record) for (record,) in rows]
 
 
-def locked_task(parts: TenantContext, connection: Connection, task_id: str, lock: str) -> TaskRun | None:
+def locked_task(parts: TenantContext, task_id: str, lock: str) -> TaskRun | None:
     """A task, locked by the named statement; None if there is none."""
-    rows = parts.database.within(connection, statement(lock), {"id": task_id})
+    rows = parts.database.run(lock, id=task_id)
     return _task(rows[0][0]) if rows else None
 
 

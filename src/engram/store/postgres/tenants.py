@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from engram.store.postgres import neighbours
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.database import Database
-from engram.store.postgres.sql import statement
 
 TENANT_TABLES = """
 SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -24,10 +22,10 @@ def remove(url: str, tenant: str) -> None:
     try:
         neighbours.drop_all(database)
         for table, _ in database.query(TENANT_TABLES, {}):
-            while _deleted(database, removal(table)) == DELETED_AT_ONCE:
+            while len(database.query(removal(table), {})) == DELETED_AT_ONCE:
                 pass
         # Each of these deletions was a commit, too.
-        database.change_quickly("forget_writers", days=-1)
+        database.run_quickly("forget_writers", days=-1)
     finally:
         database.close()
 
@@ -38,11 +36,6 @@ def removal(table: str) -> str:
         f'DELETE FROM engram."{table}" WHERE tenant = %(tenant)s AND ctid = ANY(ARRAY('
         f'SELECT ctid FROM engram."{table}" WHERE tenant = %(tenant)s LIMIT {DELETED_AT_ONCE})) RETURNING 1'
     )
-
-
-def _deleted(database: Database, text: str) -> int:
-    with database.transaction() as connection:
-        return len(database.within(connection, text, {}))
 
 
 ROWS = 100
@@ -64,10 +57,10 @@ class DueTenants:
         """Tenants with a job that is due and not leased; if there are many, all of them within a few calls."""
         found: set[str] = set()
         ends = 1 if not self._after else 2  # a call that starts in the middle continues at the beginning
-        with self._database.reading() as connection:
-            self._database.within(connection, statement("see_all_tenants"), {})
+        with self._database.reading():
+            self._database.run("see_all_tenants")
             for _ in range(self._statements):
-                names = self._some(connection, now)
+                names = self._some(now)
                 found.update(names)
                 self._after = names[-1] if len(names) == self._rows else ""
                 ends -= not self._after
@@ -75,9 +68,9 @@ class DueTenants:
                     break
         return found
 
-    def _some(self, connection: Connection, now: datetime) -> list[str]:
+    def _some(self, now: datetime) -> list[str]:
         wanted = {"after": self._after, "now": now, "kinds": self._kinds, "limit": self._rows}
-        return [tenant for (tenant,) in self._database.within(connection, statement("due_tenants"), wanted)]
+        return [tenant for (tenant,) in self._database.run("due_tenants", **wanted)]
 
     def close(self) -> None:
         """Close the connections."""

@@ -254,16 +254,16 @@ class PostgresTransaction:
         parts, ids, images = self._parts, Texts(self._pending), Texts()
         fresh = {i for i in ids if self._stored.get(i) is None}
         # Reads come first: inside the pipeline no answer is available before its end.
-        placed, generation = number_documents(parts.database, self._connection, ids), parts.settings.generation
         ((seq,),) = self._run("next_decision")
-        with self._connection.pipeline():
+        placed, generation = number_documents(parts.database, ids), parts.settings.generation
+        with parts.database.pipeline():
             for some in chunks(list(self._pending.values())):
                 records = [(item.memory, to_json(readable_image(item.memory))) for item in some]
-                self._send(memories_work(records, fresh))
-                self._send(documents_work([self._row(item) for item in some], placed, generation))
+                parts.database.send(memories_work(records, fresh))
+                parts.database.send(documents_work([self._row(item) for item in some], placed, generation))
                 images += [record for _, record in records]
-            self._send(self._journal_work(seq, ids, images))
-        parts.numbers.raise_to(self._connection, [i for i in fresh if i not in self._minted])
+            parts.database.send(self._journal_work(seq, ids, images))
+        parts.numbers.raise_to([i for i in fresh if i not in self._minted])
 
     def _row(self, item: _Pending) -> DocumentRow:
         return DocumentRow(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope))
@@ -273,9 +273,6 @@ class PostgresTransaction:
         entry = {"seq": seq, "at": self._parts.clock(), "op": decision.op, "ids": ids}
         made_by = {"actor": decision.actor, "reason": decision.reason, "session": decision.session}
         return [("put_decision", {**entry, **made_by}), ("put_images", {**entry, "images": images})]
-
-    def _send(self, work: Work) -> None:
-        self._parts.database.send(self._connection, work)
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._parts.database.within(self._connection, statement(name), values)

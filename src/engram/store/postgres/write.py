@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.postgres.adapters import Texts, VectorArray
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.database import Database
-from engram.store.postgres.sql import statement
 from engram.text.tokens import ASKED
 
 if TYPE_CHECKING:
@@ -56,30 +54,29 @@ class DocumentNumbers:
     known: Mapping[str, KnownDocument]
 
 
-def number_documents(database: Database, connection: Connection, ids: Sequence[str]) -> DocumentNumbers:
+def number_documents(database: Database, ids: Sequence[str]) -> DocumentNumbers:
     """Look up the numbers of documents; new ones get the next numbers."""
-    known = known_documents(database, connection, ids)
+    known = known_documents(database, ids)
     numbers = {i: stored.n for i, stored in known.items()}
     fresh = [i for i in ids if i not in known]
     if fresh:
-        taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
+        taken = database.run("next_numbers", count=len(fresh))
         numbers |= {i: n for i, (n,) in zip(fresh, taken, strict=True)}
     return DocumentNumbers(numbers, known)
 
 
 def write_documents(
     database: Database,
-    connection: Connection,
     rows: Sequence[DocumentRow],
     generation: int,
     *,
     rewrite: bool = False,
 ) -> None:
     """Insert or update documents. Unchanged words are left alone unless `rewrite` is set."""
-    numbered = number_documents(database, connection, [row.document.id for row in rows])
-    with connection.pipeline():
+    numbered = number_documents(database, [row.document.id for row in rows])
+    with database.pipeline():
         for some in chunks(rows):
-            database.send(connection, documents_work(some, numbered, generation, rewrite=rewrite))
+            database.send(documents_work(some, numbered, generation, rewrite=rewrite))
 
 
 def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
@@ -107,9 +104,9 @@ def documents_work(
     return work
 
 
-def known_documents(database: Database, connection: Connection, ids: Sequence[str]) -> dict[str, KnownDocument]:
+def known_documents(database: Database, ids: Sequence[str]) -> dict[str, KnownDocument]:
     """The documents that are in the table, by id."""
-    rows = database.within(connection, statement("known_documents"), {"ids": list(ids)})
+    rows = database.run("known_documents", ids=list(ids))
     return {
         i: KnownDocument(n, (statement_, about, support), bytes(meaning), scope, kind, change)
         for i, n, statement_, about, support, meaning, scope, kind, change in rows

@@ -4,27 +4,28 @@ import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from engram.model.lazy import lazy_pattern
 from engram.text.time.calendar import Repeating, Span, monthly
 from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of
 
 __all__ = ["HALF_DAY", "Amount", "ClockRange", "amount", "bare_hour", "by_daylight", "clock", "clocks", "day_of_month", "decade_at",
            "holiday", "is_fiscal", "nth", "one_of", "quantity", "repeating", "week_number", "which", "written_date", "year_after", "year_at"]  # fmt: skip
 
-_ISO = re.compile(r"(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2})(?:t[\d:.z+-]{0,30})?)?", re.ASCII)
-_SLASHED = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})", re.ASCII)
-_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII)
-_ORDINAL_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)", re.ASCII)
-_YEAR = re.compile(r"(19|20)\d\d", re.ASCII)
-_ANY_YEAR = re.compile(r"[1-9]\d{3}", re.ASCII)
-_DECADE = re.compile(r"(?:(1[0-9]|20)|')?(\d)0s", re.ASCII)
-_QUARTER = re.compile(r"q([1-4])", re.ASCII)
-_FISCAL = re.compile(r"fy[-']?(?:\d\d|\d{4})", re.ASCII)
-_QUARTER_OF = re.compile(r"q([1-4])[-/']?((?:20)?\d\d)|(20\d\d)[-/]?q([1-4])", re.ASCII)
-_HALF = re.compile(r"h([12])", re.ASCII)
-_YEARS = re.compile(r"((?:19|20)\d\d)[-–]((?:19|20)\d\d)", re.ASCII)
-_MONTH_OF = re.compile(r"(\d{1,2})/((?:19|20)\d\d)", re.ASCII)
-_DAY_AND_MONTH = re.compile(r"(\d{1,2})[/.](\d{1,2})", re.ASCII)
-_NUMBER = re.compile(r"\d{1,6}(?:\.\d{1,3})?", re.ASCII)
+_ISO = lazy_pattern(r"(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2})(?:t[\d:.z+-]{0,30})?)?", re.ASCII)
+_SLASHED = lazy_pattern(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})", re.ASCII)
+_DAY = lazy_pattern(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII)
+_ORDINAL_DAY = lazy_pattern(r"(\d{1,2})(?:st|nd|rd|th)", re.ASCII)
+_YEAR = lazy_pattern(r"(19|20)\d\d", re.ASCII)
+_ANY_YEAR = lazy_pattern(r"[1-9]\d{3}", re.ASCII)
+_DECADE = lazy_pattern(r"(?:(1[0-9]|20)|')?(\d)0s", re.ASCII)
+_QUARTER = lazy_pattern(r"q([1-4])", re.ASCII)
+_FISCAL = lazy_pattern(r"fy[-']?(?:\d\d|\d{4})", re.ASCII)
+_QUARTER_OF = lazy_pattern(r"q([1-4])[-/']?((?:20)?\d\d)|(20\d\d)[-/]?q([1-4])", re.ASCII)
+_HALF = lazy_pattern(r"h([12])", re.ASCII)
+_YEARS = lazy_pattern(r"((?:19|20)\d\d)[-–]((?:19|20)\d\d)", re.ASCII)
+_MONTH_OF = lazy_pattern(r"(\d{1,2})/((?:19|20)\d\d)", re.ASCII)
+_DAY_AND_MONTH = lazy_pattern(r"(\d{1,2})[/.](\d{1,2})", re.ASCII)
+_NUMBER = lazy_pattern(r"\d{1,6}(?:\.\d{1,3})?", re.ASCII)
 _OFF_SEASON = frozenset(("holidays", "holiday", "vacation", "break"))
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?(am|pm)?", re.ASCII)
 _NO_HOURS = frozenset(("a", "an", "couple", "dozen"))

@@ -3,14 +3,12 @@
 import contextlib
 import fcntl
 import os
-import secrets
 import sqlite3
 import struct
 import sys
 import time
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from engram.disk import DIRECTORY_MODE, FILE_MODE
@@ -27,7 +25,7 @@ _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
 @cache
 def statements() -> dict[str, str]:
     """The named statements of `statements.sql`."""
-    text = resources.files(__package__).joinpath("statements.sql").read_text("utf-8")
+    text = Path(__file__).with_name("statements.sql").read_text("utf-8")
     return named_statements(text)
 
 
@@ -137,7 +135,7 @@ def _ensure_schema(connection: sqlite3.Connection) -> bool:
     with immediate(connection):
         if _has_schema(connection):
             return False
-        schema = resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
+        schema = Path(__file__).with_name("schema.sql").read_text("utf-8")
         for statement in _split(schema):
             connection.execute(statement)
         connection.execute("INSERT INTO meta (key, value) VALUES ('schema', 1)")
@@ -147,7 +145,7 @@ def _ensure_schema(connection: sqlite3.Connection) -> bool:
 
 def name_index(connection: sqlite3.Connection) -> str:
     """The index's unique name: a process still writing to a deleted index never touches the vectors of the next one."""
-    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('name', ?)", (secrets.token_hex(6),))
+    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('name', ?)", (os.urandom(6).hex(),))
     return str(connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0])
 
 

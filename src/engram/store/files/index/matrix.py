@@ -6,7 +6,6 @@ starts an empty one without the rows of others.
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +70,8 @@ class Matrix:
 
     def fill(self, batches: "Iterable[tuple[Sequence[int], Matrix32]]", count: int) -> None:
         """Create the file from these rows; if another process was faster, its file is kept."""
+        import tempfile  # slow to import
+
         descriptor, name = tempfile.mkstemp(prefix=UNFINISHED, dir=self._path.parent)
         try:
             os.fchmod(descriptor, FILE_MODE)

@@ -1,33 +1,7 @@
--- name: walk
--- One row for each seed and level, its memories as arrays: a recursion sees only its last step, so each row carries what was
--- seen before. `ranks` orders paths, so that of two equally heavy ones every backend takes the same. A seed that has reached
--- enough goes no deeper: what is nearer comes first anyway.
-WITH RECURSIVE walked AS (
-    SELECT s.id AS seed, 0 AS depth, ARRAY[s.id] AS seen, ARRAY[s.id] AS ids, ARRAY[1::float8] AS scores,
-        ARRAY[0::bigint] AS ranks, ARRAY['' COLLATE "C"] AS parents, ARRAY['' COLLATE "C"] AS types, ARRAY[true] AS forward
-    FROM (SELECT given.id COLLATE "C" AS id FROM unnest(%(seeds)b::text[]) AS given(id)) s
-    UNION ALL
-    SELECT w.seed, w.depth + 1, w.seen || n.ids, n.ids, n.scores, n.ranks, n.parents, n.types, n.forward
-    FROM walked w CROSS JOIN LATERAL (
-        SELECT array_agg(c.id ORDER BY c.place) AS ids, array_agg(c.score ORDER BY c.place) AS scores,
-            array_agg(c.own ORDER BY c.place) AS ranks, array_agg(c.parent ORDER BY c.place) AS parents,
-            array_agg(c.type ORDER BY c.place) AS types, array_agg(c.forward ORDER BY c.place) AS forward
-        FROM (
-            SELECT b.*, row_number() OVER (ORDER BY b.rank, b.id COLLATE "C") AS own,
-                row_number() OVER (ORDER BY b.score DESC, b.rank, b.id COLLATE "C") AS place
-            FROM (
-                SELECT DISTINCT ON (e.id COLLATE "C") e.id, f.score * e.weight AS score, f.rank, f.id AS parent, e.type,
-                    e.forward
-                FROM unnest(w.ids, w.scores, w.ranks) AS f(id, score, rank)
-                CROSS JOIN LATERAL ({hops}) e
-                ORDER BY e.id COLLATE "C", f.score * e.weight DESC, f.rank, e.type COLLATE "C", e.forward DESC
-            ) b
-            ORDER BY place LIMIT %(per_seed)s::bigint + 1 - cardinality(w.seen)
-        ) c
-    ) n
-    WHERE w.depth < %(depth)s::integer AND cardinality(w.seen) <= %(per_seed)s::bigint AND n.ids IS NOT NULL
-)
-SELECT seed, depth, ids, scores, parents, types, forward FROM walked WHERE depth > 0 ORDER BY depth
+-- name: links
+-- The links of some memories; the neighbours of each come heaviest first, a limited number in each direction.
+SELECT f.id, e.id, e.type, e.weight, e.forward
+FROM (SELECT given.id COLLATE "C" AS id FROM unnest(%(ids)b::text[]) AS given(id)) f CROSS JOIN LATERAL ({hops}) e
 
 -- name: hops_outbound
 -- Sorted before anything is looked up, so that of a memory's thousands of links only the heaviest few are. A link to a memory
@@ -51,14 +25,14 @@ CROSS JOIN LATERAL (
             WHERE m.tenant = %(tenant)s AND m.id = r.target
             UNION ALL
             SELECT m.record ->> 'superseded_by', l.hops + 1 FROM later l
-            JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = l.id WHERE l.hops < 64
+            JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = l.id WHERE l.hops < {longest}
         )
         SELECT d.id FROM later l JOIN engram.documents d ON d.tenant = %(tenant)s AND d.id = l.id
         WHERE {condition} ORDER BY l.hops LIMIT 1
     ) END AS id FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.id = r.target OFFSET 0
 ) p
-WHERE p.id IS NOT NULL AND p.id <> ALL (w.seen)
-ORDER BY r.weight DESC, r.target LIMIT 2 * (%(per_seed)s::bigint + 1 - cardinality(w.seen))
+WHERE p.id IS NOT NULL
+ORDER BY r.weight DESC, r.target LIMIT 2 * %(most)s::bigint
 
 -- name: hops_inbound
 -- A link to a superseded memory counts as a link to its successor.
@@ -92,8 +66,7 @@ FROM (
 CROSS JOIN LATERAL (
     SELECT d.id FROM engram.documents d WHERE d.id = r.source AND {condition} OFFSET 0
 ) p
-WHERE p.id <> ALL (w.seen)
-ORDER BY r.weight DESC, r.source LIMIT %(per_seed)s::bigint + 1 - cardinality(w.seen)
+ORDER BY r.weight DESC, r.source LIMIT %(most)s::bigint
 
 -- name: hop_weight
 -- A learned link decays with every day since its last use, and counts as gone below a minimum; an explicit one keeps its weight.

@@ -1,10 +1,10 @@
 """Train the model of a question's intent: src/engram/models/intent.bin.
 
     pip install scikit-learn
-    python scripts/train_intents.py            # writes it
-    python scripts/train_intents.py --check    # per writer: how a model that never saw the writer reads the writer's questions
+    python training/train_intents.py            # writes it
+    python training/train_intents.py --check    # per writer: how a model that never saw the writer reads the writer's questions
 
-Trained on the questions of scripts/intents/ (`intent | question`, a file for each writer) and those of tests/recall/questions and
+Trained on the questions of training/intents/ (`intent | question`, a file for each writer) and those of tests/recall/questions and
 tests/recall/grammar.txt. tests/recall/held_out.txt is never trained on.
 """
 
@@ -54,7 +54,7 @@ def labelled(writer: str, text: str, intent: str, at: datetime) -> Labelled:
 def every_label() -> list[Labelled]:
     """All labelled questions, those of `UNSEEN` included."""
     rows = []
-    for path in sorted((ROOT / "scripts" / "intents").glob("*.txt")):
+    for path in sorted((ROOT / "training" / "intents").glob("*.txt")):
         for line in path.read_text("utf-8").splitlines():
             intent, _, text = (part.strip() for part in line.partition("|"))
             rows.append(labelled(path.stem, text, intent, ASKED_AT))

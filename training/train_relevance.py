@@ -1,10 +1,10 @@
 """Make the model that tells how likely a hit is about a question: src/engram/recall/relevance.npz.
 
     pip install lightgbm scikit-learn
-    python scripts/train_relevance.py locomo=locomo_dev.json beam=assistant_chats_dev.jsonl longmemeval=longmemeval_pooled_dev.json
-    python scripts/train_relevance.py --check      # how it reads each writer when it was made without that one, and the held-out ones
+    python training/train_relevance.py locomo=locomo_dev.json beam=assistant_chats_dev.jsonl longmemeval=longmemeval_pooled_dev.json
+    python training/train_relevance.py --check      # how it reads each writer when it was made without that one, and the held-out ones
 
-Shown are the first ten hits of every question of scripts/relevance/ (`memories`, `talk`: answerable, unknown and unrelated ones, by
+Shown are the first ten hits of every question of training/relevance/ (`memories`, `talk`: answerable, unknown and unrelated ones, by
 writers who saw neither code nor one another) and of the named data sets. `held` and `held_talk` are never shown: nobody reads
 them, they only measure.
 """

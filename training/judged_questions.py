@@ -1,7 +1,7 @@
 """Questions with what the ranking saw of them: what `train_ranking.py` and `train_relevance.py` learn from.
 
 Data sets are named on the command line as `kind=FILE` (locomo, beam, longmemeval); beside them stand the questions of our own
-writers in scripts/relevance/. Everything goes through a real store, so that what is learned is what a search sees.
+writers in training/relevance/. Everything goes through a real store, so that what is learned is what a search sees.
 """
 
 from __future__ import annotations

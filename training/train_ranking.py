@@ -1,11 +1,12 @@
 """Learn what each kind of evidence is worth (`recall.fusion.Weights`), on all development sets together.
 
     pip install scipy
-    python scripts/train_ranking.py locomo=locomo_dev.json beam=assistant_chats_dev.jsonl \\
+    python training/train_ranking.py locomo=locomo_dev.json beam=assistant_chats_dev.jsonl \\
         longmemeval=longmemeval_pooled_dev.json longmemeval=longmemeval_s_lite_dev.jsonl
 
 A linear model over the evidence, learned so that what answers is likelier than what does not (softmax over the candidates of a
-question), each set weighing less the more questions it has; then nudged, weight by weight, towards what the sets are measured by.
+question), each set weighing less the more questions it has; then nudged, weight by weight, towards what the sets are measured by
+(LoCoMo counts `--locomo-share` times: 8 made the shipped weights).
 Printed: the figures on what was learned from, on conversations left out (five folds), and on each set when it was left out
 entirely; and the weights, to be put into `Weights`.
 """
@@ -47,8 +48,8 @@ def learned(questions: Sequence[Judged]) -> Floats:
         top = np.maximum.reduceat(scores, starts)[segment]
         likely = np.exp(scores - top)
         total = np.add.reduceat(likely, starts)[segment]
-        told = float(-(share * wanted * (scores - top - np.log(total))).sum() + HOLD_BACK * (values**2).sum())
-        return told, -(scaled.T @ (share * (wanted - likely / total))) + 2 * HOLD_BACK * values
+        value = float(-(share * wanted * (scores - top - np.log(total))).sum() + HOLD_BACK * (values**2).sum())
+        return value, -(scaled.T @ (share * (wanted - likely / total))) + 2 * HOLD_BACK * values
 
     found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 500})
     return np.asarray(found.x / spread)
@@ -76,22 +77,22 @@ def table(questions: Sequence[Judged], weights: Callable[[Judged], Floats]) -> d
     return {kind: {name: float(np.mean(values)) for name, values in by.items()} for kind, by in found.items()}
 
 
-def worth(questions: Sequence[Judged], weights: Floats) -> float:
-    """One figure over all sets, LoCoMo's thousand questions counting double."""
+def worth(questions: Sequence[Judged], weights: Floats, locomo_share: float) -> float:
+    """One figure over all sets."""
     means = table(questions, lambda _: weights)
-    share = {kind: 2.0 if kind.startswith("locomo") else 1.0 for kind in means}
+    share = {kind: locomo_share if kind.startswith("locomo") else 1.0 for kind in means}
     return sum(share[kind] * float(np.mean(list(by.values()))) for kind, by in means.items()) / sum(share.values())
 
 
-def nudged(questions: Sequence[Judged], weights: Floats) -> Floats:
+def nudged(questions: Sequence[Judged], weights: Floats, locomo_share: float) -> Floats:
     """The weights, each moved as long as that gains."""
-    best, steps = worth(questions, weights), np.maximum(np.abs(weights), 0.3)
+    best, steps = worth(questions, weights, locomo_share), np.maximum(np.abs(weights), 0.3)
     for size in (0.3, 0.15):
         for place in range(len(weights)):
             for direction in (1, -1):
                 moved = weights.copy()
                 moved[place] += direction * size * steps[place]
-                if (found := worth(questions, moved)) > best + 2e-5:
+                if (found := worth(questions, moved, locomo_share)) > best + 2e-5:
                     best, weights = found, moved
                     break
     return weights
@@ -109,7 +110,7 @@ def folds(questions: Sequence[Judged]) -> list[int]:
     ]
 
 
-def told(title: str, means: dict[str, dict[str, float]]) -> None:
+def report(title: str, means: dict[str, dict[str, float]]) -> None:
     """Print one table."""
     print(title)
     for kind, by in sorted(means.items()):
@@ -119,18 +120,20 @@ def told(title: str, means: dict[str, dict[str, float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="*", help="kind=FILE")
-    questions = list(everything(parser.parse_args().data))
-    told("as shipped", table(questions, lambda _: np.array([getattr(Weights(), name) for name in NAMES])))
+    parser.add_argument("--locomo-share", type=float, default=8.0, help="how often LoCoMo counts in the last step (8)")
+    arguments = parser.parse_args()
+    questions = list(everything(arguments.data))
+    report("as shipped", table(questions, lambda _: np.array([getattr(Weights(), name) for name in NAMES])))
     fold, by_fold = folds(questions), {}
     for left_out in range(FOLDS):
         by_fold[left_out] = learned([q for q, f in zip(questions, fold, strict=True) if f != left_out])
     of = {id(q): by_fold[f] for q, f in zip(questions, fold, strict=True)}
-    told("on conversations left out", table(questions, lambda q: of[id(q)]))
+    report("on conversations left out", table(questions, lambda q: of[id(q)]))
     kinds = sorted({q.kind for q in questions})
     by_kind = {kind: learned([q for q in questions if q.kind != kind]) for kind in kinds}
-    told("on a set left out entirely", table(questions, lambda q: by_kind[q.kind]))
-    weights = nudged(questions, learned(questions))
-    told("on all", table(questions, lambda _: weights))
+    report("on a set left out entirely", table(questions, lambda q: by_kind[q.kind]))
+    weights = nudged(questions, learned(questions), arguments.locomo_share)
+    report("on all", table(questions, lambda _: weights))
     for name, value in zip(NAMES, weights, strict=True):
         print(f"    {name}: float = {value:.2f}")
 

@@ -5,13 +5,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engram.cli.records import strict_json
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
+from engram.dialects.json_records import strict_json
 from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 FORMATS = ("", "plur", "engram", "json")
@@ -78,9 +78,9 @@ def _plur(path: Path, packs: bool) -> ImportSource:
 
     found = read_plur(path, packs=packs)
     return ImportSource(
-        [(memory.id, memory) for memory in found.memories],
-        [(bad.where, bad.reason) for bad in found.quarantined],
-        list(found.not_read),
+        list(found.memories.items()),
+        found.quarantined,
+        found.not_read,
         _origin("plur", path.parent if path.is_file() else path),
         whole=True,
     )
@@ -134,8 +134,6 @@ def _lines(text: str, file: Path, reading: ImportSource) -> Iterator[tuple[str, 
 def _json(text: str, where: str) -> Any:
     try:
         return strict_json(text)
-    except RecursionError:
-        raise InvalidInput(f"{where} is nested too deeply") from None
     except ValueError as error:
         raise InvalidInput(f"{where} is not JSON: {error}") from None
 

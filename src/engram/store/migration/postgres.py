@@ -1,41 +1,181 @@
-"""A tenant of a server as the target of a migration: each batch is one transaction, which also records the state."""
+"""A tenant of a server as the source or the target of a migration.
+
+A source reads pages by key, without locks or changes. A target writes each batch in one transaction, which also records the state.
+"""
 
 import contextlib
 import json
+import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
 from engram.model.event import Event
 from engram.model.memory import Memory
+from engram.model.task import Checkpoint
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
-from engram.store.ledger import ledger_owner, to_fields
-from engram.store.migration.records import JournalRecord, StateSnapshot
-from engram.store.migration.stream import MigrationState, VectorsById
-from engram.store.postgres.connections import Connection
+from engram.store.ledger import decode_event, ledger_owner, to_fields
+from engram.store.migration.records import (
+    BATCH,
+    Counts,
+    GateVerdict,
+    JournalRecord,
+    MemoryImage,
+    MigrationState,
+    StateSnapshot,
+    VectorsById,
+    batches,
+    portable,
+)
+from engram.store.postgres.adapters import from_binary
 from engram.store.postgres.ledger import heads, session_values
-from engram.store.postgres.sql import statement
-from engram.store.postgres.statistics import count_slice
+from engram.store.postgres.search import count_slice
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
 from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import from_image
+from engram.store.tasks import from_fields
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
+SETTLE_SECONDS = 10.0
+"""How long to wait for transactions that were open when the journal's end was read."""
+_POLL = 0.02
 _TABLES = ("documents", "postings", "memory_vectors")
 """Vacuumed at the end: index-only scans need their visibility maps."""
-
 NUL = r"\u0000"
 COUNTED = 20_000
 """Documents whose terms are counted per transaction."""
+
+
+class PostgresSource:
+    """Reads a tenant. Its store is opened without an embedder, so that it does not claim one."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store, self._run = store, store.parts.database.run
+        self.notes: list[str] = []
+        self.positions: array[int] = array("q")
+        self._journal_end = self._usage_end = 0
+
+    @property
+    def identity(self) -> str:
+        """Server, database and tenant."""
+        return self._store.place
+
+    @property
+    def place(self) -> str:
+        """Server, database and tenant."""
+        return self._store.place
+
+    @property
+    def embedder(self) -> str:
+        """The embedder that made the current vectors."""
+        return str(self._store.parts.settings.get("embedder") or "")
+
+    # -- where it ends
+
+    def settle(self) -> None:
+        """Find where the logs end, and wait for open transactions: they may have taken lower numbers."""
+        ((self._journal_end, horizon),) = self._run("last_decision")
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while not self._run("all_ended", horizon=horizon)[0][0] and time.monotonic() < deadline:
+            time.sleep(_POLL)
+        self._usage_end = self._last_position()
+        self.positions = array("q", (n for (n,) in self._run("positions_behind", upto=self._usage_end)))
+
+    def _last_position(self) -> int:
+        database = self._store.parts.database
+        with database.transaction(durable=False):
+            if not database.is_replica():
+                database.run("await_uses")
+            ((position,),) = database.run("last_position")
+        return int(position)
+
+    def check(self) -> None:
+        """Every tenant can be migrated as it is."""
+
+    def faults(self) -> list[str]:
+        """Reports missing documents: a record without one cannot be found."""
+        (documents,), (records,) = self._run("document_count")[0], self._run("record_count")[0]
+        return [f"documents: only {documents} of {records} records can be found"] if documents != records else []
+
+    def mark(self) -> tuple[Any, ...]:
+        """Where the logs end, and digests of the rest."""
+        return tuple(self._run("mark_of_all")[0])
+
+    # -- contents
+
+    def counts(self) -> Counts:
+        """How much the tenant contains."""
+        return Counts(*self._run("record_counts")[0])
+
+    def snapshot(self) -> StateSnapshot:
+        """Everything that is sent as a whole."""
+        return StateSnapshot(
+            sessions=self._store.sessions(),
+            verdicts=[GateVerdict(*row) for row in self._run("all_verdicts")],
+            tombstones=frozenset(i for (i,) in self._run("all_tombstones")),
+            numbers=dict(self._run("all_numbers")),
+            paused=self._store.paused,
+            tasks=self._store.tasks(),
+            checkpoints=[from_fields(Checkpoint, json.loads(record)) for (record,) in self._run("all_checkpoints")],
+            jobs=self._store.jobs(),
+        )
+
+    def uses(self, after: int = 0) -> Iterator[Use]:
+        """Uses after a position, in order."""
+        while rows := self._run("uses_behind", after=after, upto=self._usage_end, limit=BATCH):
+            for position, kind, signal, session, at, ids in rows:
+                yield Use(kind, tuple(ids), at, session, signal, position)
+            after = rows[-1][0]
+
+    def journal(self, cursor: str = "") -> Iterator[JournalRecord]:
+        """Decisions after a cursor, in order."""
+        for rows in batches(self._headings(int(cursor or 0)), lambda row: (row[6], row[7])):
+            found = self._run("images_of", seqs=[row[0] for row in rows])
+            images = {
+                seq: tuple(self._image(*row) for _, *row in group)
+                for seq, group in groupby(found, key=lambda row: row[0])
+            }
+            for seq, at, op, actor, reason, session, _, size in rows:
+                yield JournalRecord(at, op, actor, reason, session, images.get(seq, ()), str(seq), size)
+
+    def _headings(self, after: int) -> Iterator[tuple[Any, ...]]:
+        while rows := self._run("decisions_behind", after=after, upto=self._journal_end, limit=BATCH):
+            yield from rows
+            after = rows[-1][0]
+
+    def _image(self, memory_id: str, after: str | None, stored: str | None) -> MemoryImage:
+        """`stored` is empty if the memory equals its image, None if this is not its latest image."""
+        image = portable(json.loads(after), self.positions) if after is not None else None
+        if stored:
+            return MemoryImage(memory_id, image, portable(json.loads(stored), self.positions))
+        return MemoryImage(memory_id, image, image if stored is not None else None)
+
+    def events(self, known: Mapping[str, int]) -> Iterator[Event]:
+        """Events after the known number of each ledger."""
+        ranges = (
+            (session, after, min(head.seq, after + BATCH))
+            for session, head in heads(self._store.parts)
+            for after in range(known.get(session, 0), head.seq, BATCH)
+        )
+        for some in batches(ranges, lambda wanted: (wanted[2] - wanted[1], 0)):
+            names, after, upto = (list(column) for column in zip(*some, strict=True))
+            for (record,) in self._run("events_between", sessions=names, after=after, upto=upto):
+                yield decode_event(record)
+
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
+        """Vectors of the current generation."""
+        rows = self._run("vectors_of", ids=list(ids), generation=self._store.parts.settings.generation)
+        return {i: (bytes(meaning), from_binary(vector)) for i, meaning, vector in rows}
 
 
 class PostgresTarget:
@@ -59,12 +199,12 @@ class PostgresTarget:
 
     def begin(self, source: str) -> MigrationState:
         """Begin in an empty tenant, or continue a migration from the same source."""
-        with self._database.transaction() as connection:
-            self._database.within(connection, statement("lock_facts"), {})
+        with self._database.transaction():
+            self._database.run("lock_facts")
             self._state = self.check(source) or MigrationState(source)
             if self._state.finished and self._state.left == self._mark():
                 self._state.finished = False
-            self._save_state(connection)
+            self._save_state()
         return self._state
 
     def check(self, source: str) -> MigrationState | None:
@@ -92,17 +232,17 @@ class PostgresTarget:
         if self._embedder_failed:
             with contextlib.suppress(StoreError):
                 self._store.sync()
-        with self._batch() as connection:
+        with self._batch():
             self._state.finished, self._state.left = True, self._mark()
-            self._save_state(connection)
+            self._save_state()
 
     def _count_terms(self, progress: Progress) -> None:
         """Update the term statistics, in large steps."""
         counted = 0
-        self._database.change("begin_statistics")
+        self._database.run("begin_statistics")
         while True:
-            with self._database.transaction(durable=False) as connection:
-                fresh = count_slice(self._database, connection, COUNTED)
+            with self._database.transaction(durable=False):
+                fresh = count_slice(self._database, COUNTED)
             if not fresh:
                 return
             counted += fresh
@@ -111,7 +251,7 @@ class PostgresTarget:
     def _analyze(self) -> None:
         """Update the planner's statistics and the visibility maps, as far as this role may."""
         with contextlib.suppress(EngramError):
-            self._database.change("analyze")
+            self._database.run("analyze")
             self._database.vacuum(_TABLES)
 
     # -- what has arrived
@@ -140,23 +280,23 @@ class PostgresTarget:
         work += [("put_task", task_values(task)) for task in snapshot.tasks]
         work += [("put_checkpoint", checkpoint_values(checkpoint)) for checkpoint in snapshot.checkpoints]
         work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
-        with self._batch() as connection:
-            self._database.all_of(connection, work)
-            self._parts.settings.set(connection, paused=snapshot.paused or None)
+        with self._batch():
+            self._database.all_of(work)
+            self._parts.settings.set(paused=snapshot.paused or None)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses, at the server's next positions."""
-        with self._batch() as connection:
-            taken = self._database.within(connection, statement("next_uses"), {"count": len(uses)})
+        with self._batch():
+            taken = self._database.run("next_uses", count=len(uses))
             rows = [
                 (memory_id, position, use.kind, use.signal, use.session, use.at)
                 for use, (position,) in zip(uses, sorted(taken), strict=True)
                 for memory_id in dict.fromkeys(use.ids)
             ]
             names = ("ids", "positions", "kinds", "signals", "sessions", "ats")
-            self._database.within(connection, statement("load_uses"), columns(names, rows))
+            self._database.run("load_uses", **columns(names, rows))
             self._state.uses = uses[-1].position
-            self._save_state(connection)
+            self._save_state()
 
     def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
         """Prepare records, documents and vectors; the result writes them."""
@@ -195,20 +335,20 @@ class PostgresTarget:
     ) -> None:
         """Write decisions, and the memories as they are now."""
         texts = zip((one.id for record in records for one in record.images), images, strict=True)
-        with _naming_record(texts), self._batch() as connection:
-            self._put_journal(connection, records, images)
+        with _naming_record(texts), self._batch():
+            self._put_journal(records, images)
             ids = [memory.id for memory, _ in memories]
-            known = self._database.within(connection, statement("memories_among"), {"ids": ids})
+            known = self._database.run("memories_among", ids=ids)
             fresh = set(ids) - {i for (i,) in known}
-            with connection.pipeline():
+            with self._database.pipeline():
                 for some in chunks(memories):
-                    self._database.send(connection, memories_work(some, fresh))
-            write_documents(self._database, connection, rows, self._parts.settings.generation)
+                    self._database.send(memories_work(some, fresh))
+            write_documents(self._database, rows, self._parts.settings.generation)
             self._state.journal = records[-1].cursor
-            self._save_state(connection)
+            self._save_state()
 
-    def _put_journal(self, connection: Connection, records: Sequence[JournalRecord], images: list[str | None]) -> None:
-        taken = self._database.within(connection, statement("next_decisions"), {"count": len(records)})
+    def _put_journal(self, records: Sequence[JournalRecord], images: list[str | None]) -> None:
+        taken = self._database.run("next_decisions", count=len(records))
         numbered = list(zip(sorted(seq for (seq,) in taken), records, strict=True))
         rows = [
             (seq, r.at, r.op, r.actor, r.reason, r.session, json.dumps([one.id for one in r.images]))
@@ -219,7 +359,7 @@ class PostgresTarget:
         if images:
             entries = [(one.id, seq, r.at, r.op) for seq, r in numbered for one in r.images]
             work.append(("load_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
-        self._database.all_of(connection, work)
+        self._database.all_of(work)
 
     def _scope(self, ledger: str) -> str:
         return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
@@ -231,30 +371,29 @@ class PostgresTarget:
         records = [(e.id, e.session, e.seq, e.key, to_json(to_fields(e))) for e in batch]
         ends = {event.session: (event.session, event.seq, event.digest) for event in batch}
         texts = ((row[0], row[-1]) for row in records)
-        with _naming_record(texts), self._batch() as connection:
+        with _naming_record(texts), self._batch():
             self._database.all_of(
-                connection,
                 [
                     ("load_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
                     ("load_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
-                ],
+                ]
             )
-            write_documents(self._database, connection, rows, self._parts.settings.generation)
+            write_documents(self._database, rows, self._parts.settings.generation)
 
     # -- state
 
     @contextlib.contextmanager
-    def _batch(self) -> Iterator[Connection]:
+    def _batch(self) -> Iterator[None]:
         """One transaction. Raises `StoreBusy` if another process has continued this migration meanwhile."""
-        with self._database.transaction() as connection:
-            if _state_of(self._database.within(connection, statement("lock_migration_state"), {})) != self._state:
+        with self._database.transaction():
+            if _state_of(self._database.run("lock_migration_state")) != self._state:
                 raise StoreBusy(
                     f"another process is migrating a store to {self._store.place}; wait until it has finished"
                 )
-            yield connection
+            yield
 
-    def _save_state(self, connection: Connection) -> None:
-        self._parts.settings.set(connection, moving=asdict(self._state))
+    def _save_state(self) -> None:
+        self._parts.settings.set(moving=asdict(self._state))
 
 
 def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:

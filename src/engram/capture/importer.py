@@ -1,0 +1,529 @@
+"""Imports records from elsewhere: those that this store does not have yet, and what changed in those it has.
+
+Ids stay where they can, so that a second import finds what the first one brought. Where an id is taken here, the record gets another, and
+an alias that names the store it came from and its id there. Records that need a new id are written first, so that the links of the
+others are complete; links among the renamed ones are set at the end.
+
+A record that was changed later elsewhere replaces ours; an older one does not. PLUR's times do not tell which is newer, so its records are
+merged field by field. Nothing a file says about trust counts (who said it, that a person confirmed or pinned it), and it
+replaces nothing that a more trusted source said, unless the person at the terminal vouches for the file.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, time
+from itertools import pairwise
+from typing import Any
+
+from engram.capture.draft import draft
+from engram.capture.import_source import ImportSource, called, is_origin
+from engram.dialects.engram_yaml import to_mapping
+from engram.gates.instructions import injection_problem
+from engram.gates.proposal import GateSettings
+from engram.gates.secrets.scan import secrets_problem
+from engram.gates.shape import added_problem
+from engram.gates.trust import is_human, tier_of
+from engram.model.arguments import refuse_deep
+from engram.model.errors import EngramError, InvalidInput
+from engram.model.fields import FIELD_ALIASES
+from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
+from engram.review.lineage import outranking_head, refuse_cycle
+from engram.rules.numbers import HORIZON_DAYS
+from engram.rules.scopes import parse_scope, visible_from
+from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
+from engram.store.protocol import Image, Store, Transaction
+from engram.store.records import readable_image
+from engram.text.content_hash import content_hash
+from engram.text.display import slug
+
+IMPORT = "import"
+"""The operation in the journal."""
+BATCH = 500
+"""Memories per decision: bounds how long other writers wait."""
+MIDNIGHT = time.min.replace(tzinfo=UTC)
+"""The time of what only has a date."""
+_ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
+_FIELDS = frozenset(Memory.__dataclass_fields__)
+_CURRENT = ("active", "dormant")
+_VOUCH = "`engram import --trusted` at a terminal puts the file's newer words in their place"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Imported:
+    """What happened to each record, by id here; every skipped one with its reason."""
+
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
+    """The active ones that give no directions until a person confirms them."""
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    not_read: tuple[str, ...] = ()
+    unseen: dict[str, int] = field(default_factory=dict)
+    """Scopes that a plain question asked here does not look into, and how many memories came into each."""
+
+
+@dataclass(slots=True)
+class Importer:
+    """One import into one store."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    scope: str
+    """The scope of the folder that it runs in."""
+    name: str
+    by_person: bool
+    candidates: bool = False
+    trusted: bool = False
+    """The person at the terminal vouches for the file: it is imported unchanged."""
+    done: Imported = field(default_factory=Imported)
+    origin: ImportSource = field(default_factory=ImportSource)
+    wanted: set[str] = field(default_factory=set)
+    """Every id among the records."""
+    here: dict[str, str] = field(default_factory=dict)
+    """The id a record has elsewhere → the id it has here."""
+    read: dict[str, Memory] = field(default_factory=dict)
+    """What this import has added so far, by the id it has here."""
+    by_content: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The same by content and scope."""
+    by_alias: dict[str, str] = field(default_factory=dict)
+    """The same by alias."""
+    unlinked: dict[str, Memory] = field(default_factory=dict)
+    """Records that were written before the new ids of all they link to were known."""
+
+    def take(self, source: ImportSource, report: Callable[[str, int, int], None], *, dry_run: bool = False) -> Imported:
+        """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other."""
+        self.origin = source
+        self.done.skipped += source.skipped
+        self.done.not_read = tuple(source.not_read)
+        drafted = [memory for where, record in source.found if (memory := self._drafted(where, record)) is not None]
+        by_id = {memory.id: memory for memory in drafted if memory.id}
+        for memory in by_id.values():
+            refuse_cycle(memory, memory.id, by_id.get)
+        self.wanted = set(by_id)
+        drafted = self._identified(drafted)
+        for start in range(0, len(drafted), BATCH):
+            self._take_slice(drafted[start : start + BATCH], dry_run)
+            report("Importing", min(start + BATCH, len(drafted)), len(drafted))
+        if not dry_run:
+            self._link()
+        self._count_unseen(drafted)
+        return self.done
+
+    @property
+    def source(self) -> str:
+        """The source in the journal, and of memories that name none."""
+        return f"import:{self.name}"
+
+    def _skip(self, what: str, reason: str) -> None:
+        self.done.skipped.append((what or "a record", reason))
+
+    # -- records as memories
+
+    def _drafted(self, where: str, record: "Memory | Mapping[str, Any]") -> Memory | None:
+        try:
+            memory = self._stamped(self._memory(record))
+            readable_image(memory if memory.id else memory.but(id="the record"))
+        except (EngramError, TypeError, ValueError) as error:
+            reason = str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
+            self._skip(called(record, where), reason)
+            return None
+        problem = added_problem(memory, GateSettings()) or secrets_problem(memory)
+        if problem:
+            self._skip(memory.id or where, problem)
+            return None
+        waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
+        return memory.but(status="candidate") if waits and memory.status in _CURRENT else memory
+
+    def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
+        """The memory a record describes; one without an id begins now."""
+        now = self.clock()
+        refuse_deep(record.extra if isinstance(record, Memory) else record, "the record")
+        if not isinstance(record, Memory):
+            return _from_fields(record, now)
+        if record.id:
+            return record
+        days = HORIZON_DAYS if record.decay_days is None else record.decay_days
+        return record.but(scope=parse_scope(record.scope), created=record.created or now, decay_days=days)
+
+    def _stamped(self, memory: Memory) -> Memory:
+        """The memory as the file's word; if a person vouches for the file, as what it says of itself."""
+        claimed = is_human(memory.source) and not self.by_person
+        source = self.source if claimed or not memory.source else memory.source
+        if not self.trusted:
+            doubted = "unverified" if memory.verification == CONFIRMED else memory.verification
+            memory = memory.but(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
+            return memory.but(source=source, learned_by=IMPORTED, pinned=False, verification=doubted)
+        memory = memory.but(source=source, learned_by=memory.learned_by or IMPORTED)
+        vouched = memory.learned_by == IMPORTED and memory.verification == "unverified"
+        return memory.but(verification=CONFIRMED) if vouched else memory
+
+    def _foreign_evidence(self, memory: Memory) -> tuple[Evidence, ...]:
+        """Its evidence without what was said here: a file does not make that its own, to be quoted and purged along with it."""
+        known = self._found_again(memory, self.store.get(memory.id)) if memory.id else None
+        ours = {evidence.event for evidence in known.evidence} if known is not None else set()
+        return tuple(one for one in memory.evidence if one.event in ours or self.store.event(one.event) is None)
+
+    # -- which memory here a record is
+
+    def _identified(self, records: Sequence[Memory]) -> list[Memory]:
+        """Find the records that are here already; the result begins with those whose id cannot stay."""
+        same_id = {memory.id: memory for memory in self._stored(records)}
+        for memory in records:
+            known = self._found_again(memory, same_id.get(memory.id)) if memory.id else None
+            if known is not None:
+                self.here[memory.id] = known.id
+            elif memory.id not in same_id and _ID.fullmatch(memory.id):
+                self.here.setdefault(memory.id, memory.id)
+        for name in {name for memory in records for name in _named_in(memory)}:
+            self._id_here(name)
+        return sorted(records, key=lambda memory: memory.id in self.here)
+
+    def _stored(self, records: Sequence[Memory]) -> list[Memory]:
+        """The memories here with the ids of these records."""
+        ids = dict.fromkeys(self.here.get(memory.id, memory.id) for memory in records if memory.id)
+        found = self.store.get_many(list(self.store.numbers(list(ids)).values()))
+        return [hit.record for hit in found if isinstance(hit.record, Memory)]
+
+    def _found_again(self, memory: Memory, same_id: Memory | None) -> Memory | None:
+        """The memory here that a record became when it was imported before, or that it is."""
+        is_it = same_id is not None and self._is_same(memory, same_id)
+        # PLUR's ids mean something only within their directory: what came from there before takes precedence.
+        if is_it and not self.origin.whole:
+            return same_id
+        # An id of another grammar is an alias here by itself.
+        for alias in (*self._aliases(memory), *(() if _ID.fullmatch(memory.id) else (memory.id,))):
+            known = self.store.get(alias)
+            if known is not None and alias in known.aliases and self._is_same(memory, known):
+                return known
+        return same_id if is_it else None
+
+    def _aliases(self, memory: Memory) -> tuple[str, ...]:
+        """What a record of this origin may be called here; a time tells apart two that had the same id one after the other."""
+        name = self.origin.name_of(memory.id)
+        return (f"{name}@{memory.created:%Y%m%dT%H%M%S}", name) if memory.created else (name,)
+
+    def _is_same(self, memory: Memory, known: Memory) -> bool:
+        """Whether a memory here is the one that a record describes. Two stores give one id to different memories."""
+        if memory.created is not None and known.created is not None and memory.created != known.created:
+            return False
+        if any(alias in known.aliases for alias in self._aliases(memory)):
+            return True
+        if memory.created != known.created:
+            return False
+        # Two directories may well have begun on one day; they share a moment only if one is a copy of the other.
+        has_time = memory.created is not None and memory.created.timetz() != MIDNIGHT
+        same_text = (memory.statement, memory.scope) == (known.statement, known.scope)
+        return not self.origin.whole or has_time or same_text
+
+    # -- decisions
+
+    def _take_slice(self, records: Sequence[Memory], dry_run: bool) -> None:
+        known = self._stored(records)
+        with self.store.deciding(
+            IMPORT,
+            actor=self.source,
+            reason=f"from {self.name}",
+            scopes=sorted({memory.scope for memory in (*records, *known)}),
+            about=[memory.id for memory in known],
+            ids_for=[record.created or self.clock() for record in records if record.id not in self.here],
+        ) as deciding:
+            for record in records:
+                memory = self._judged(record, deciding)
+                if memory is None:
+                    continue
+                memory = memory if self.trusted else self._subordinate(memory, deciding)
+                if not dry_run:
+                    deciding.put(memory)
+                if memory.status == "candidate":
+                    self.done.waiting.append(memory.id)
+                elif memory.status == "active" and is_evidence(memory):
+                    self.done.evidence.append(memory.id)
+
+    def _judged(self, record: Memory, deciding: Transaction) -> Memory | None:
+        """What to write for a record, if anything."""
+        here = self.here.get(record.id, record.id)
+        # A dry run writes nothing that could be found again.
+        known = (deciding.get(here) or self.read.get(here)) if record.id else None
+        if known is not None and self._is_same(record, known):
+            self.here[record.id] = known.id
+            return self._merged(record, known)
+        history = self.store.history(record.id) if known is None and record.id else ()
+        if history and history[-1].memory is None:
+            self.here[record.id] = self.origin.name_of(record.id)
+            self._skip(record.id, "was purged here; a purged memory does not come back")
+            return None
+        key = (content_hash(record.statement), record.scope)
+        twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
+        if twin and record.status in _CURRENT:
+            self.here[record.id] = twin
+            self._skip(record.id, f"{twin} says exactly this")
+            return None
+        new = self._new(record, deciding, taken=known is not None)
+        self.by_content[key] = new.id
+        return new
+
+    def _subordinate(self, memory: Memory, deciding: Transaction) -> Memory:
+        """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
+        ours = [i for i in memory.supersedes if (known := deciding.get(i)) and not may_replace(self.source, known)]
+        versions = deciding.lineage(memory.lineage) if memory.lineage else ()
+        if ours or outranking_head(versions, self.source):
+            others = tuple(i for i in memory.supersedes if i not in ours)
+            memory = memory.but(lineage="", revision=1, supersedes=others)
+        heads = deciding.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
+        above = outranking_head([head for head in heads if head.id != memory.id], self.source)
+        if above is None or memory.status not in _CURRENT:
+            return memory
+        link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=self.clock())
+        return memory.but(status="candidate", associations=(*memory.associations, link))
+
+    # -- a record that is new here
+
+    def _new(self, record: Memory, deciding: Transaction, *, taken: bool) -> Memory:
+        memory_id = record.id
+        if taken or not _ID.fullmatch(record.id):
+            memory_id = self._new_id(record, deciding)
+        aliases = self._free_aliases(record, memory_id)
+        if record.id:
+            aliases = tuple(dict.fromkeys((*aliases, *self._own_alias(record, taken))))
+        self.by_alias |= dict.fromkeys(aliases, memory_id)
+        self.here[record.id] = memory_id
+        name = deciding.free_name(record.name or slug(record.situation or record.statement), record.scope)
+        memory = self._relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
+        self.done.created.append(memory.id)
+        self.read[memory.id] = memory
+        return memory
+
+    def _new_id(self, record: Memory, deciding: Transaction) -> str:
+        """An id of the record's day that no other record has."""
+        while (new := deciding.new_id(record.created or self.clock())) in self.wanted:
+            pass
+        return new
+
+    def _own_alias(self, record: Memory, taken: bool) -> tuple[str, ...]:
+        """The alias by which the record is found next time, unless its id is enough."""
+        has_id = _ID.fullmatch(record.id) is not None
+        if not taken and has_id and not self.origin.whole:
+            return ()
+        if not taken and not has_id and not self._is_taken(record.id, ""):
+            return (record.id,)
+        aliases = self._aliases(record)
+        return (aliases[0] if self._is_taken(aliases[-1], "") else aliases[-1],)
+
+    def _free_aliases(self, record: Memory, memory_id: str) -> tuple[str, ...]:
+        """A record's aliases without those of other memories here: no file makes a name ambiguous."""
+        taken = [alias for alias in record.aliases if self._is_taken(alias, memory_id)]
+        if taken:
+            listed = ", ".join(map(repr, taken))
+            self._skip(record.id, f"{listed} means another memory here; taken in without it")
+        return tuple(alias for alias in record.aliases if alias not in taken)
+
+    def _is_taken(self, alias: str, memory_id: str) -> bool:
+        """Whether an alias is an id, a name or an alias of another memory."""
+        try:
+            found = self.store.get(alias)
+        except InvalidInput:  # of several
+            return True
+        owner = found.id if found is not None else self.by_alias.get(alias, memory_id)
+        return owner != memory_id
+
+    # -- a record that is here already
+
+    def _merged(self, record: Memory, known: Memory) -> Memory | None:
+        """What to write, if anything, for a record that is here already."""
+        vouched = self.trusted and said_by(record) > said_by(known)
+        if self.origin.whole and not vouched:
+            history = self.store.history(known.id)
+            if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
+                return self._merged_by_field(record, known, history)
+        claims: dict[str, Any] = {"verification": known.verification}
+        if vouched or not self.trusted:
+            claims |= {"pinned": known.pinned}
+        if _says_the_same(record.but(**claims), known):
+            if vouched:
+                return self._vouched(record, known)
+            self.done.unchanged.append(known.id)
+            return None
+        theirs = record.updated or record.created or _LONG_AGO
+        ours = known.updated or known.created or _LONG_AGO
+        if theirs <= ours:
+            self._skip(record.id, self._why_ours_stays(record, known))
+            return None
+        if self._is_protected(record, known):
+            return None
+        self.done.updated.append(known.id)
+        aliases = known.aliases or self._free_aliases(record, known.id)
+        return self._relinked(record.but(id=known.id, name=known.name, aliases=aliases), record)
+
+    def _merged_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> Memory | None:
+        """Our memory with what changed there since it was imported, if anything did."""
+        merged, conflicts = merged_by_field(self._relinked(record.but(id=known.id), record), known, history)
+        if conflicts:
+            changed = " and ".join(conflicts)
+            self._skip(record.id, f"{changed} changed here and there since it was imported; ours stays")
+        if merged == known:
+            self.done.unchanged.append(known.id)
+            return None
+        if self._is_protected(record, known):
+            return None
+        self.done.updated.append(known.id)
+        return merged.but(updated=self.clock())
+
+    def _is_protected(self, record: Memory, known: Memory) -> bool:
+        """Whether no file may change what is here: a team's memory, or what a more trusted source said."""
+        if known.id not in self.read and not self.store.owned([known.id]):
+            # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
+            self._skip(record.id, "belongs to a team's store; `engram update` changes it there")
+        elif not self.trusted and not may_replace(self.source, known):
+            self._skip(record.id, f"is the word of {origin_of(known)} here; {_VOUCH}")
+        else:
+            return False
+        return True
+
+    def _vouched(self, record: Memory, known: Memory) -> Memory:
+        """What came as evidence, once a person vouches for where it came from."""
+        self.done.updated.append(known.id)
+        stamped = {name: getattr(record, name) for name in ("source", "learned_by", "verification", "pinned", "status")}
+        return known.but(**stamped, updated=self.clock())
+
+    def _why_ours_stays(self, record: Memory, known: Memory) -> str:
+        if record.statement == known.statement:
+            return "is here already, and was not changed elsewhere since"
+        if known.id in self.read:
+            return "another record with this id comes first and says something else; that one counts"
+        return "is here with other words, and nothing says that these are newer; ours stay"
+
+    # -- links
+
+    def _relinked(self, memory: Memory, record: Memory) -> Memory:
+        """The memory with every id it names as it is here; what is not known yet is left out until `_link`."""
+        ids = {name: self._id_here(name) for name in _named_in(record)}
+        if not all(ids.values()):
+            self.unlinked[memory.id] = record
+        others = {name: new for name, new in ids.items() if new and new != memory.id}
+        links = (
+            link if _leads_out(link) else replace(link, target=others[link.target])
+            for link in record.associations
+            if _leads_out(link) or link.target in others
+        )
+        return memory.but(
+            associations=tuple(links),
+            supersedes=tuple(others[name] for name in record.supersedes if name in others),
+            superseded_by=others.get(record.superseded_by, ""),
+            lineage=(ids.get(record.lineage) or memory.id) if record.lineage else "",
+        )
+
+    def _id_here(self, name: str) -> str:
+        """What a record's id is here; "" if it is not known yet. An id of PLUR's means nothing outside its store."""
+        if name in self.here:
+            return self.here[name]
+        if name in self.wanted:
+            return ""
+        if not self.origin.whole or is_origin(name):
+            return name
+        alias = self.origin.name_of(name)
+        known = self.store.get(alias)
+        self.here[name] = known.id if known is not None and alias in known.aliases else alias
+        return self.here[name]
+
+    def _link(self) -> None:
+        """Set the links of what was written before all ids were known."""
+        records, self.unlinked = self.unlinked, {}
+        ids = list(records)
+        for start in range(0, len(ids), BATCH):
+            some = ids[start : start + BATCH]
+            reason = f"links of what came from {self.name}"
+            with self.store.deciding(IMPORT, actor=self.source, reason=reason, about=some) as deciding:
+                for memory_id in some:
+                    memory = deciding.get(memory_id)
+                    if memory is not None and (linked := self._relinked(memory, records[memory_id])) != memory:
+                        deciding.put(linked)
+
+    def _count_unseen(self, records: Sequence[Memory]) -> None:
+        """Count what came into scopes that a plain recall from here does not look into."""
+        seen = visible_from((self.scope, "user"))
+        written = {*self.done.created, *self.done.updated}
+        for record in records:
+            if self.here.get(record.id, record.id) in written and record.scope not in seen:
+                self.done.unseen[record.scope] = self.done.unseen.get(record.scope, 0) + 1
+
+
+def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
+    """A memory from fields named as callers name them; keys that are none of a memory's are kept as they are."""
+    own = {key: value for key, value in record.items() if key in _FIELDS or key in FIELD_ALIASES}
+    extra = {key: value for key, value in record.items() if key not in own}
+    memory_id = str(own.pop("id", "") or "")
+    return draft(own, learned_by=IMPORTED, source="", now=now).but(id=memory_id, extra=extra)
+
+
+def _says_the_same(theirs: Memory, ours: Memory) -> bool:
+    """Whether two records say the same, apart from what this store adds and what use and links do."""
+    return _compared(theirs.but(status=ours.status) if ours.status == "candidate" else theirs) == _compared(ours)
+
+
+def _compared(memory: Memory) -> dict[str, Any]:
+    blank = Memory(id="", statement="")
+    return to_mapping(
+        memory.but(
+            id="", name="", aliases=(), source="", learned_by="", activation=blank.activation, feedback=blank.feedback,
+            updated=None, associations=(), supersedes=(), superseded_by="",
+        )
+    )  # fmt: skip
+
+
+def _named_in(memory: Memory) -> set[str]:
+    """Every id that a memory names."""
+    links = {link.target for link in memory.associations if not _leads_out(link)}
+    return {*links, *memory.supersedes, memory.superseded_by, memory.lineage} - {""}
+
+
+def _leads_out(link: Association) -> bool:
+    """Whether a link of PLUR's leads to a document, whose path is no id."""
+    return bool(link.extra.get("target_type", "engram") != "engram")
+
+
+# -- merging by field
+
+_NOT_COMPARED = frozenset({"id", "name", "aliases", "version", "updated", "associations"})
+_COMPARED = tuple(field.name for field in fields(Memory) if field.name not in _NOT_COMPARED)
+_OF_USE = frozenset({"activation"})
+"""What each program learns from its own use; that both changed it is no conflict."""
+
+
+def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
+    """Our memory with what changed in theirs since it was imported, and the fields that both changed, of which ours stays.
+
+    The journal tells the two apart: what an import wrote is what the other store said; what another decision changed is ours.
+    """
+    images = [image for image in history if image.memory is not None]
+    before = _changed_here(images)
+    adopted: dict[str, Any] = {}
+    conflicts: list[str] = []
+    for name in _COMPARED:
+        value = getattr(theirs, name)
+        if value == getattr(ours, name):
+            continue
+        if name not in before:
+            adopted[name] = value
+        elif value != before[name] and name not in _OF_USE:
+            conflicts.append(name)
+    links = theirs.associations
+    if "associations" in before:  # links were made, reinforced or removed here: ours, and those of theirs that are new
+        known = {(link.target, link.type) for image in images if image.memory for link in image.memory.associations}
+        links = (*ours.associations, *(link for link in links if (link.target, link.type) not in known))
+    return ours.but(**adopted, associations=links), conflicts
+
+
+def _changed_here(images: Sequence[Image]) -> Mapping[str, Any]:
+    """The fields that somebody changed here, each with the value it had before."""
+    changed: dict[str, Any] = {}
+    for earlier, later in pairwise(images):
+        if later.op != IMPORT:
+            for name in (*_COMPARED, "associations"):
+                value = getattr(earlier.memory, name)
+                if value != getattr(later.memory, name):
+                    changed.setdefault(name, value)
+    return changed

@@ -1,0 +1,119 @@
+"""Our `dataclass` behaves as the one in `dataclasses` does."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+
+import pytest
+
+from engram.model.lazy import dataclass, field, fields, is_dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place."""
+
+    x: int
+    y: int = 0
+    notes: dict[str, str] = field(default_factory=dict)
+    label: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(slots=True)
+class Path:
+    """Many places, and how many there were at the beginning."""
+
+    points: list[Point]
+    count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.count = len(self.points)
+
+
+@dataclass(frozen=True)
+class Named:
+    """Something with a name."""
+
+    name: str
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place(Named):
+    """A named place."""
+
+    where: Point = Point(0)
+
+
+def test_values_come_by_position_or_name_and_defaults_are_not_shared() -> None:
+    first, second = Point(1), Point(y=2, x=1)
+    assert (first.x, first.y, second.y) == (1, 0, 2)
+    assert first.notes == {} and first.notes is not second.notes
+    assert Path([first, second]).count == 2
+
+
+@pytest.mark.parametrize("given", [{}, {"x": 1, "z": 2}])
+def test_a_missing_or_unknown_field_is_a_type_error(given: dict[str, int]) -> None:
+    with pytest.raises(TypeError):
+        Point(**given)  # type: ignore[arg-type]
+
+
+def test_records_are_equal_by_their_compared_fields() -> None:
+    assert Point(1, label="a") == Point(1, label="b") != Point(2)
+    assert Named("a") != Place("a")
+    assert hash(Named("a")) == hash(Named("a"))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Path([]))
+
+
+def test_a_frozen_record_does_not_change() -> None:
+    point = Point(1)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="'x'"):
+        point.x = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError, match="'x'"):
+        del point.x
+    assert not hasattr(point, "__dict__")
+
+
+def test_replace_changes_some_fields() -> None:
+    assert replace(Point(1, 2), y=3) == Point(1, 3)
+    assert replace(Path([Point(1)]), points=[]).count == 0
+
+
+def test_a_subclass_has_the_fields_of_its_base() -> None:
+    place = Place("home", where=Point(3))
+    assert (place.name, place.tags, place.where.x) == ("home", (), 3)
+    assert [one.name for one in fields(Place)] == ["name", "tags", "where"]
+
+
+def test_the_repr_leaves_out_what_is_hidden() -> None:
+    assert repr(Point(1, label="a")) == "Point(x=1, y=0, notes={})"
+    loop = Path([])
+    loop.points.append(loop)  # type: ignore[arg-type]
+    assert repr(loop) == "Path(points=[...], count=0)"
+
+
+def test_records_are_copied_and_pickled() -> None:
+    for record in (Point(1, 2, {"a": "b"}), Path([Point(1)]), Place("home")):
+        assert pickle.loads(pickle.dumps(record)) == record
+        assert copy.deepcopy(record) == record
+
+
+def test_the_standard_library_knows_them() -> None:
+    assert is_dataclass(Point) and dataclasses.is_dataclass(Point) and dataclasses.is_dataclass(Point(1))
+    assert dataclasses.asdict(Place("home")) == {
+        "name": "home",
+        "tags": (),
+        "where": {"x": 0, "y": 0, "notes": {}, "label": ""},
+    }
+    assert [one.name for one in dataclasses.fields(Path)] == ["points", "count"]
+    assert dataclasses.replace(Point(1), x=2) == Point(2)
+    match Point(1, 2):
+        case Point(x, y):
+            assert (x, y) == (1, 2)
+
+
+def test_the_signature_is_that_of_the_fields() -> None:
+    assert list(inspect.signature(Place).parameters) == ["name", "tags", "where"]
+    assert inspect.signature(Named).parameters["tags"].default == ()
