@@ -14,10 +14,9 @@ from engram.dialects.json_records import strict_json
 from engram.gates.instructions import injection_problem
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
-from engram.gates.quality import QUALITY_GATES, pattern
+from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import statement_problem
-from engram.gates.triviality import triviality_problem
 from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engram.embedding import EmbedderError
-from engram.embedding.fastembed import FastembedEmbedder
+from engram.embedding.providers import FastembedEmbedder
 
 
 class CountsLetters:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from engram.embedding import EmbedderError, load_embedder
-from engram.embedding.openai import OpenAIEmbedder
+from engram.embedding.providers import OpenAIEmbedder
 from engram.embedding.static import StaticEmbedder
 from engram.model.errors import EngramError
 from tests.tables import table

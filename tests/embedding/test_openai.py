@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engram.embedding import EmbedderError, load_embedder, openai
-from engram.embedding.openai import OpenAIEmbedder
+from engram.embedding import EmbedderError, load_embedder, providers
+from engram.embedding.providers import OpenAIEmbedder
 
 Answer = tuple[int, bytes]
 
@@ -54,7 +54,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    for variable in (openai.API_KEY_VARIABLE, openai.FALLBACK_KEY_VARIABLE):
+    for variable in (providers.API_KEY_VARIABLE, providers.FALLBACK_KEY_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
     state = Server()
 
@@ -113,15 +113,15 @@ def test_blank_texts_are_zero_and_never_sent(server: Server) -> None:
 
 
 def test_many_texts_go_in_batches(server: Server) -> None:
-    texts = ["a" * (number + 1) for number in range(openai.TEXTS_PER_REQUEST + 1)]
+    texts = ["a" * (number + 1) for number in range(providers.TEXTS_PER_REQUEST + 1)]
     rows = server.embedder().embed(texts)
-    assert [len(request["input"]) for request in server.requests] == [1, openai.TEXTS_PER_REQUEST, 1]
+    assert [len(request["input"]) for request in server.requests] == [1, providers.TEXTS_PER_REQUEST, 1]
     assert np.allclose(rows[-1], server.embedder().embed([texts[-1]])[0])
 
 
 def test_lone_surrogates_and_long_texts_can_be_sent(server: Server) -> None:
-    server.embedder().embed(["x\ud800y", "b" * (openai.CHARACTERS_READ + 9)])
-    assert server.requests[-1]["input"] == ["x?y", "b" * openai.CHARACTERS_READ]
+    server.embedder().embed(["x\ud800y", "b" * (providers.CHARACTERS_READ + 9)])
+    assert server.requests[-1]["input"] == ["x?y", "b" * providers.CHARACTERS_READ]
 
 
 def test_a_server_error_is_tried_again(server: Server) -> None:
@@ -164,7 +164,7 @@ def test_a_wrong_request_is_not_tried_again(server: Server) -> None:
 
 def test_a_refused_key_names_the_variable_to_set(server: Server) -> None:
     server.script = [fixed(401, b"no")]
-    with pytest.raises(EmbedderError, match=openai.API_KEY_VARIABLE):
+    with pytest.raises(EmbedderError, match=providers.API_KEY_VARIABLE):
         server.embedder().embed(["a"])
 
 
@@ -210,14 +210,14 @@ def test_an_answer_without_index_is_taken_in_order(server: Server) -> None:
 
 
 def test_the_key_comes_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(openai.API_KEY_VARIABLE, "key-of-this-server")
+    monkeypatch.setenv(providers.API_KEY_VARIABLE, "key-of-this-server")
     assert server.embedder().dim == 3
     assert server.keys == ["Bearer key-of-this-server"]
 
 
 def test_openais_key_is_not_sent_to_another_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(openai.FALLBACK_KEY_VARIABLE, "key-of-openai")
+    monkeypatch.setenv(providers.FALLBACK_KEY_VARIABLE, "key-of-openai")
     assert server.embedder().dim == 3
     assert server.keys == [None]
-    assert openai._openai_key("https://api.openai.com/v1") == "key-of-openai"
-    assert openai._openai_key("https://api.openai.com.evil.example/v1") is None
+    assert providers._openai_key("https://api.openai.com/v1") == "key-of-openai"
+    assert providers._openai_key("https://api.openai.com.evil.example/v1") is None

@@ -245,7 +245,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few(shared_database: str, tenant: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresStore]:
     """Forty memories, embedded eight at a time."""
-    monkeypatch.setattr(rebuild, "SLICE", 8)
+    monkeypatch.setattr(rebuild, "EMBEDDED_AT_ONCE", 8)
     opened = open_store(shared_database, tenant, Points(), clock=clock)
     Keep(opened, clock).many([{"statement": f"Something about number {number}"} for number in range(40)])
     yield opened

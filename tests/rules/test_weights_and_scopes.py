@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engram.model.errors import InvalidInput
 from engram.model.memory import Feedback
 from engram.rules.scopes import ancestors, parse_scope, visible_from
-from engram.rules.weights import anchor_boost, confidence_weight, feedback_weight, recency_boost, schema_boost
+from engram.rules.strength import anchor_boost, confidence_weight, feedback_weight, recency_boost, schema_boost
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

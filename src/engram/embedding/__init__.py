@@ -27,7 +27,7 @@ def load_embedder(spec: str = DEFAULT_EMBEDDER) -> Embedder | None:
 
             return StaticEmbedder()
         case "fastembed", model if model:
-            from engram.embedding.fastembed import FastembedEmbedder
+            from engram.embedding.providers import FastembedEmbedder
 
             return FastembedEmbedder(model)
         case "openai", target if target:
@@ -36,7 +36,7 @@ def load_embedder(spec: str = DEFAULT_EMBEDDER) -> Embedder | None:
 
 
 def _openai(spec: str, target: str) -> Embedder:
-    from engram.embedding.openai import OpenAIEmbedder
+    from engram.embedding.providers import OpenAIEmbedder
 
     # A model's name may hold an "@", a base URL without credentials does not.
     model, _, base_url = target.rpartition("@")

@@ -10,14 +10,13 @@ the conflict key; its gate looks up the current memories with the same key.
 
 from collections.abc import Sequence
 
+from engram.gates.comparison import covering, exact_duplicate, near_duplicate, paraphrased
 from engram.gates.contradiction import Conflict, contradiction
-from engram.gates.duplicates import covering, exact_duplicate, near_duplicate, paraphrased
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings, Known, Neighbour, Proposal, Verdict
-from engram.gates.quality import QUALITY_GATES, pattern
+from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
-from engram.gates.triviality import triviality_problem
 from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused

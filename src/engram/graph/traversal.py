@@ -4,9 +4,9 @@ The walk is the same on every backend: a store only reads the links of a level.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from engram.embedding.tokenizer import count_tokens
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.relations import is_known
 from engram.model.types import type_or_default
@@ -48,19 +48,20 @@ class _SeedWalk:
     def advance(self, links: Mapping[str, Sequence[Link]]) -> None:
         """Reach the next level; of several paths to a memory the heaviest counts, then the first by name."""
         onward = [
-            _onward(step, link)
-            for step in self.level
+            (-step.score * link.weight, step.path, link.target, link.type, not link.forward, number, link)
+            for number, step in enumerate(self.level)
             for link in links.get(step.id, ())
             if link.target not in self.seen
         ]
-        self.level = []
-        for step in sorted(onward, key=_order):
-            if len(self.found) == self.wanted:
+        level: list[Step] = []
+        for *_, number, link in sorted(onward):
+            if len(self.found) + len(level) == self.wanted:
                 break
-            if step.id not in self.seen:
-                self.seen.add(step.id)
-                self.level.append(step)
-                self.found.append(step)
+            if link.target not in self.seen:
+                self.seen.add(link.target)
+                level.append(_onward(self.level[number], link))
+        self.level = level
+        self.found += level
 
 
 def _onward(step: Step, link: Link) -> Step:
@@ -73,10 +74,6 @@ def _onward(step: Step, link: Link) -> Step:
         step.score * link.weight,
         (*step.forward, link.forward),
     )
-
-
-def _order(step: Step) -> tuple[float, tuple[str, ...], str, bool]:
-    return -step.score, step.path, step.types[-1], not step.forward[-1]
 
 
 def walk(store: Store, seeds: Sequence[str], hops: Hops, depth: int, per_seed: int) -> list[Step]:

@@ -1,14 +1,13 @@
 """A search as one value: scopes and filters from plain arguments, what the caller asks for, and what was read out of the question on the way to the ranking."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import checked_relevance
 from engram.rules.eligibility import is_valid

@@ -1,13 +1,12 @@
 """`recall` and `inject`: search what the caller may see, record the use, phrase the result for a reader or a prompt, and compose an answer in sentences."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
 from engram.model.hit import NOTHING_KNOWN, Hit, Hits, Injection
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use

@@ -4,12 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
@@ -17,13 +17,13 @@ from engram.recall.ranking import Ranked, rank, with_excerpts
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.rules.strength import link_strength
-from engram.rules.weights import (
+from engram.rules.strength import (
     anchor_boost,
     confidence_weight,
     derivation_weight,
     feedback_weight,
     importance_boost,
+    link_strength,
     recency_boost,
     schema_boost,
 )

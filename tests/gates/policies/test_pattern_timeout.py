@@ -8,8 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.gates.policies import MemoryPolicy, SlotRule, TypeRule
-from engram.gates.policies.policy import PatternTimeout
-from engram.gates.policies.rules import READ_CHARS
+from engram.gates.policies.policy import READ_CHARS, PatternTimeout
 from engram.model.errors import Refused
 from engram.model.memory import Memory
 

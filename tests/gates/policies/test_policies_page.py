@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from engram.gates.policies import PRESETS, chosen_policy, policy_named
-from engram.gates.policies.policy import READ_CHARS
-from engram.gates.policies.rules import MAX_PATTERN_CHARS
+from engram.gates.policies.policy import MAX_PATTERN_CHARS, READ_CHARS
 from engram.model.memory import Memory
 
 PAGE = (Path(__file__).parents[3] / "docs" / "policies.md").read_text("utf-8")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.gates.policies import PRESETS, MemoryPolicy, SlotRule, TypeRule, policy_named
-from engram.gates.policies.policy import READ_CHARS
-from engram.gates.policies.rules import MAX_PATTERN_CHARS
+from engram.gates.policies.policy import MAX_PATTERN_CHARS, READ_CHARS
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from tests.tables import table

@@ -95,7 +95,7 @@ def _diagnosed(surface: Surface, repair: bool = False) -> Report:
     from engram.gates.policies import policy_problems
     from engram.settings import read_settings
     from engram.store.sources import utc_now
-    from engram.upkeep.doctor import diagnose
+    from engram.upkeep.upkeep import diagnose
 
     config, opened = _to_examine(surface.home)
     settings, problems = read_settings(config)

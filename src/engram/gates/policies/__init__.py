@@ -12,8 +12,7 @@ from engram.gates.policies.catalog import (
     policy_named,
     policy_problems,
 )
-from engram.gates.policies.policy import MemoryPolicy
-from engram.gates.policies.rules import SlotRule, TypeRule
+from engram.gates.policies.policy import MemoryPolicy, SlotRule, TypeRule
 
 __all__ = [
     "PRESETS",

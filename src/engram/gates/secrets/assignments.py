@@ -5,7 +5,6 @@ One pass over the words of `secret_words`; each is looked around by bounded rule
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from engram.gates.secrets.forms import Secret, alternatives, words
 from engram.gates.secrets.values import (
@@ -18,6 +17,7 @@ from engram.gates.secrets.values import (
     likeness,
     trimmed,
 )
+from engram.model.lazy import dataclass
 
 __all__ = ["named"]
 
@@ -230,14 +230,7 @@ class NamedWord:
 
     def assigned(self, nearby: bool) -> Secret | None:
         """The value assigned to the name by a sign or a word such as "is"."""
-        before = self.text[max(0, self.start - 60) : self.start]
-        in_tag = "<" in before and self.text.find(">", self.end, self.end + 300) >= 0 and _IN_TAG.search(before)
-        if in_tag and (found := self._of(_ELEMENT.match(self.text, self.end))):
-            return found
-        paired = _PAIRED.match(self.text, self.end)
-        if paired and _NAMED_BY.search(before) and (found := self._of(paired)):
-            return found
-        if found := self._argument(before):
+        if found := self._structured(self.text[max(0, self.start - 60) : self.start]):
             return found
         for given in self._given(nearby):
             if len(given.value) > _LONG_VALUE:
@@ -246,15 +239,26 @@ class NamedWord:
                 return found
         return None
 
-    def _argument(self, before: str) -> Secret | None:
-        """The value assigned by a call: name and value are consecutive strings."""
-        given = _ARGUMENT.match(self.text, self.end)
-        sets = _SETS.search(before) if given else None
-        if given is None or sets is None or self.about or self.softly_about:
+    def _structured(self, before: str) -> Secret | None:
+        """The value in markup, in a pair of fields, or in a call whose arguments are name and value."""
+        enough = Likeness.WORD if self.strict else Likeness.LIKELY
+        in_tag = "<" in before and self.text.find(">", self.end, self.end + 300) >= 0 and _IN_TAG.search(before)
+        if in_tag and (found := self._taken(_ELEMENT.match(self.text, self.end), enough)):
+            return found
+        paired = _PAIRED.match(self.text, self.end)
+        if paired and _NAMED_BY.search(before) and (found := self._taken(paired, enough)):
+            return found
+        argument = _ARGUMENT.match(self.text, self.end)
+        sets = _SETS.search(before) if argument else None
+        if sets is None or self.about or self.softly_about:
             return None
-        value = given["secret"]
         # What is set elsewhere than in the environment may be a message or a rule of a form.
-        enough = Likeness.WORD if sets["sure"] and self.strict else Likeness.LIKELY
+        return self._taken(argument, enough if sets["sure"] else Likeness.LIKELY, trimming="")
+
+    def _taken(self, given: re.Match[str] | None, enough: Likeness, trimming: str = _TRIMMED) -> Secret | None:
+        if given is None:
+            return None
+        value = given["secret"].rstrip(trimming)
         taken = likeness(value) >= enough or self._takes_passphrase(value)
         return self._secret(given.start("secret"), value) if taken else None
 
@@ -333,14 +337,6 @@ class NamedWord:
         if match is not None:
             value = trimmed(match["secret"], self.text, match.end("secret"))
             yield Given(value, match.start("secret"), lead, signed, unspaced, copula)
-
-    def _of(self, given: re.Match[str] | None) -> Secret | None:
-        if given is None:
-            return None
-        value = given["secret"].rstrip(_TRIMMED)
-        enough = Likeness.WORD if self.strict else Likeness.LIKELY
-        taken = (likeness(value) >= enough and not is_said(value)) or self._takes_passphrase(value)
-        return self._secret(given.start("secret"), value) if taken else None
 
     def _judged(self, given: Given) -> Secret | None:
         if _NOT_LIKE.search(given.lead) or given.value.startswith(_PUBLIC):

@@ -8,13 +8,13 @@ where its words are in the table. A window anchored to an event ("before I moved
 import re
 from calendar import day_name, month_name
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, looked_up
 from engram.recall.parse import ParsedQuestion

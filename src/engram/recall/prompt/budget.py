@@ -7,9 +7,9 @@ the estimate was too low.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
 from engram.text.display import cut, longest_fitting, notice, quoted_lines
 
 __all__ = ["Assembled", "BudgetItem", "Counter", "PromptSection", "assemble"]

@@ -1,10 +1,10 @@
 """What an agent is given at the start of a task: directives, memories to consider and linked ones (spreading activation, spec 1), within a token budget."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from engram.model.hit import Filtered, Hit, Hits, Injected, Injection
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.types import type_or_default
 from engram.rules import numbers as n

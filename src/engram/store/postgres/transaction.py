@@ -1,11 +1,11 @@
 """One decision on Postgres: locks its scopes and memories in order, writes everything in one transaction."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.model.errors import InvalidInput, NotFound
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of, memory_document
 from engram.store.lineage import heads_among, versions_among
@@ -15,7 +15,6 @@ from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
 from engram.store.postgres.write import (
     DocumentRow,
-    Work,
     chunks,
     documents_work,
     memories_work,
@@ -32,8 +31,7 @@ _COMPARED = ("active", "dormant", "candidate")
 """The statuses that gates compare a proposal with."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionResult:
+class DecisionResult(NamedTuple):
     """The operation, who decided it and why."""
 
     op: str
@@ -251,28 +249,23 @@ class PostgresTransaction:
         """
         if not self._pending:
             return
-        parts, ids, images = self._parts, Texts(self._pending), Texts()
+        database, ids, generation = self._parts.database, Texts(self._pending), self._parts.settings.generation
         fresh = {i for i in ids if self._stored.get(i) is None}
         # Reads come first: inside the pipeline no answer is available before its end.
         ((seq,),) = self._run("next_decision")
-        placed, generation = number_documents(parts.database, ids), parts.settings.generation
-        with parts.database.pipeline():
+        placed = number_documents(database, ids, self._minted)
+        entry = {"seq": seq, "at": self._parts.clock(), "op": self._decision.op}
+        with database.pipeline():
             for some in chunks(list(self._pending.values())):
                 records = [(item.memory, to_json(readable_image(item.memory))) for item in some]
-                parts.database.send(memories_work(records, fresh))
-                parts.database.send(documents_work([self._row(item) for item in some], placed, generation))
-                images += [record for _, record in records]
-            parts.database.send(self._journal_work(seq, ids, images))
-        parts.numbers.raise_to([i for i in fresh if i not in self._minted])
+                images = {"ids": Texts(i.memory.id for i in some), "images": Texts(record for _, record in records)}
+                database.send([*memories_work(records, fresh), ("put_images", {**entry, **images})])
+                database.send(documents_work([self._row(item) for item in some], placed, generation))
+            database.send([("put_decision", {**entry, **self._decision._asdict(), "ids": ids})])
+        self._parts.numbers.raise_to([i for i in fresh if i not in self._minted])
 
     def _row(self, item: _Pending) -> DocumentRow:
         return DocumentRow(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope))
-
-    def _journal_work(self, seq: int, ids: Texts, images: Texts) -> Work:
-        decision = self._decision
-        entry = {"seq": seq, "at": self._parts.clock(), "op": decision.op, "ids": ids}
-        made_by = {"actor": decision.actor, "reason": decision.reason, "session": decision.session}
-        return [("put_decision", {**entry, **made_by}), ("put_images", {**entry, "images": images})]
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._parts.database.within(self._connection, statement(name), values)

@@ -1,10 +1,10 @@
 """Writes documents and records of memories to the tables, inside one transaction."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.postgres.adapters import Texts, VectorArray
@@ -54,9 +54,10 @@ class DocumentNumbers:
     known: Mapping[str, KnownDocument]
 
 
-def number_documents(database: Database, ids: Sequence[str]) -> DocumentNumbers:
-    """Look up the numbers of documents; new ones get the next numbers."""
-    known = known_documents(database, ids)
+def number_documents(database: Database, ids: Sequence[str], minted: Collection[str] = ()) -> DocumentNumbers:
+    """Look up the numbers of documents; new ones, and those of ids that were only just `minted`, get the next numbers."""
+    older = [i for i in ids if i not in minted]
+    known = known_documents(database, older) if older else {}
     numbers = {i: stored.n for i, stored in known.items()}
     fresh = [i for i in ids if i not in known]
     if fresh:
