@@ -22,7 +22,7 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.recall.parse import parse
 from engram.sessions.summary_lines import lines_of
-from engram.text import content_hash, entities, numbers, polarity, quote, tokens
+from engram.text import content_hash, display, entities, numbers, polarity, tokens
 from engram.text.time import dates
 from engram.text.time.windows import time_phrase
 
@@ -95,7 +95,7 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "polarity": polarity.read,
     "dates": lambda text: _read(dates.date_spans(text)),
     "content hash": content_hash.content_hash,
-    "quote": quote.quoted,
+    "quote": display.quoted,
     "yaml": partial(_refusing, engram_yaml.load),
     "json": partial(_refusing, strict_json),
 }

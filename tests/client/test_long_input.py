@@ -14,7 +14,7 @@ from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import TASK_STATES
 from engram.text.content_hash import quote_hash
-from engram.text.quote import quoted_lines
+from engram.text.display import quoted_lines
 from tests.client.conftest import Clock
 
 KEY = "AKIAIOSFODNN7EXAMQLE"

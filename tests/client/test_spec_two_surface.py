@@ -8,7 +8,7 @@ import pytest
 from engram import Engram
 from engram.client.arguments import owner_scope
 from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
-from engram.recall.composition import UNKNOWN, composed
+from engram.recall.recaller import UNKNOWN, composed
 from engram.rules.scopes import visible_from
 from tests.client.conftest import Clock
 from tests.tables import table

@@ -8,7 +8,7 @@ import engram
 from engram.capture.draft import _FIELDS as SETTABLE
 from engram.client.arguments import SearchFilters
 from engram.model import errors, fields
-from engram.recall.filters import FILTERS
+from engram.recall.query import FILTERS
 
 
 def test_typed_arguments_are_those_that_are_accepted() -> None:

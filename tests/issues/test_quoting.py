@@ -14,8 +14,7 @@ from engram.dialects.yaml_writer import emit_list
 from engram.gates.instructions import find_injections
 from engram.mcp.protocol import LazyMemory, answered
 from engram.mcp.tools import TOOLS
-from engram.text.display import HIDDEN, shown
-from engram.text.quote import inert, quoted, quoted_lines, word
+from engram.text.display import HIDDEN, inert, quoted, quoted_lines, shown, word
 from tests.homes import home_of
 from tests.tables import table
 

@@ -12,8 +12,7 @@ from engram.cli.verbs import hook
 from engram.gates.secrets.scan import find_secrets, redact_all, refuse_secret, secrets_problem
 from engram.model.errors import InvalidInput, SecretRefused
 from engram.model.memory import Association, Evidence, Memory
-from engram.text.display import shown, visible_json
-from engram.text.quote import quoted
+from engram.text.display import quoted, shown, visible_json
 from tests.tables import table
 
 TOKEN = "ghp_" + "a1B2" * 9

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
-from engram.recall.missing_terms import missing_terms
 from engram.recall.prompt.budget import LEAST_CHARACTERS, Assembled, BudgetItem, PromptSection, assemble
+from engram.text.tokens import missing_terms
 from tests.tables import table
 
 Counter = Callable[[str], int]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engram import Engram
-from engram.recall.excerpt import excerpt_of
+from engram.recall.passages import excerpt_of
 from engram.recall.ranking import _lexicon
 from engram.recall.relevance import FEATURES, NONE_KNOWN, Trees, probabilities_of
 from engram.text.tokens import query_terms

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engram.model.memory import Anchor, Association, Memory
-from engram.recall.activation import spread
-from engram.recall.score import boosts, emerged
+from engram.recall.prompt.inject import spread
+from engram.recall.search import emerged, schema_boosts
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -53,8 +53,8 @@ def test_a_tie_of_use_that_faded_no_longer_holds_the_schema() -> None:
 
 
 def test_members_lift_each_other_by_the_share_that_was_activated() -> None:
-    assert boosts(TRIO, ["A", "B", "C"], NOW) == {"A": 2.0, "B": 2.0, "C": 2.0}
-    assert boosts(TRIO, ["A"], NOW) == {"A": 0.0, "B": 1.0, "C": 1.0}
+    assert schema_boosts(TRIO, ["A", "B", "C"], NOW) == {"A": 2.0, "B": 2.0, "C": 2.0}
+    assert schema_boosts(TRIO, ["A"], NOW) == {"A": 0.0, "B": 1.0, "C": 1.0}
 
 
 def test_spreading_follows_links_both_ways_and_drops_what_is_faint() -> None:

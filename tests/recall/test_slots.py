@@ -1,6 +1,6 @@
 """The facts that questions name by what they are."""
 
-from engram.recall.slots import SlotQuery, slot_query
+from engram.recall.answer.history import SlotQuery, slot_query
 from tests.tables import table
 
 

@@ -12,7 +12,7 @@ from engram.llm.schemas import Choice, Choices, ExtractedFacts
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.text.quote import quoted, word
+from engram.text.display import quoted, word
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel

@@ -15,7 +15,7 @@ from engram.model.arguments import words
 from engram.model.errors import InvalidInput, Refused
 from engram.model.event import EVENT_TYPES
 from engram.model.types import known_types, memory_type
-from engram.recall.filters import HERE, ScopeLike, ScopeResolver
+from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store

@@ -13,8 +13,7 @@ from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import ABOUT, HELPFUL
-from engram.recall.filters import listing
-from engram.recall.query import SearchQuery
+from engram.recall.query import SearchQuery, listing
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
@@ -150,7 +149,7 @@ class ReadVerbs(Facets):
         return SearchQuery(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
 
     def _composed(self, found: "Recall") -> "Recall":
-        from engram.recall.composition import answering, composed
+        from engram.recall.recaller import answering, composed
 
         answer, warning = composed(found, answering(self.model) if self.model is not None else None)
         return replace(found, answer=answer, warnings=(*found.warnings, *([warning] if warning else [])))

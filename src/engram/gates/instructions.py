@@ -12,8 +12,7 @@ from engram.gates.tables import plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.text.confusables import folded
-from engram.text.display import HIDDEN, INVISIBLE
-from engram.text.quote import quoted
+from engram.text.display import HIDDEN, INVISIBLE, quoted
 
 __all__ = ["InjectedInstruction", "find_injections", "injection_problem"]
 

@@ -22,7 +22,7 @@ from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory, Status
 from engram.rules.sources import may_replace, origin_of
-from engram.text.quote import notice, quoted, word
+from engram.text.display import notice, quoted, word
 
 __all__ = ["GATES", "admit", "admit_all", "judge", "outranked_reason"]
 

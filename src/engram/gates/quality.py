@@ -10,8 +10,8 @@ from collections.abc import Callable
 from engram.gates.tables import phrases, plain
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.text.display import quoted
 from engram.text.polarity import read
-from engram.text.quote import quoted
 from engram.text.sentences import split_sentences
 from engram.text.word_tables import hedge_in
 

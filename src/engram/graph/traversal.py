@@ -11,7 +11,7 @@ from engram.model.memory import Memory
 from engram.model.relations import is_known
 from engram.model.types import type_or_default
 from engram.store.protocol import Hops, Link, Store
-from engram.text.quote import quoted, word
+from engram.text.display import quoted, word
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from engram import __version__
 from engram.gates.secrets.scan import redact
 from engram.mcp.tools import TOOLS, Tool
 from engram.model.errors import EngramError, NotFound
-from engram.text.quote import notice, quoted
+from engram.text.display import notice, quoted
 
 if TYPE_CHECKING:
     from engram.client import Engram

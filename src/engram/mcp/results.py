@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from engram.model.decision import Decision, Outcome
 from engram.model.hit import CLOSEST, NOTHING_KNOWN
-from engram.text.quote import inert, notice, quoted, word
+from engram.text.display import inert, notice, quoted, word
 
 if TYPE_CHECKING:
     from engram.model.event import Session

@@ -1,28 +1,35 @@
 """Passages ranked in context: by their best excerpt, with their neighbours, session, speaker and time.
 
 The turn that answers a question rarely contains all of its words. So a turn is ranked together with the turns around it, nearer
-ones counting more, and a long turn by the excerpt that covers most of the question.
+ones counting more, and a long turn by the excerpt that covers most of the question. Of a long hit, the sentences that are about the
+question are shown instead of the whole text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-from engram.model.lazy import dataclass
+from engram.model.hit import Hits
+from engram.model.lazy import dataclass, replace
 from engram.recall.query import Windows
-from engram.recall.similarity import Alike, Floats, Integers, Lexicon, rarity
+from engram.recall.similarity import Alike, Floats, Integers, Lexicon, alike, rarity
 from engram.rules.numbers import FIELD_WEIGHTS
+from engram.text.sentences import SENTENCE_END
 from engram.text.tokens import tokens
 
 __all__ = [
+    "SHOWN",
+    "WHOLE",
     "Excerpts",
     "Mentions",
     "Passage",
     "Passages",
     "Words",
+    "add_excerpts",
     "best_parents",
     "bounded",
+    "excerpt_of",
     "near_in_time",
     "spoken_by",
     "standing_instructions",
@@ -380,3 +387,71 @@ def best_parents(found: Sequence[Sequence[tuple[str, float]]], limit: int) -> li
             if parent and top > 0:
                 worth[parent] = worth.get(parent, 0.0) + max(score, 0.0) / top
     return sorted(worth, key=lambda parent: (-worth[parent], parent))[:limit]
+
+
+WHOLE = 120
+"""Index terms up to which a text is shown whole."""
+SHOWN = 60
+"""Index terms of an excerpt, unless a single sentence has more."""
+MOST_SENTENCES = 2_000
+"""Sentences that are read; the rest of a longer text is not searched for the excerpt."""
+_LONGEST_SENTENCE = 600
+"""Characters after which what has no full stop is cut at a blank."""
+
+
+def add_excerpts(hits: Hits, terms: Sequence[str], lexicon: Lexicon) -> Hits:
+    """Give each long hit the excerpt that is about the question."""
+    for place, hit in enumerate(hits):
+        if excerpt := excerpt_of(hit.text, terms, lexicon):
+            hits[place] = replace(hit, stretch=excerpt)
+    return hits
+
+
+def excerpt_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
+    """The sentences of a long text that say most of the question, an ellipsis where something is left out; "" for a short text."""
+    spans = list(_sentences(text))[:MOST_SENTENCES]
+    read = [tokens(text[start:end]) for start, end in spans]
+    sizes = [len(each) for each in read]
+    if not terms or len(spans) < 2 or sum(sizes) <= WHOLE:
+        return ""
+    passages = Passages([Passage((" ".join(each),)) for each in read], lexicon)
+    found = alike(terms, passages.vocabulary, lexicon)
+    said = np.where(found.same, 1, np.clip(found.cosines, 0, 1) / 2).astype(np.float32)
+    near = np.zeros((len(terms), len(spans)), dtype=np.float32)
+    np.maximum.at(near.T, passages.places, said[:, passages.words].T)
+    first, behind = _best(near, found.weights, sizes)
+    start, end = spans[first][0], spans[behind - 1][1]
+    shown = text[start:end].strip()
+    return f"{'… ' if first else ''}{shown}{' …' if end < len(text.rstrip()) else ''}"
+
+
+def _best(near: Floats, weights: Floats, sizes: Sequence[int]) -> tuple[int, int]:
+    """The sentences that together say most of the question within the room there is, beginning with one that adds to it."""
+    ends = [_filled(first, sizes) for first in range(len(sizes))]
+    worth = [float(weights @ near[:, first:behind].max(axis=1)) for first, behind in enumerate(ends)]
+    first = max(range(len(sizes)), key=worth.__getitem__)
+    while first + 1 < ends[first] and worth[first + 1] >= worth[first] - 1e-6:
+        first += 1
+    return first, ends[first]
+
+
+def _filled(first: int, sizes: Sequence[int]) -> int:
+    """The sentence behind the last one that still fits."""
+    behind, room = first + 1, SHOWN - sizes[first]
+    while behind < len(sizes) and sizes[behind] <= room:
+        room -= sizes[behind]
+        behind += 1
+    return behind
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence begins and ends; what has no full stop is cut at blanks."""
+    start = 0
+    for end in [*(match.end() for match in SENTENCE_END.finditer(text)), len(text)]:
+        while end - start > _LONGEST_SENTENCE:
+            cut = text.rfind(" ", start + 1, start + _LONGEST_SENTENCE // 2) + 1 or start + _LONGEST_SENTENCE // 2
+            yield start, cut
+            start = cut
+        if text[start:end].strip():
+            yield start, end
+            start = end

@@ -1,19 +1,168 @@
-"""A search as one value: what the caller asks for, and what was read out of the question on the way to the ranking."""
+"""A search as one value: scopes and filters from plain arguments, what the caller asks for, and what was read out of the question on the way to the ranking."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engram.model.errors import InvalidInput
-from engram.model.lazy import dataclass, field
+from engram.model.fields import aware
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import checked_relevance
-from engram.recall.filters import ever
-from engram.store.protocol import Filters, Query
+from engram.rules.eligibility import is_valid
+from engram.rules.scopes import parse_scope, shows
+from engram.store.protocol import LIVE, Filters, Query, Store
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-__all__ = ["FUSIONS", "MODES", "SearchQuery", "Windows"]
+
+FILTERS = frozenset(
+    {
+        "kinds",
+        "scope",
+        "types",
+        "status",
+        "tags",
+        "domain",
+        "since",
+        "until",
+        "as_of",
+        "known_at",
+        "metadata",
+        "session",
+        "roles",
+        "critical",
+    }
+)
+"""The filters of `search`, `list` and `recall`."""
+HERE = "here"
+"""Accepted wherever a scope is named: the scope of the directory."""
+ScopeLike = str | Sequence[str] | None
+
+
+@dataclass(slots=True)
+class ScopeResolver:
+    """Resolves scopes as seen from one directory."""
+
+    store: Store
+    directory: Path
+    clock: Callable[[], datetime]
+
+    def scopes_from(self, scope: ScopeLike) -> tuple[str, ...]:
+        """The scopes a caller sees: those named with the wider ones, or those of the directory."""
+        from engram.store.scopes import scopes_seen
+
+        if scope is not None:
+            scope = [self.scope_named(item) for item in ([scope] if isinstance(scope, str) else scope)]
+        return scopes_seen(scope, self.directory, self._trusted())
+
+    def scope_named(self, scope: str) -> str:
+        """A scope, or `here` for that of the directory."""
+        return self.here() if scope == HERE else parse_scope(scope)
+
+    def here(self) -> str:
+        """The scope of the directory; raises `InvalidInput` outside of a repository."""
+        found = self.scope()
+        if found is None:
+            raise InvalidInput(
+                f"{self.directory} is not in a repository, so `here` has no scope; name one such as project:acme"
+            )
+        return found
+
+    def scope(self) -> str | None:
+        """The scope of the directory; None outside of a repository."""
+        from engram.store.scopes import scope_of
+
+        return scope_of(self.directory, self._trusted())
+
+    def _trusted(self) -> frozenset[str]:
+        return self.store.trusted_here(self.directory)
+
+    def filters(self, **given: Any) -> Filters:
+        """Filters from plain arguments; raises `InvalidInput` for an unknown name."""
+        unknown = sorted(set(given) - FILTERS)
+        if unknown:
+            raise InvalidInput(f"unknown filter {unknown[0]!r}; known: {', '.join(sorted(FILTERS))}")
+        return self._filtered(**given)
+
+    def _filtered(
+        self,
+        *,
+        kinds: Sequence[str] = ("memory",),
+        scope: ScopeLike = None,
+        types: Sequence[str] | str | None = None,
+        status: Sequence[str] | str | None = None,
+        tags: Sequence[str] | str | None = None,
+        domain: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        as_of: datetime | str | None = None,
+        known_at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        session: str | None = None,
+        roles: Sequence[str] | str | None = None,
+        critical: bool = False,
+    ) -> Filters:
+        scopes = _tuple(scope)
+        return Filters(
+            kinds=_tuple(kinds) or ("memory",),
+            scopes=tuple(self.scope_named(s) for s in scopes) if scopes is not None else None,
+            statuses=_statuses(status),
+            types=_tuple(types),
+            tags=_tuple(tags),
+            domain=domain,
+            since=aware(since),
+            until=aware(until),
+            valid_at=aware(as_of) or (self.clock() if status is None else None),
+            as_of=as_of is not None,
+            known_at=aware(known_at),
+            parents=(session,) if session else None,
+            roles=_tuple(roles),
+            critical=critical,
+            metadata=dict(metadata or {}),
+        )
+
+
+def _statuses(status: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    if status is None:
+        return LIVE
+    return None if status == "any" else _tuple(status)
+
+
+def _tuple(value: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def ever(filters: Filters) -> Filters:
+    """The filters without those that change over time: what passed then may not pass today."""
+    return replace(filters, statuses=None, valid_at=None, as_of=False)
+
+
+def was_current(memory: Memory, filters: Filters) -> bool:
+    """Whether a memory, as it was at `known_at`, was visible, and current at the moment asked about."""
+    if not shows(filters.scopes, memory.scope):
+        return False
+    moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
+    return moment is None or is_valid(memory, moment)
+
+
+def listing(store: Store, filters: Filters, limit: int | None, offset: int) -> list[Memory]:
+    """Memories, newest first; with `known_at` as they were then."""
+    if filters.known_at is None:
+        return store.listing(filters, limit, offset)
+    images = store.known_at(filters.known_at)
+    then = (images.get(memory.id, memory) for memory in store.listing(ever(filters)))
+    kept = [memory for memory in then if memory is not None and _passes(memory, filters)]
+    return kept[offset:] if limit is None else kept[offset : offset + limit]
+
+
+def _passes(memory: Memory, filters: Filters) -> bool:
+    return was_current(memory, filters) and (filters.statuses is None or memory.status in filters.statuses)
+
 
 MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")

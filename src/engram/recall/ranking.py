@@ -310,6 +310,6 @@ def _lexicon(*, alike: bool) -> "Lexicon":
 
 def with_excerpts(hits: "Hits", terms: Sequence[str]) -> None:
     """Give each long hit the excerpt that is about the question."""
-    from engram.recall.excerpt import add_excerpts
+    from engram.recall.passages import add_excerpts
 
     add_excerpts(hits, terms, _lexicon(alike=True))

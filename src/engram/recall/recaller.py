@@ -1,10 +1,10 @@
-"""`recall` and `inject`: search what the caller may see, record the use, and phrase the result for a reader or a prompt."""
+"""`recall` and `inject`: search what the caller may see, record the use, phrase the result for a reader or a prompt, and compose an answer in sentences."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.model.errors import InvalidInput, StoreDenied, StoreReadOnly
+from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
 from engram.model.hit import NOTHING_KNOWN, Hit, Hits, Injection
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
@@ -18,12 +18,15 @@ from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
-from engram.text.quote import notice, quoted, word
+from engram.text.display import notice, quoted, word
 from engram.text.time.windows import Window
+from engram.text.time.words import words
 
 if TYPE_CHECKING:
-    from engram.recall.activation import SpreadHit
+    from engram.llm.model import LanguageModel
+    from engram.recall.prompt.inject import SpreadHit
     from engram.recall.trace import Trace
+
 
 PINNED_POOL = 100
 """Pinned memories offered to an injection; those its limits cut are named."""
@@ -136,7 +139,7 @@ class Recaller:
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
     ) -> "Sequence[SpreadHit]":
-        from engram.recall.activation import spread
+        from engram.recall.prompt.inject import spread
 
         scored = [(memory, score) for memory, score in directives if score > 0]
 
@@ -176,3 +179,57 @@ def remark_of(hit: Hit, *, dated: bool) -> str:
     """The remarks after a hit's text, in brackets: that it is evidence only, a caveat, when it was true or happened."""
     remarks = [part for part in (EVIDENCE if is_read(hit) else "", hit.note, time_of(hit) if dated else "") if part]
     return f" ({notice(', '.join(remarks))})" if remarks else ""
+
+
+Composer = Callable[[str, str], tuple[str, list[str]]]
+"""Answers a question from lines of memories, with the ids of the lines it used."""
+MOST_QUOTED = 3
+"""Memories that an answer without a model quotes; a history quotes all of them."""
+NEAR_ENOUGH = 0.75
+"""The share of the best score from which another hit belongs to the answer."""
+UNKNOWN = "Nothing that is known answers the question."
+
+
+def answering(model: "LanguageModel") -> Composer:
+    """A composer that asks a model; the question and the lines go in as data."""
+    from engram.llm.schemas import ComposedAnswer
+
+    def answer(question: str, known: str) -> tuple[str, list[str]]:
+        made = model.ask("answer", ComposedAnswer, {"question": question, "known": known})
+        return " ".join(made.answer.split()), made.sources
+
+    return answer
+
+
+def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
+    """The answer, and a warning or "". Where the model fails, the memories are quoted instead."""
+    if not recall.hits:
+        return "", UNKNOWN
+    if ask is None:
+        return _quoted_answer(recall), ""
+    try:
+        answer, sources = ask(recall.question, lines_of(recall.hits, recall.intent))
+    except ModelError as error:
+        return _quoted_answer(recall), f"quoted the memories: {error}"
+    known = {hit.id for hit in recall.hits}
+    cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
+    if not answer or not cited:
+        return _quoted_answer(recall), "quoted the memories: the model named no source"
+    return f"{notice(answer)} {' '.join(f'[{word(source)}]' for source in cited)}", ""
+
+
+def _quoted_answer(recall: Recall) -> str:
+    hits = recall.hits
+    dated = any(word.key == "when" for word in words(recall.question))
+    if recall.intent == "lineage":
+        return ", then ".join(_sentence(hit, dated) for hit in hits)
+    least = max(hit.score for hit in hits) * NEAR_ENOUGH
+    best = [hit for hit in hits if hit.score >= least][:MOST_QUOTED]
+    return "; ".join(_sentence(hit, dated) for hit in best)
+
+
+def _sentence(hit: Hit, dated: bool) -> str:
+    when = f"{hit.event.at:%Y-%m-%d}, {word(hit.event.role)}: " if hit.event else ""
+    return (
+        f"{when}{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated and hit.event is None)} [{word(hit.id)}]"
+    )

@@ -1,6 +1,8 @@
-"""Search: candidates from the store, fused into relevance, weighed into a score."""
+"""Search: candidates from the store, fused into relevance, weighed into a score; every factor is named, so that the trace replays to the number (DESIGN §10)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,21 +11,100 @@ from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall import score as schema
 from engram.recall.cutoff import LOOKED_UP, below
-from engram.recall.filters import was_current
-from engram.recall.query import SearchQuery
+from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, with_excerpts
-from engram.recall.score import weigh
-from engram.rules.eligibility import eligibility
+from engram.rules import numbers as n
+from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
+from engram.rules.strength import (
+    anchor_boost,
+    confidence_weight,
+    derivation_weight,
+    feedback_weight,
+    importance_boost,
+    link_strength,
+    recency_boost,
+    schema_boost,
+)
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
-from engram.text.tokens import query_terms
+from engram.text.tokens import query_terms, tokens
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
+
+
+def weigh(
+    match: float,
+    memory: Memory,
+    state: Eligibility,
+    terms: Collection[str],
+    now: datetime,
+    schema: float = 0.0,
+) -> tuple[Part, ...]:
+    """The parts of a memory's score. `match` runs from 0 to 10."""
+    # Ratings and confidence that came with a document are its own claim: they may lower its score, never raise it.
+    most = 1.0 if state.evidence else math.inf
+    anchors = anchor_boost(terms, [tokens(anchor.snippet) for anchor in memory.anchors]) if memory.anchors else 0.0
+    added = (
+        ("match", match),
+        ("anchors", anchors),
+        ("schema", schema),
+        ("recency", recency_boost(memory.when, now)),
+        ("importance", min(most - 1, importance_boost(memory.importance))),
+    )
+    factors = (
+        ("feedback", min(most, feedback_weight(memory.feedback))),
+        ("derived", min(most, derivation_weight(memory.derivation_count))),
+        ("confidence", min(most, confidence_weight(memory.confidence))),
+        (state.state, state.weight),
+    )
+    parts = [Part(name, value) for name, value in added if value]
+    return *parts, *(Part(name, value, "×") for name, value in factors if value != 1)
+
+
+def emerged(memories: Sequence[Memory], now: datetime) -> list[frozenset[str]]:
+    """Groups of at least three memories, linked at .4 or more, that share at least two anchors."""
+    known = {memory.id: memory for memory in memories if memory.anchors}
+    neighbours: dict[str, set[str]] = {memory_id: set() for memory_id in known}
+    for memory in known.values():
+        for link in memory.associations:
+            if link.target in known and link_strength(link, now) >= n.SCHEMA_LINK:
+                neighbours[memory.id].add(link.target)
+                neighbours[link.target].add(memory.id)
+    return [group for group in _components(neighbours) if _is_schema(group, known)]
+
+
+def _components(neighbours: Mapping[str, set[str]]) -> Iterable[frozenset[str]]:
+    left = {memory_id for memory_id, linked in neighbours.items() if linked}
+    while left:
+        group, frontier = set(), [left.pop()]
+        while frontier:
+            member = frontier.pop()
+            group.add(member)
+            frontier += [other for other in neighbours[member] if other not in group]
+        left -= group
+        yield frozenset(group)
+
+
+def _is_schema(group: frozenset[str], known: Mapping[str, Memory]) -> bool:
+    if len(group) < n.SCHEMA_MEMBERS:
+        return False
+    places = Counter(path for member in group for path in {anchor.path for anchor in known[member].anchors})
+    return sum(1 for count in places.values() if count > 1) >= n.SCHEMA_SHARED_ANCHORS
+
+
+def schema_boosts(memories: Sequence[Memory], activated: Iterable[str], now: datetime) -> dict[str, float]:
+    """What each memory gains because other members of its schema were activated too."""
+    active = set(activated)
+    gains: dict[str, float] = {}
+    for group in emerged(memories, now):
+        for member in group:
+            gains[member] = schema_boost(len((group & active) - {member}), len(group))
+    return gains
+
 
 SHORT_TEXT = 500
 """Characters of a text that is shown whole."""
@@ -109,7 +190,7 @@ class Searcher:
         now = self.clock()
         moment = query.filters.valid_at or now
         memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
-        boosts = schema.boosts(memories, [memory.id for memory in memories], now)
+        boosts = schema_boosts(memories, [memory.id for memory in memories], now)
         scored = [_scored(query, found, place, moment, boosts) for found, place in considered]
         scored.sort(key=lambda one: (-one.score, one.found.record.id))
         return scored

@@ -9,7 +9,7 @@ from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.scopes import shows
 from engram.rules.strength import links_at
 from engram.store.protocol import Image, Store
-from engram.text.quote import quoted, word
+from engram.text.display import quoted, word
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.rules.scopes import seen_from
 from engram.store.protocol import Filters
-from engram.text.quote import notice, quoted, word
+from engram.text.display import notice, quoted, word
 
 MAX_TOKENS = 4_000
 RECENT_SHARE, FACT_SHARE = 0.5, 0.35

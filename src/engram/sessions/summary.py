@@ -23,9 +23,7 @@ from engram.sessions.summary_lines import (
     weights,
     with_goal,
 )
-from engram.text.display import one_line, shown
-from engram.text.quote import notice, quoted, word
-from engram.text.truncation import cut, longest_fitting
+from engram.text.display import cut, longest_fitting, notice, one_line, quoted, shown, word
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel

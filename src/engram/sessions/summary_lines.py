@@ -13,10 +13,9 @@ from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
-from engram.text.display import one_line
+from engram.text.display import cut, one_line
 from engram.text.sentences import sentence_spans
 from engram.text.tokens import query_terms, tokens
-from engram.text.truncation import cut
 from engram.text.word_tables import hedge_pattern
 
 KINDS = ("goal", "constraints", "progress", "decisions", "next", "critical")

@@ -1,6 +1,12 @@
-"""Invisible characters: one set for displaying, inspecting and matching texts; and readable handles for texts."""
+"""Texts as people and prompts see them: hidden characters escaped, quoted so that nothing inside can pose as markup, cut at a word.
+
+Everything that was said, imported, written into a file or raised as an error is quoted here before a prompt shows it: it cannot start a
+line of its own (a heading, a list item, a `[ENG-…]` reference), open or close a tag, end its quotation, or hide.
+"""
 
 import re
+import unicodedata
+from collections.abc import Callable
 
 from engram.model.lazy import lazy_pattern
 
@@ -84,13 +90,120 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-_WORD = re.compile(r"[^\W_]+")
+_SLUG_WORD = re.compile(r"[^\W_]+")
 
 
 def slug(text: str, words: int = 6, length: int = 48) -> str:
     """A readable handle from the first words of a text."""
-    found = _WORD.findall(text[:400].lower())
+    found = _SLUG_WORD.findall(text[:400].lower())
     chosen = found[:words]
     while len(handle := "-".join(chosen)) > length:
         chosen.pop()
     return handle or "-".join(found)[:length]
+
+
+_OPENING = frozenset("<＜﹤")
+_CLOSING = str.maketrans({"“": "‘", "”": "’", "„": "‚", "‟": "‛"})
+_NAME = r"[^\W\d][\w.-]*+(?::[\w.-]++)*+"
+_LONG_NAME = r"[^\W\d][\w.-]++(?::[\w.-]++)*+"
+_CLOSE = r"\s*+(?:/\s*+)?[>＞﹥]"
+# The argument of a generic type after a word, as in `List<int>` or `Map<K, V>`.
+_TYPE = (
+    r"(?:[A-Z]|[A-Z][a-z0-9]\w*|(?:u?int|float|[iuf])\d{0,3}|[iu]size|double|long|short|char|byte|bytes|bool|boolean|str|string"
+    r"|number|object|any|void|unknown|never)[>＞﹥]"
+)
+# Tags of prompts anywhere; any tag name not directly after a word; after a word, only what continues like a tag; with a space
+# after the angle bracket, only what is closed or has an attribute. `a < b`, `x<y` and `List<int>` are left alone.
+_MARKUP = lazy_pattern(
+    r"[<＜﹤](?:(?=[/|!?]"
+    r"|(?i:antml|assistant|context|data|function|human|important|instructions?|memor|prompt|system|tool|user))"
+    r"|(?<!\w[<＜﹤])(?=[^\W\d])"
+    rf"|(?<=\w[<＜﹤])(?!{_TYPE})(?=(?:{_LONG_NAME})[\s/]|(?:{_NAME})(?:{_CLOSE}|\s++[\w:-]++\s*+=(?!=)))"
+    rf"|(?=\s++(?:[/|!?]\s*+[^\W\d]|(?:{_LONG_NAME}){_CLOSE}|(?:{_NAME})\s++[\w:-]++\s*+=\s*+[\"'“”‘’])))"
+)
+_ONE_WORD = re.compile(r"[\w.:@+/-]{1,100}")
+MARK = "> "
+"""The prefix of every line of a text that keeps its lines."""
+
+
+def quoted(text: str) -> str:
+    """The text on one line in “quotation marks” that nothing inside can close, with its markup disabled."""
+    return f"“{notice(text).translate(_CLOSING)}”"
+
+
+def word(text: str) -> str:
+    """An id, role, name, scope or type: unchanged if it is plainly one word, else quoted; files written by hand may have any."""
+    return text if _ONE_WORD.fullmatch(text) and shown(text) == text else quoted(text)
+
+
+def notice(text: str) -> str:
+    """A message by Engram that may include stored text (a warning, an error): on one line, with its markup disabled."""
+    return inert(one_line(text))
+
+
+def inert(text: str) -> str:
+    """The text with its markup disabled and hidden characters escaped, for a JSON value; line breaks are kept."""
+    return unmarked(shown(text))
+
+
+def unmarked(text: str) -> str:
+    """The text with its markup disabled, for a JSON value whose hidden characters are escaped by JSON."""
+    return text if _OPENING.isdisjoint(text) else _MARKUP.sub("‹", text)
+
+
+def quoted_lines(text: str) -> str:
+    """The text with its lines kept, each marked as quoted."""
+    return "\n".join(f"{MARK}{inert(line)}".rstrip() for line in text.splitlines())
+
+
+ELLIPSIS = "…"
+"""Marks the place where text was cut."""
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+# Characters of the first attempt; each next one doubles it.
+_FIRST_LOOK = 64
+
+
+def cut(text: str, size: int) -> str:
+    """At most `size` characters, back to the last word boundary, and an ellipsis; the text itself if it is no longer.
+
+    Where a word reaches back over half of them (an address, a script without spaces) it is cut inside.
+    """
+    if len(text) <= size:
+        return text
+    end = size
+    if not text[end].isspace():
+        space = max(text.rfind(" ", 0, end), text.rfind("\n", 0, end))
+        end = space if 2 * space >= size else _whole_character(text, end)
+    return text[:end].rstrip() + ELLIPSIS
+
+
+def longest_fitting(text: str, fits: Callable[[str], bool], least: int) -> str:
+    """The longest cut of a text that fits, but never fewer than `least` characters.
+
+    Looks are taken at doubling lengths first, so that a long text costs no more than what is kept of it.
+    """
+    low, high = least, max(least, _FIRST_LOOK)
+    while high < len(text) and fits(cut(text, high)):
+        low, high = high, 2 * high
+    if high >= len(text):
+        if fits(text):
+            return text
+        high = len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(cut(text, middle)):
+            low = middle
+        else:
+            high = middle
+    return cut(text, low)
+
+
+def _whole_character(text: str, end: int) -> int:
+    """The position before a letter whose accents or joined parts would be cut off."""
+    while end > 0 and (_is_attached(text[end]) or text[end - 1] in _JOINERS):
+        end -= 1
+    return end
+
+
+def _is_attached(char: str) -> bool:
+    return char in _JOINERS or bool(unicodedata.combining(char))

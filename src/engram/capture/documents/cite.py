@@ -11,12 +11,12 @@ from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence
 from engram.model.task import TaskRun
-from engram.recall.missing_terms import missing_terms
 from engram.recall.prompt.budget import BudgetItem, Counter, PromptSection, assemble
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import Store
 from engram.text.content_hash import quote_hash
-from engram.text.quote import notice, quoted, word
+from engram.text.display import notice, quoted, word
+from engram.text.tokens import missing_terms
 
 CONTEXT_TOKENS = 4_000
 SOURCE_CHUNKS = 6

@@ -69,7 +69,7 @@ def traverse(
     tokens: Tokens = None,
 ) -> None:
     """Find memories linked to others. Nearest first, each by its shortest and then heaviest path."""
-    from engram.recall.filters import ScopeResolver
+    from engram.recall.query import ScopeResolver
 
     if tokens is not None and not prompt:
         raise InvalidInput("--tokens needs --prompt")

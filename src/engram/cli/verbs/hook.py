@@ -21,7 +21,7 @@ from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
 from engram.store.files.index.search import document_frequencies
 from engram.store.scopes import scopes_seen, trusted_of
-from engram.text import quote
+from engram.text import display
 from engram.text.display import visible_json
 from engram.text.tokens import prune, query_terms
 
@@ -104,11 +104,11 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
 def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> dict[str, object]:
     text = "\n".join(_line(hit) for hit in hits)
     answer: dict[str, object] = {"query": prompt, "mode": "keyword", "hits": hits, "text": text}
-    return {**answer, "warnings": [quote.notice(warning)]} if warning else answer
+    return {**answer, "warnings": [display.notice(warning)]} if warning else answer
 
 
 def _line(hit: dict[str, object]) -> str:
-    return f"[{quote.word(str(hit['id']))}] {quote.word(str(hit['type']))}: {quote.quoted(str(hit['text']))}"
+    return f"[{display.word(str(hit['id']))}] {display.word(str(hit['type']))}: {display.quoted(str(hit['text']))}"
 
 
 def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], limit: int) -> list[dict[str, object]]:
@@ -131,4 +131,4 @@ def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], li
 def _hit(memory_id: str, score: float, record: dict[str, object]) -> dict[str, object]:
     told = {"text": record.get("statement", ""), "type": record.get("type", "behavioral"),
             "scope": record.get("scope", "global"), "situation": record.get("situation", "")}  # fmt: skip
-    return {"id": quote.unmarked(memory_id), "score": score, **{k: quote.unmarked(str(v)) for k, v in told.items()}}
+    return {"id": display.unmarked(memory_id), "score": score, **{k: display.unmarked(str(v)) for k, v in told.items()}}

@@ -19,7 +19,7 @@ _TABLES = (SHAPES, NAMES, CODES, NUMBERS)
 _HINTED_WORDS = ("accounts", "logins")
 _AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _LONGEST_CACHED = 24
-"""Characters; a longer word may be a secret itself and is never cached."""
+"""Characters; a longer word, or one with digits, may be a secret itself and is never cached."""
 _REACH = 20
 """Characters that a word may have before its stem; twice as many after it."""
 
@@ -93,7 +93,7 @@ def hints_in(lowered: str) -> set[str]:
     """The hints that occur in a lower-cased text."""
     found = {hint for sign, hints in _index()[1].items() if sign in lowered for hint in hints if hint in lowered}
     for word in set(lowered.translate(_AS_SPACES).split()):
-        if hints := _hints_of(word) if len(word) <= _LONGEST_CACHED else _look_up(word):
+        if hints := _hints_of(word) if word.isalpha() and len(word) <= _LONGEST_CACHED else _look_up(word):
             found.update(hints)
     signs = set(lowered)
     return {hint for hint in found if hint.isalnum() or (signs.issuperset(hint) and hint in lowered)}

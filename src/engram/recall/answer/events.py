@@ -6,8 +6,7 @@ from engram.model.hit import Hit, Hits
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.recall.answer.anchors import EVERY_VERSION
-from engram.recall.answer.history import WIDE, FactFinder, of_that_value, shown, versions_of
+from engram.recall.answer.history import EVERY_VERSION, WIDE, FactFinder, of_that_value, shown, versions_of
 from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
 from engram.recall.query import SearchQuery
 from engram.recall.trace import TracedAnswer, first, leaving_out

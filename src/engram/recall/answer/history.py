@@ -1,18 +1,25 @@
-"""The facts a question is about, found by search or by the conflict key it names, and their versions over time."""
+"""The facts a question is about, found by search or by the conflict key it names, and their versions over time.
 
+"The user moved to Lisbon" shares no word with "What was my previous home?". But the policy gave it a conflict key, and the question
+says which one it means: a slot (residence) and an owner (the user). A slot that no policy knows ("user:home") is understood too,
+where its words are in the table. A window anchored to an event ("before I moved") is looked up in memories and the session log.
+"""
+
+import re
 from calendar import day_name, month_name
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.answer.anchors import EVERY_VERSION
-from engram.recall.cutoff import ABOUT, LOOKED_UP, about, looked_up
+from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, looked_up
+from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.slots import NAMED, SlotQuery, slot_query
 from engram.recall.trace import leaving_out
 from engram.rules.eligibility import is_valid
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -20,14 +27,19 @@ from engram.rules.scopes import shows
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.entities import entities
+from engram.text.stems import stem
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms, tokens
-from engram.text.verbs import kind_of, revises
+from engram.text.verbs import is_past, kind_of, revises
 from engram.text.word_tables import word_class
 
 __all__ = [
+    "EVERY_VERSION",
     "INSTANT",
+    "NAMED",
+    "AnchoredWindow",
+    "SlotQuery",
     "before_outcome",
     "by_lineage",
     "changes_within",
@@ -36,9 +48,194 @@ __all__ = [
     "of_that_value",
     "overlaps",
     "shown",
+    "slot_query",
     "time_of",
     "versions_of",
+    "window_of",
 ]
+
+NAMED = "key"
+"""The name in a hit's trace for a match by conflict key."""
+USER = "user"
+_SELF = frozenset(("my", "i"))
+_CARRIERS = frozenset(("do", "does", "did", "have", "has", "had", "am", "is", "was", "are", "were"))
+_PARTS = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SlotQuery:
+    """The fact a question names: its slots, likeliest first, and whose it is."""
+
+    slots: tuple[str, ...] = ()
+    owner: str = ""
+
+    @property
+    def conflict_keys(self) -> tuple[str, ...]:
+        """The conflict keys a policy may have given it."""
+        return tuple(f"{slot}:{self.owner}" for slot in self.slots)
+
+    def has(self, conflict_key: str) -> bool:
+        """Whether a memory with this key is a version of the fact."""
+        if not conflict_key or not self.slots:
+            return False
+        if conflict_key in self.conflict_keys:
+            return True
+        parts = {part for part in _PARTS.split(conflict_key.lower()) if part}
+        said = {word for slot in self.slots for word in _words_of(slot)}
+        return bool(parts & said) and self.owner in parts and parts <= said | {self.owner}
+
+    def is_anothers(self, conflict_key: str) -> bool:
+        """Whether a key is the same thing of the user where another's was asked for, or another's where the user's was."""
+        slot, _, owner = conflict_key.partition(":")
+        return slot in self.slots and bool(owner) and (owner == USER) != (self.owner == USER)
+
+
+@lru_cache(maxsize=1)
+def _rows() -> tuple[tuple[str, ...], ...]:
+    lines = (Path(__file__).parent / "slots.txt").read_text("utf-8").splitlines()
+    return tuple(tuple(line.split()) for line in lines if line and not line.startswith("#"))
+
+
+@lru_cache(maxsize=2)
+def _slots(how: str) -> dict[str, tuple[str, ...]]:
+    return {stem(row[1]): row[2:] for row in _rows() if row[0] == how}
+
+
+@lru_cache(maxsize=2)
+def _class(how: str) -> frozenset[str]:
+    return frozenset(word for row in _rows() if row[0] == how for word in row[1:])
+
+
+@lru_cache(maxsize=64)
+def _words_of(slot: str) -> frozenset[str]:
+    return frozenset((slot, *(row[1] for row in _rows() if row[0] == "noun" and slot in row[2:])))
+
+
+def slot_query(question: str) -> SlotQuery:
+    """The fact that a question, without its time phrase, names; one without slots where it names none."""
+    keys = [word.key + _possessive(question[word.start : word.end]) * ("'" not in word.key) for word in words(question)]
+    return _owned(keys) or _done(keys) or SlotQuery()
+
+
+def _possessive(written: str) -> str:
+    return "'s" if written.lower().rstrip("?!.,;:").endswith(("'s", "’s")) else ""
+
+
+def _owned(keys: list[str]) -> SlotQuery | None:
+    """A thing with its owner: "what was my previous employer", "Anna's age". In "my home wifi" the home only tells which."""
+    for place, (noun, after) in enumerate(pairwise([*keys, ""])):
+        slots = _slots("noun").get(stem(noun))
+        owner = _owner(keys[:place]) if slots and _ends(after) else ""
+        if slots and owner:
+            return SlotQuery(slots, owner)
+    return None
+
+
+def _owner(before: list[str]) -> str:
+    while before and before[-1] in _class("modifier"):
+        before = before[:-1]
+    if not before:
+        return ""
+    if before[-1] == "my":
+        return USER
+    return _as_key(before[-1].removesuffix("'s")) if before[-1].endswith("'s") and len(before[-1]) > 2 else ""
+
+
+def _ends(after: str) -> bool:
+    said_of_it = is_past(after) or kind_of(after) == "change" or revises(after)
+    return not after or after in _class("adverb") or said_of_it or not query_terms(f"x {after}")[1:]
+
+
+def _done(keys: list[str]) -> SlotQuery | None:
+    """What somebody does somewhere: "where did I live", "which company does my sister work for"."""
+    asks = keys[:1] in (["where"], ["who"]) or (len(keys) > 1 and keys[0] in ("which", "what") and _is_noun(keys[1]))
+    carrier = next((place for place, key in enumerate(keys) if key in _CARRIERS), 0)
+    if not asks or not carrier:
+        return None
+    rest = [key for key in keys[carrier + 1 :] if key not in _class("adverb")]
+    for place, verb in enumerate(rest):
+        slots = _slots("verb").get(stem(verb))
+        if slots and place and not any(query_terms(f"x {key}")[1:] for key in rest[place + 1 :]):
+            owner = _subject(rest[:place])
+            return SlotQuery(slots, owner) if owner else None
+    return None
+
+
+def _is_noun(key: str) -> bool:
+    return stem(key) in _slots("noun")
+
+
+def _subject(said: list[str]) -> str:
+    """The one person a verb's subject is: "I", "Anna", "my sister"; nobody where it may be several."""
+    if said == ["i"]:
+        return USER
+    name = said[1:] if said[0] == "my" else said
+    return _as_key(" ".join(name)) if name and all(query_terms(f"x {key}")[1:] for key in name) else ""
+
+
+def _as_key(name: str) -> str:
+    from engram.gates.policies.keys import folded  # the policies cost more to load than most questions need
+
+    return folded(name)
+
+
+_IT = frozenset(("it", "them", "that", "this", "they", "these"))
+EVERY_VERSION = (*LIVE, "superseded", "archived")
+"""The statuses of memories that are true, or once were."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredWindow:
+    """The window of a question, with warnings about it. Where it is anchored to an event, `anchor_id` is the id of the hit that dates
+    it, and `after` the same where the window follows the event.
+    """
+
+    window: Window | None
+    notes: tuple[str, ...] = ()
+    after: str = ""
+    anchor_id: str = ""
+
+
+def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) -> AnchoredWindow:
+    """The question's window; an anchor is looked up."""
+    if question.window is not None or not query_terms(question.anchor) or _its_own_change(question):
+        return AnchoredWindow(question.window)
+    dated = _dated_by(question.anchor, filters, searcher)
+    moment = _moment_of(dated) if dated is not None else None
+    if dated is None or moment is None:
+        return AnchoredWindow(None, (f"It is not known when “{question.anchor}” was.",))
+    if question.relation == "after":
+        return AnchoredWindow(Window(moment, None), after=dated.id, anchor_id=dated.id)
+    if question.relation == "before":
+        return AnchoredWindow(Window(None, moment), anchor_id=dated.id)
+    return AnchoredWindow(_during(dated, moment), anchor_id=dated.id)
+
+
+def _its_own_change(question: ParsedQuestion) -> bool:
+    """Whether the anchor is a change of the fact itself: "before I changed it". Then its versions show what was before."""
+    told = [word.key for word in words(question.anchor)]
+    return question.relation == "before" and bool(_IT & set(told)) and any(revises(key, loosely=True) for key in told)
+
+
+def _dated_by(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
+    """The memory or logged event that dates the anchor. The question assumes there is one, so the closest match will do."""
+    wide = replace(filters, kinds=("memory", "event"), statuses=EVERY_VERSION, valid_at=None, as_of=False, types=None,
+                   since=None, until=None)  # fmt: skip
+    found = searcher.search(SearchQuery(anchor, 5, filters=wide, min_relevance=NEAREST, purpose=f"when “{anchor}” was"))
+    return max(found, key=lambda hit: hit.relevance, default=None)
+
+
+def _moment_of(hit: Hit) -> datetime | None:
+    return start_of(hit.memory) if hit.memory else hit.event.at if hit.event else None
+
+
+def _during(dated: Hit, moment: datetime) -> Window:
+    """The time a memory was valid; an event lasts its day."""
+    if dated.memory is not None and dated.memory.valid_until is not None:
+        return Window(moment, dated.memory.valid_until)
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return Window(day, day + timedelta(days=1))
+
 
 INSTANT = timedelta(microseconds=1)
 _OUT = ("retired", "rejected", "candidate")

@@ -9,14 +9,14 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.cutoff import HELPFUL, is_about, said_first
-from engram.recall.missing_terms import missing_terms
 from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, remark_of
 from engram.recall.search import Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
-from engram.text.quote import quoted, word
+from engram.text.display import quoted, word
+from engram.text.tokens import missing_terms
 
 CRITICAL = "Critical facts"
 RELEVANT = "Relevant memories"

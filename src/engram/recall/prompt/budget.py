@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
-from engram.text.quote import notice, quoted_lines
-from engram.text.truncation import cut, longest_fitting
+from engram.text.display import cut, longest_fitting, notice, quoted_lines
 
 __all__ = ["Assembled", "BudgetItem", "Counter", "PromptSection", "assemble"]
 
