@@ -2,7 +2,7 @@
 
 import pytest
 
-from engram.cli import display, person
+from engram.cli import display, surface
 from engram.cli.surface import Surface
 
 from .conftest import Console
@@ -93,7 +93,7 @@ def test_retire_and_reinforce(cli: Console) -> None:
 def test_what_only_a_person_may_decide_is_refused_without_a_terminal(
     cli: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(person, "_TERMINAL", cli.folder / "no-terminal")
+    monkeypatch.setattr(surface, "_TERMINAL", cli.folder / "no-terminal")
     waiting = waiting_for_a_person(cli)
     result = cli("review", waiting, "--approve")
     assert result.exit_code == 1
@@ -104,14 +104,14 @@ def test_what_only_a_person_may_decide_is_refused_without_a_terminal(
 def test_a_file_in_place_of_the_terminal_is_no_person(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = cli.folder / "fake-terminal"
     fake.write_text("1234\n" * 9000)
-    monkeypatch.setattr(person, "_TERMINAL", fake)
+    monkeypatch.setattr(surface, "_TERMINAL", fake)
     assert cli("review", waiting_for_a_person(cli), "--approve").exit_code == 1
 
 
 @pytest.fixture
 def nobody(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     """No terminal to prove a person at."""
-    monkeypatch.setattr(person, "_TERMINAL", cli.folder / "no-terminal")
+    monkeypatch.setattr(surface, "_TERMINAL", cli.folder / "no-terminal")
 
 
 @pytest.mark.usefixtures("nobody")

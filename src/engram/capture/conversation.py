@@ -8,7 +8,6 @@ A model can only add. If it fails, the facts found by rules are used, the turns 
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
@@ -24,6 +23,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, ModelError, NotFound
 from engram.model.event import Event
 from engram.model.fields import ChangedFields
+from engram.model.lazy import dataclass
 from engram.model.memory import Evidence, Memory
 from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope

@@ -11,7 +11,6 @@ replaces nothing that a more trusted source said, unless the person at the termi
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, time
 from itertools import pairwise
 from typing import Any
@@ -27,6 +26,7 @@ from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.fields import FIELD_ALIASES
+from engram.model.lazy import dataclass, field, fields, replace
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS

@@ -1,7 +1,6 @@
 """Background jobs on a ledger: derive facts from a task's turns, and retry the model on turns it failed on."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +8,7 @@ from engram.capture.conversation import JOB, Conversations
 from engram.capture.learn import Learner
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.task import Job
 from engram.rules.scopes import GLOBAL

@@ -5,7 +5,6 @@ add:   draft → policy → shape and secrets → lock → exact duplicate → s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of
 from engram.model.decision import Decision, Outcome
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
 from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding

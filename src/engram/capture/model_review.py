@@ -5,12 +5,12 @@ Its output is checked: a fact must quote words that were said, and a choice must
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engram.capture.extraction import Extracted
 from engram.llm.schemas import Choice, Choices, ExtractedFacts
 from engram.model.event import Event
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.text.quote import quoted, word
 

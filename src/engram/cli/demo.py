@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.cli import display, history_view, views
+from engram.cli import display, views
 from engram.cli.records import decision_data, hit_data, injection_data, memory_data, plain
 from engram.model.lazy import dataclass, field
 from engram.rules.eligibility import eligibility
@@ -151,11 +151,11 @@ class Demo:
         """One rating, and what it did."""
         before = self.mem.get(self.ids[kind])
         after = session.feedback(before.id, signal)
-        changes = history_view.changes(before, after)
+        changes = views.changed_fields(before, after)
         self.step(
             f"engram feedback {before.id} {signal}",
             memory_data(after, self.clock.now),
-            lambda: history_view.draw_changes(changes),
+            lambda: views.draw_changes(changes),
         )
 
     def fading(self) -> None:
@@ -237,17 +237,17 @@ class Demo:
         )
         path.write_text(text.replace("test-payments", "test-pay"), "utf-8")
         self.mem.upkeep.sync()
-        steps = history_view.steps(self.mem.history(memory.id))[-1:]
+        steps = views.history_steps(self.mem.history(memory.id))[-1:]
         self.step(
             f"sed -i s/test-payments/test-pay/ {path.name}; engram history {memory.id}",
-            [history_view.step_data(s) for s in steps],
-            lambda: history_view.draw(steps),
+            [views.step_data(s) for s in steps],
+            lambda: views.draw_history(steps),
         )
         before, after = self.mem.get(memory.id), self.mem.undo(memory.id)
         self.step(
             f"engram undo {memory.id}",
             memory_data(after, self.clock.now),
-            lambda: history_view.draw_changes(history_view.changes(before, after)),
+            lambda: views.draw_changes(views.changed_fields(before, after)),
         )
 
     def purged(self) -> None:

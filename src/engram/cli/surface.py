@@ -1,4 +1,4 @@
-"""What every verb shares: the global options, the open store, output, and the exit code of an error."""
+"""What every verb shares: the global options, the open store, output, the proof of a person, and the exit code of an error."""
 
 import os
 import sys
@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.arguments import half_character
-from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.errors import EngramError, InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
+from engram.text.display import shown, visible_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -83,7 +85,6 @@ class Surface:
         import json
 
         from engram.cli.records import plain
-        from engram.text.display import visible_json
 
         text = json.dumps(plain(data), ensure_ascii=False, indent=2, allow_nan=False)
         self.answered = True
@@ -96,8 +97,6 @@ class Surface:
 
     def say(self, text: str) -> None:
         """A remark to the person, on stderr."""
-        from engram.text.display import shown
-
         sys.stderr.write(shown(text) + "\n")
 
     def hint(self, text: str) -> None:
@@ -152,7 +151,6 @@ def _reporting(surface: Surface) -> Iterator[None]:
         raise SystemExit(FAILED) from None
     except (EngramError, OSError) as error:
         from engram.gates.secrets.scan import redact
-        from engram.text.display import shown
 
         told = redact(message_of(error))[0]
         sys.stderr.write(f"engram: {shown(told)}\n")
@@ -194,3 +192,49 @@ def text_or_stdin(text: str) -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"stdin is not UTF-8 (byte {error.start})") from None
+
+
+IN_FORCE = ("active", "dormant")
+_TERMINAL = Path("/dev/tty")
+
+
+def reason_for_person(memory: Memory) -> str:
+    """Why only a person may activate this memory; "" when anyone may, or when it is active already."""
+    if memory.status in IN_FORCE:
+        return ""
+    from engram.gates.instructions import injection_problem
+    from engram.gates.trust import tier_3_reason
+
+    held = tier_3_reason(memory)
+    return f"{held}, which always needs a person" if held else injection_problem(memory)
+
+
+def lowers_tier(memory: Memory, type_name: str) -> bool:
+    """Whether another type would let an inactive memory bypass a person."""
+    from engram.model.types import type_or_default
+
+    return memory.status not in IN_FORCE and type_or_default(type_name).tier < type_or_default(memory.type).tier
+
+
+def require_person(memory: Memory, reason: str) -> None:
+    """Where there is a reason, have the person at the controlling terminal type a code; anything else is refused.
+
+    A program can write to its own stdin; it does not hold the terminal that started it.
+    """
+    if not reason:
+        return
+    import secrets
+
+    try:
+        # Read and write apart: a terminal cannot be sought in.
+        with _TERMINAL.open(encoding="utf-8") as heard, _TERMINAL.open("w", encoding="utf-8") as told:
+            if not os.isatty(heard.fileno()):
+                raise OSError
+            code = f"{secrets.randbelow(9000) + 1000}"
+            told.write(f"{memory.id} needs a person: {shown(reason)}.\nType {code}: ")
+            told.flush()
+            answer = heard.readline().strip()
+    except OSError:
+        raise Refused(f"{memory.id} needs a person: {reason}; run this at a terminal") from None
+    if answer != code:
+        raise Refused(f"The code was not {code}; {memory.id} still awaits review")

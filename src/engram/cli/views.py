@@ -1,25 +1,31 @@
-"""Memories, decisions and answers as a person reads them."""
+"""Memories, histories, tasks, decisions and answers as a person reads them."""
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
-from engram.cli.display import Cell, Column, age, ago, line, moment, shown
+from engram.cli.display import Cell, Column, age, ago, count, line, moment, shown
+from engram.cli.records import plain
 from engram.cli.surface import FAILED
 from engram.model.hit import CLOSEST
+from engram.model.lazy import dataclass
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import links_at
 
 if TYPE_CHECKING:
     from engram.cli.surface import Surface
+    from engram.client import Engram
     from engram.model.decision import Decision
+    from engram.model.event import Event
     from engram.model.hit import Hit, Injection, SearchTrace
     from engram.model.memory import Memory
+    from engram.model.task import Checkpoint, TaskRun
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.recall.trace import Trace
+    from engram.store.protocol import Image
 
 TRACE_TOKENS = 2_000
 MOST_LEFT_OUT = 20
@@ -290,3 +296,203 @@ def _draw_left_out(told: "RecallTrace", trace: "Trace") -> None:
 
 def _row(name: str, value: str, style: str = "bold", aside: str = "") -> None:
     display.lines([(f"{name:<12}", style), line(value), (f"  ({line(aside)})" if aside else "", "bright_black")])
+
+
+_SILENT = frozenset({"updated", "activation.seq"})
+"""Fields that change with every step and say nothing by it."""
+_ABSENT: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStep:
+    """One decision and what it changed: field → (before, after)."""
+
+    image: "Image"
+    changes: Mapping[str, tuple[Any, Any]]
+
+
+def history_steps(images: "Sequence[Image]") -> list[HistoryStep]:
+    """Each image compared with the previous one."""
+    found: list[HistoryStep] = []
+    before: Memory | None = None
+    for image in images:
+        found.append(HistoryStep(image, changed_fields(before, image.memory)))
+        before = image.memory
+    return found
+
+
+def changed_fields(before: "Memory | None", after: "Memory | None") -> dict[str, tuple[Any, Any]]:
+    """The fields in which two images differ; for the first one, those that are not empty."""
+    old, new = _flat(before), _flat(after)
+    names = dict.fromkeys([*old, *new])
+    different = {name: (old.get(name, _ABSENT), new.get(name, _ABSENT)) for name in names if name not in _SILENT}
+    return {
+        name: pair
+        for name, pair in different.items()
+        if pair[0] != pair[1] and not (before is None and _is_default(name, pair[1]))
+    }
+
+
+def _flat(memory: "Memory | None") -> dict[str, Any]:
+    if memory is None:
+        return {}
+    flat: dict[str, Any] = {}
+    for name, value in plain(memory).items():
+        if name in ("activation", "feedback"):
+            flat |= {f"{name}.{key}": item for key, item in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _is_default(name: str, value: Any) -> bool:
+    from engram.model.memory import Memory
+
+    return bool(_flat(Memory(id="", statement="")).get(name) == value)
+
+
+def step_data(step: HistoryStep) -> dict[str, Any]:
+    """A step for a program."""
+    image = step.image
+    return {
+        "seq": image.seq,
+        "at": plain(image.at),
+        "op": image.op,
+        "actor": image.actor,
+        "reason": image.reason,
+        "changes": {name: {"before": before, "after": after} for name, (before, after) in step.changes.items()},
+        "memory": plain(image.memory),
+    }
+
+
+def draw_history(found: Sequence[HistoryStep]) -> None:
+    """Steps for a person, oldest first."""
+    for step in found:
+        image = step.image
+        reason = f"  {line(image.reason)}" if image.reason else ""
+        display.lines(
+            [
+                (f"#{image.seq} ", "bright_black"),
+                (image.op, "bold cyan"),
+                f"  {moment(image.at)}  by {image.actor}",
+                (reason, "bright_black"),
+            ]
+        )
+        if image.memory is None:
+            display.lines([("    purged: nothing of it is left", "red")])
+        draw_changes(step.changes)
+
+
+def draw_changes(found: Mapping[str, tuple[Any, Any]]) -> None:
+    """What changed, before and after."""
+    for name, (before, after) in found.items():
+        old, new = _words(before), _words(after)
+        if not old:
+            display.lines([f"    {name}: ", (f"+ {new}", "green")])
+        elif len(old) + len(new) < 60 and "\n" not in old + new:
+            display.lines([f"    {name}: ", (old, "red"), " → ", (new or "(nothing)", "green")])
+        else:
+            display.lines([f"    {name}:"], [(f"      - {old}", "red")], [(f"      + {new or '(nothing)'}", "green")])
+
+
+def _words(value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_words(item) for item in value)
+    if isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{key}: {_words(item)}" for key, item in value.items() if item not in ("", {}, None)) + "}"
+        )
+    return shown(str(value))
+
+
+SILENT = timedelta(hours=1)
+"""A running task that says nothing for longer has probably lost its process."""
+_STATES = {"running": "green", "paused": "yellow", "completed": "cyan", "failed": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """The progress of a task."""
+
+    task: "TaskRun"
+    idle: timedelta
+    event_count: int
+    checkpoint_count: int
+    waiting: int
+    """Jobs about it that are not done."""
+    latest: "Checkpoint | None"
+    last: "Sequence[Event]"
+
+
+def progress_of(mem: "Engram", task: "TaskRun", last: int) -> TaskProgress:
+    """Look a task up, with its last events."""
+    events = mem.list_events(task.id, last=max(1, last))
+    points = mem.tasks.checkpoints(task.id, 1)
+    waiting = sum(1 for job in mem.store.jobs() if job.payload.get("task") == task.id)
+    latest = points[0] if points else None
+    return TaskProgress(
+        task,
+        mem.tasks.idle_since(task),
+        events[-1].seq if events else 0,
+        latest.number if latest else 0,
+        waiting,
+        latest,
+        events if last else [],
+    )
+
+
+def task_style(state: str) -> str:
+    """The colour of a task's state."""
+    return _STATES.get(state, "bright_black")
+
+
+def draw_task(found: TaskProgress, now: datetime) -> None:
+    """Everything worth knowing about a task."""
+    task = found.task
+    display.lines([(task.id, "bold cyan"), "  ", (task.status, task_style(task.status))])
+    display.fields(
+        [
+            ("goal", task.goal),
+            ("outcome", task.outcome),
+            ("scope", task.scope),
+            ("session", task.session),
+            ("started", f"{moment(task.created)} ({ago(task.created, now)})"),
+            ("ended", moment(task.ended)),
+            ("last sign", ago(now - found.idle, now)),
+            ("events", f"{found.event_count:,}"),
+            ("waits", f"{count(found.waiting, 'job')}: engram worker" if found.waiting else ""),
+            ("metadata", ", ".join(f"{key}={value}" for key, value in task.metadata.items())),
+        ]
+    )
+    if found.latest is not None:
+        display.lines([""], [(found.latest.id, "bold"), f"  checkpoint {found.checkpoint_count}"])
+        display.fields(checkpoint_fields(found.latest))
+    if found.last:
+        display.lines([""])
+    for event in found.last:
+        kind = "" if event.event_type == "message" else f" ({event.event_type})"
+        display.lines(
+            [
+                (f"#{event.seq} {moment(event.at)}  ", "bright_black"),
+                (f"{event.role}{kind}: ", "bold"),
+                line(event.content, 200),
+            ]
+        )
+
+
+def checkpoint_fields(point: "Checkpoint") -> list[tuple[str, Cell]]:
+    """A checkpoint's parts; empty ones are left out where they are drawn."""
+    return [
+        ("summary", point.summary),
+        ("done", "; ".join(point.completed_steps)),
+        ("to do", "; ".join(point.pending_steps)),
+        ("decided", "; ".join(point.decisions)),
+        ("blocked by", "; ".join(point.blockers)),
+        ("made", "; ".join(point.artifacts)),
+    ]

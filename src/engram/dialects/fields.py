@@ -6,12 +6,13 @@ could not be read back. A block is a table of fields; keys the table does not kn
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
+
+from engram.model.lazy import dataclass
 
 _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off"})

@@ -6,12 +6,12 @@ unbounded nesting. It builds only text, numbers, truth values, null, lists and m
 
 import math
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from engram.model.errors import StoreCorrupt
+from engram.model.lazy import dataclass, field
 
 MAX_CHARACTERS = 8 * 1024 * 1024
 """The longest file that is read; a statement of 5 MB fits."""

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from engram.model.lazy import dataclass, field
 from engram.text.numbers import Number
 from engram.text.polarity import NormalizedStatement, canonical, converse, opposite, read, rival
 

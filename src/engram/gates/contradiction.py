@@ -6,7 +6,6 @@ word, or the order of two parts.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -14,6 +13,7 @@ from engram.gates.comparison import relation
 from engram.gates.duplicates import same_situation, token_overlap
 from engram.gates.proposal import Neighbour, Proposal
 from engram.gates.tables import rows
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.polarity import NOT, NormalizedStatement, canonical, is_function_word, read, rival

@@ -5,11 +5,11 @@ data). This gate keeps the obvious cases out of the review queue and flags the r
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from engram.gates.shape import texts
 from engram.gates.tables import plain, table_text
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.text.confusables import folded
 from engram.text.display import HIDDEN, INVISIBLE

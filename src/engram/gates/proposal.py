@@ -1,10 +1,10 @@
 """The gates' input (`Proposal`), their view of the store (`Known`), their settings and their result (`Verdict`)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from engram.model.decision import Outcome
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 
 __all__ = ["GateSettings", "Known", "Neighbour", "Proposal", "Verdict"]

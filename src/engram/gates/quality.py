@@ -7,9 +7,9 @@ capture, waits for review. Spec 1 expects 30–50 % of raw patterns to pass.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from engram.gates.tables import phrases, plain
+from engram.model.lazy import dataclass
 from engram.text.polarity import read
 from engram.text.quote import quoted
 from engram.text.word_tables import hedge_in

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
 from engram.gates.proposal import GateSettings
 from engram.model.errors import InvalidInput
+from engram.model.lazy import fields, is_dataclass
 from engram.model.memory import Activation, Feedback, Memory
 from engram.model.types import memory_type
 from engram.rules.limits import limit_problem

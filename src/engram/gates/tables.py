@@ -3,9 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from engram.model.lazy import dataclass
 
 __all__ = ["Phrases", "phrases", "places", "plain", "rows", "sections", "table_text"]
 

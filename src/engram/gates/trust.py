@@ -1,8 +1,7 @@
 """Trust: whose memories become active at once, and whose wait for review (DESIGN §12)."""
 
-from dataclasses import dataclass
-
 from engram.gates.proposal import GateSettings
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 from engram.model.types import type_or_default
 from engram.rules.sources import Rank, rank_of

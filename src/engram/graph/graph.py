@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from engram.graph.traversal import Reached, Step, gathered, rendered, walk
 from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_deep, words
 from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Memory
 from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.limits import MAX_LINKS

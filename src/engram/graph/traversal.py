@@ -4,9 +4,9 @@ The walk is the same on every backend: a store only reads the links of a level.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from engram.embedding.tokenizer import count_tokens
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.relations import is_known
 from engram.model.types import type_or_default

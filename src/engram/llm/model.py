@@ -7,7 +7,6 @@ thread and loop of its own; it blocks its caller all the same.
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from engram.llm.prompt import Prompt, prompt_for
 from engram.llm.providers import Reply, load, request, target_of
 from engram.llm.spend import SpendBook, SpendCount
 from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit
+from engram.model.lazy import dataclass
 
 T = TypeVar("T")
 

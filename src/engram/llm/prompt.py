@@ -5,11 +5,11 @@ A text cannot close its own mark, because the mark contains a digest of all the 
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
 
 TASKS = ("facts", "decisions", "question", "permutations", "summary", "answer")
 """The tasks there are prompts for."""

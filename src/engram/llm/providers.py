@@ -7,13 +7,13 @@ of the store, and the key of a well-known provider goes to that provider alone.
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from engram.llm.prompt import Prompt
 from engram.model.errors import InvalidInput, ModelError, ModelUnavailable
+from engram.model.lazy import dataclass
 
 if TYPE_CHECKING:
     import ssl

@@ -1,7 +1,8 @@
 """The answers of a model as plain records, which become the JSON schema of the answer."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from engram.model.lazy import dataclass
 
 FactType = Literal[
     "preference", "correction", "behavioral", "convention", "constraint", "decision", "profile", "factual", "commitment"

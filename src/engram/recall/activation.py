@@ -1,9 +1,9 @@
 """Spreading activation: memories linked to the chosen ones, though no search found them (spec 1)."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from engram.model.lazy import dataclass
 from engram.model.memory import CO_ACCESSED, Memory
 from engram.rules import numbers as n
 from engram.rules.strength import link_strength

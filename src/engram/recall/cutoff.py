@@ -5,12 +5,12 @@ searched for, because the question names its fact or asks for everything from a 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import pairwise, starmap
 from typing import Any
 
 from engram.model.errors import InvalidInput
 from engram.model.hit import Filtered, Hit, Hits, HitTrace
+from engram.model.lazy import replace
 from engram.rules.sources import is_evidence
 from engram.text.time.words import words
 from engram.text.word_tables import word_class

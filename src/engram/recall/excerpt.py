@@ -1,11 +1,11 @@
 """The excerpt of a long text that is about a question: shown instead of 300 words."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from engram.model.hit import Hits
+from engram.model.lazy import replace
 from engram.recall.passages import Passage, Passages
 from engram.recall.similarity import Floats, Lexicon, alike
 from engram.text.sentences import SENTENCE_END

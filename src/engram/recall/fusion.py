@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 
 import numpy as np
 
 from engram.embedding.products import scores
+from engram.model.lazy import dataclass, fields
 from engram.recall.passages import (
     SATURATION,
     Passages,

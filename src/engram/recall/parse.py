@@ -10,9 +10,9 @@ Four intents, each answered by another search:
 A trained model decides the intent (`engram.models.intent`); rules read the time phrase.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from engram.model.lazy import dataclass
 from engram.models.intent import INTENTS, classify
 from engram.text.time.dates import unread_times
 from engram.text.time.windows import TimePhrase, Window, time_phrase

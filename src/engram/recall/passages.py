@@ -5,11 +5,11 @@ ones counting more, and a long turn by the excerpt that covers most of the quest
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from engram.model.lazy import dataclass
 from engram.recall.query import Windows
 from engram.recall.similarity import Alike, Floats, Integers, Lexicon, rarity
 from engram.rules.numbers import FIELD_WEIGHTS

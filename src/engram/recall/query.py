@@ -1,10 +1,10 @@
 """A search as one value: what the caller asks for, and what was read out of the question on the way to the ranking."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.recall.cutoff import checked_relevance
 from engram.recall.filters import ever

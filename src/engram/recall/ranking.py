@@ -5,12 +5,12 @@ Keyword and semantic search stay pure: one retriever's order. Hybrid ranks every
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
 from engram.model.event import DOCUMENT_ROLE
 from engram.model.hit import Part
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import memory_document

@@ -1,12 +1,12 @@
 """`recall` and `inject`: search what the caller may see, record the use, and phrase the result for a reader or a prompt."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreDenied, StoreReadOnly
 from engram.model.hit import NOTHING_KNOWN, Hit, Hits, Injection
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use

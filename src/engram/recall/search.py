@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall import score as schema
 from engram.recall.cutoff import LOOKED_UP, below

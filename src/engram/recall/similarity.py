@@ -8,7 +8,6 @@ a word is, is the length of its vector, which is the same in every store.
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engram.embedding.products import products
+from engram.model.lazy import dataclass
 from engram.text.stems import word_of
 from engram.text.tokens import ASKED
 

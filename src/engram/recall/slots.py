@@ -6,11 +6,11 @@ understood too, where its words are in the table.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
+from engram.model.lazy import dataclass
 from engram.text.stems import stem
 from engram.text.time.words import words
 from engram.text.tokens import query_terms

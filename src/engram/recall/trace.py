@@ -1,11 +1,11 @@
 """The trace of an answer: the parsed question, each search, and the reason each document is or is not in the answer."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from engram.model.hit import Filtered, Hit, Hits, SearchTrace
+from engram.model.lazy import dataclass, field
 from engram.recall.cutoff import among, kept
 from engram.store.protocol import LIVE, Filters
 from engram.text.time.windows import Window

@@ -1,9 +1,9 @@
 """Why a memory is what it is: its state, versions, decisions, links and evidence."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from engram.model.lazy import dataclass
 from engram.model.memory import CO_ACCESSED, Association, Evidence, Memory
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.scopes import shows

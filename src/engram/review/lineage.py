@@ -5,13 +5,13 @@ was true; the journal has the recorded time.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any, Unpack
 
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
+from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows

@@ -1,6 +1,5 @@
 """The review queue and the decisions a person can make about each item (spec 1 "Reconsolidation")."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from engram.gates.secrets.scan import redact
 from engram.gates.trust import is_human, tier_3_reason
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.review.lineage import Lineages, contradicted, refuse_outranked, replaced_by, superseding
 from engram.rules.eligibility import eligibility

@@ -1,8 +1,8 @@
 """Whether a memory may be found or injected now, and why: one table over stored facts and the time (DESIGN §5)."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.rules import numbers as n

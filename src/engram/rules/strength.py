@@ -1,10 +1,10 @@
 """How a memory fades and how use strengthens it (spec 1 "Activation model", DESIGN §10)."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 from math import exp
 
+from engram.model.lazy import replace
 from engram.model.memory import CO_ACCESSED, SIGNALS, Activation, Association, Feedback, Memory, Signal
 from engram.model.usage import Use
 from engram.rules import numbers as n

@@ -5,13 +5,13 @@ memories the graph links to them.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.hit import Hit
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL, said_first

@@ -4,12 +4,12 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from engram.model.arguments import checked_length, checked_limit
 from engram.model.errors import InvalidInput, NotFound, StoreBusy, StoreUnreachable
+from engram.model.lazy import dataclass, field, replace
 from engram.model.task import JOB_STATES, Job
 from engram.store.protocol import Store
 

@@ -1,7 +1,6 @@
 """Sessions: each starts with an injection, has a ledger, and folds in its uses at the end."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -12,6 +11,7 @@ from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOn
 from engram.model.event import Event, Session
 from engram.model.fields import EventFields
 from engram.model.hit import Injection
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.recaller import Recaller
 from engram.sessions import feedback

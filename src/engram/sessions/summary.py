@@ -7,11 +7,11 @@ constraints, decisions and open steps take precedence over mere events.
 
 import re
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import Event
+from engram.model.lazy import dataclass, field, replace
 from engram.sessions.summary_lines import (
     KINDS,
     LONGEST_LINE,

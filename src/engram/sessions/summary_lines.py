@@ -7,12 +7,12 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
 from engram.model.event import Event
+from engram.model.lazy import dataclass, replace
 from engram.text.display import one_line
 from engram.text.sentences import sentence_spans
 from engram.text.tokens import query_terms, tokens

@@ -1,7 +1,6 @@
 """`mem.tasks`: work that outlives a conversation: tasks, their ledgers and their checkpoints."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
@@ -11,6 +10,7 @@ from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
 from engram.model.fields import CheckpointSteps, EventFields
 from engram.model.hit import Hits
+from engram.model.lazy import dataclass
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher

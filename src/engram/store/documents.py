@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from engram.model.event import Event
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.text.tokens import marked_terms, tokens
 

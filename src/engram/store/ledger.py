@@ -9,12 +9,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.model.errors import InvalidInput, KeyConflict, Refused
 from engram.model.event import Event, Session
+from engram.model.lazy import replace
 from engram.model.task import TaskRun
 from engram.rules.scopes import GLOBAL, is_person, parse_scope, seen_from, shows
 from engram.store.protocol import NewEvent

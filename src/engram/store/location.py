@@ -1,11 +1,11 @@
 """Which store a caller means: a directory of files, or a tenant of a Postgres server."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
 
 if TYPE_CHECKING:
     pass

@@ -6,12 +6,12 @@ happen above it, so every backend ranks alike.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engram.model.event import Event, Session
+from engram.model.lazy import dataclass, field
 from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use

@@ -1,12 +1,12 @@
 """Tasks, checkpoints and jobs as JSON-safe data, and the rules for leases; the same on every backend."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from engram.model.errors import InvalidInput, Refused
 from engram.model.event import Session
+from engram.model.lazy import fields, replace
 from engram.model.task import TRANSITIONS, Checkpoint, Job, TaskRun
 from engram.store.protocol import NewEvent
 

@@ -6,8 +6,8 @@ Full-width letters become plain ones, letters that look like Latin ones become t
 import re
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
 
+from engram.model.lazy import dataclass
 from engram.text.display import BLANK, INVISIBLE
 
 __all__ = ["Folded", "folded", "readings"]

@@ -2,9 +2,9 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 
+from engram.model.lazy import dataclass
 from engram.text.word_tables import read_table
 
 __all__ = ["NUMBER", "Number", "number_of", "numbers"]

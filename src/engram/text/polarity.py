@@ -8,9 +8,9 @@ script is compared word by word or character by character.
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from engram.model.lazy import dataclass
 from engram.text.numbers import NUMBER, Number, number_of
 from engram.text.stems import stem
 from engram.text.word_tables import read_table, word_class

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from engram.model.event import Session
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
 from engram.review.lineage import VERSIONS, Lineages

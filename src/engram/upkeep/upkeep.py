@@ -1,11 +1,11 @@
 """`mem.upkeep`: maintenance of a store."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engram.model.lazy import dataclass
 from engram.model.report import Report
 from engram.sessions.feedback import fold
 from engram.settings import Settings

@@ -8,7 +8,6 @@ chunk names the first and the last: `Terms > 3. Fees – 5. Taxes`.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import takewhile
 
 import regex
@@ -16,6 +15,7 @@ import regex
 from engram.capture.documents.headings import Heading, code_headings, diff_headings, markdown_headings, text_headings
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
 
 # Real clusters (flags, families, accents) are shorter; a longer run of marks is noise and may be cut anywhere.
 LONGEST_CLUSTER = 64

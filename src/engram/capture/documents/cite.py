@@ -1,7 +1,6 @@
 """Cites long documents: finds the relevant chunks, each with its exact span, and verifies quotes against the source."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engram.capture.documents.read import read_document
@@ -9,6 +8,7 @@ from engram.capture.documents.source import Version, Versions, redaction, withou
 from engram.gates.secrets.scan import find_secrets
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence
 from engram.model.task import TaskRun
 from engram.recall.missing_terms import missing_terms

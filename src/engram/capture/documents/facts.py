@@ -7,7 +7,6 @@ obliges).
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -20,6 +19,7 @@ from engram.gates.pipeline import admit
 from engram.gates.secrets.scan import secrets_problem
 from engram.model.errors import ModelError, ModelNonsense, Refused
 from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Evidence, Memory
 from engram.text.content_hash import quote_hash
 from engram.text.sentences import document_sentences

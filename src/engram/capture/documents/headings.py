@@ -7,8 +7,9 @@ short, and is numbered or in capitals. Lists and tables of contents look alike; 
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise, zip_longest
+
+from engram.model.lazy import dataclass
 
 __all__ = ["Heading", "code_headings", "diff_headings", "markdown_headings", "text_headings"]
 

@@ -6,7 +6,6 @@ after a crash continues where it stopped.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -21,6 +20,7 @@ from engram.capture.learn import Learner
 from engram.gates.secrets.scan import redact
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.lazy import dataclass
 from engram.model.task import Checkpoint
 from engram.sessions.observations import storable
 from engram.sessions.tasks import Tasks

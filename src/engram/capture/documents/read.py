@@ -10,11 +10,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

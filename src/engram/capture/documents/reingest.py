@@ -6,7 +6,6 @@ The owner's decisions are respected, and nothing is destroyed: every change is j
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -22,6 +21,7 @@ from engram.capture.documents.source import (
 )
 from engram.capture.learn import Learner
 from engram.gates.policies.policy import OF_DOCUMENT
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store
 from engram.text.content_hash import content_hash
@@ -66,7 +66,7 @@ class FactIndex:
         return list({memory.id: memory for key in keys for memory in self._by_text.get(key, ())}.values())
 
 
-@dataclass
+@dataclass()
 class Reingest:
     """The reconciliation of one document with what is stored from its earlier versions."""
 
@@ -255,7 +255,7 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-@dataclass
+@dataclass()
 class QuoteFinder:
     """Finds quotes of an earlier version in a document; only white space may differ."""
 

@@ -7,7 +7,6 @@ ingestion starts, one with the facts when it ends. A version without the second 
 import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from engram.capture.documents.chunk import Chunk
 from engram.gates.secrets.scan import Secret, find_secrets
 from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.lazy import dataclass
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TaskRun
 from engram.store.protocol import Filters, NewEvent, Store

@@ -6,8 +6,8 @@ something it does not name. "I prefer tabs" becomes "The user prefers tabs.".
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from engram.model.lazy import dataclass
 from engram.text.sentences import sentence_spans
 from engram.text.verbs import PAST_AUXILIARIES, is_past
 from engram.text.word_tables import hedge_pattern

@@ -5,7 +5,6 @@ A plan ("I'm flying to Oslo next Friday") becomes a sentence with the date, so t
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from engram.capture.extraction.clauses import (
 from engram.capture.extraction.rules import CLEAR, EXPLICIT, rules
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import find_secrets
+from engram.model.lazy import dataclass
 from engram.text.time.calendar import Span, holding
 from engram.text.time.grammar import Grammar
 from engram.text.time.windows import time_phrase

@@ -6,7 +6,6 @@ A pattern must match the whole clause without greetings and asides. The first ru
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from engram.capture.extraction.clauses import (
     swapped_after,
 )
 from engram.gates.tables import phrases
+from engram.model.lazy import dataclass
 
 TABLES = ("changes", "sayings", "limits", "tastes", "things")
 """The tables, in the order their rules are tried."""

@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli import display, history_view
+from engram.cli import display, views
 from engram.cli.display import line
 from engram.cli.parser import Argument, Option
-from engram.cli.person import IN_FORCE, lowers_tier, reason_for_person, require_person
 from engram.cli.records import memory_data
-from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.surface import IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import ChangedMemory, Reason, Ref, Session, Yes, pairs
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
@@ -122,9 +121,9 @@ def undo(surface: Surface, ref: Ref) -> None:
 def _changed(surface: Surface, mem: Any, before: Any, after: Any, without: frozenset[str] = frozenset()) -> None:
     def draw() -> None:
         display.lines([(after.id, "bold cyan"), f"  {display.line(after.statement)}"])
-        changes = history_view.changes(before, after)
+        changes = views.changed_fields(before, after)
         found = {name: pair for name, pair in changes.items() if name.partition(".")[0] not in without}
-        history_view.draw_changes(found)
+        views.draw_changes(found)
         if not found:
             display.lines([("    unchanged", "bright_black")])
 

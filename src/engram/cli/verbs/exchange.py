@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Scopes, filters
 from engram.model.errors import InvalidInput, Refused
+from engram.model.lazy import replace
 
 if TYPE_CHECKING:
     from engram.capture.importer import Imported

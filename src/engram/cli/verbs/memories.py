@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from engram.cli import display, history_view, views
+from engram.cli import display, views
 from engram.cli.display import Column, line, moment
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
@@ -71,8 +71,8 @@ def list_(
 def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     """List every decision about a memory, oldest first, with what each one changed."""
     with surface.memory() as mem:
-        steps = history_view.steps(mem.history(ref, scope=scope or None))
-        surface.answer([history_view.step_data(step) for step in steps], lambda: history_view.draw(steps))
+        steps = views.history_steps(mem.history(ref, scope=scope or None))
+        surface.answer([views.step_data(step) for step in steps], lambda: views.draw_history(steps))
         if not steps:
             surface.hint("engram: no decisions are recorded here; the history of a team's memory is in git")
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli import display, views
 from engram.cli.display import Column, ago, line, shown
 from engram.cli.parser import Argument, Option
-from engram.cli.person import reason_for_person, require_person
 from engram.cli.records import memory_data
-from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.surface import Surface, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import Limit
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory

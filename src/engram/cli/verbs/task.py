@@ -1,27 +1,235 @@
 """task: work that outlives a conversation: its states, its ledger, its checkpoints, its context."""
 
+import os
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
-from engram.cli import display, task_view
+from engram.cli import display, views
 from engram.cli.display import Column, ago, line
 from engram.cli.parser import Argument, Group, Option
+from engram.cli.records import hit_data
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.task_view import SILENT, style
-from engram.cli.verbs.options import Limit, Metadata, SeenFrom, Session, check_least, pairs
-from engram.cli.verbs.task_ledger import (
-    Id,
-    NoGraph,
-    Recent,
-    Tokens,
-    checkpoint,
-    context,
-    event,
-    named,
-    search,
-    turn,
+from engram.cli.verbs.options import (
+    EventOptions,
+    Limit,
+    Metadata,
+    MinRelevance,
+    Mode,
+    Question,
+    SeenFrom,
+    Session,
+    Since,
+    Until,
+    check_least,
+    pairs,
 )
+from engram.cli.verbs.session import events_to_write
+from engram.cli.views import SILENT, checkpoint_fields, task_style
+from engram.dialects.json_records import strict_json
+from engram.model.errors import InvalidInput
+from engram.model.event import Event
 from engram.model.task import TaskRun
+from engram.recall.cutoff import HELPFUL
+
+TASK_VARIABLE = "ENGRAM_TASK"
+Id = Annotated[str, Argument("TASK", "The task's id. Default: $ENGRAM_TASK.", envvar=TASK_VARIABLE)]
+User = Annotated[str, Option("--user", metavar="TEXT", help="What was asked; - reads it from stdin.")]
+Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
+TurnKey = Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same turn.")]
+NoDerive = Annotated[bool, Option("--no-derive", help="Extract no facts from it.")]
+Summary = Annotated[str, Argument("SUMMARY", "Its progress; - reads it from stdin.")]
+Done = Annotated[list[str] | None, Option("--done", metavar="STEP", help="A step that is done (repeatable).")]
+Todo = Annotated[list[str] | None, Option("--todo", metavar="STEP", help="A step still to do (repeatable).")]
+Decided = Annotated[list[str] | None, Option("--decided", metavar="TEXT", help="What was decided (repeatable).")]
+Blocker = Annotated[list[str] | None, Option("--blocker", metavar="TEXT", help="What is in the way (repeatable).")]
+Artifact = Annotated[list[str] | None, Option("--artifact", metavar="NAME", help="What was made (repeatable).")]
+Sources = Annotated[
+    list[str] | None, Option("--event", metavar="EVENT", help="An event it is based on, EVT-… (repeatable).")
+]
+Query = Annotated[str, Argument("[QUERY]", "What it is about to do; - reads it from stdin. Default: its goal.")]
+Tokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of the whole block.")]
+Recent = Annotated[int, Option("--recent", metavar="N", help="How many of the latest events are considered.")]
+Documents = Annotated[
+    bool, Option("--sources", help="The parts of the task's documents that answer, each with its place.")
+]
+NoGraph = Annotated[bool, Option("--no-graph", help="Leave out what is linked to the facts.")]
+InTask = Annotated[
+    str, Option("--task", metavar="TASK", envvar=TASK_VARIABLE, help="Only this task. Default: every ledger.")
+]
+EventTypes = Annotated[
+    list[str] | None, Option("--event-type", metavar="TYPE", help="Only message, tool_call, … (repeatable).")
+]
+Roles = Annotated[list[str] | None, Option("--role", metavar="ROLE", help="Only what this role said (repeatable).")]
+_TURN = {"user": str, "assistant": str, "tool_calls": list, "artifacts": list, "key": str, "derive": bool}
+
+
+def named(task_id: str, *said: str) -> tuple[str, ...]:
+    """The task and the words after it. Where $ENGRAM_TASK names the task, the words may take the place of its id."""
+    own = os.environ.get(TASK_VARIABLE, "")
+    if own and said and not said[-1] and not task_id.startswith("TASK-"):
+        return (own, task_id, *said[:-1])
+    return (task_id, *said)
+
+
+def event(surface: Surface, task_id: Id, said: EventOptions) -> None:
+    """Append to a task's ledger. Secrets are redacted first; a finished task accepts nothing.
+
+    With --batch, all events on stdin are written, or none.
+    """
+    if not said.batch:
+        task_id, said.role, said.content = named(task_id, said.role, said.content)
+    items = events_to_write(said)
+    with surface.memory() as mem:
+        task = mem.get_task(task_id)
+        # A ledger takes a batch whole or not at all; a task's ledger goes by the task's id.
+        _written(surface, mem.observe_batch(task.id, [{**item, "task": task.id} for item in items]))
+
+
+def turn(
+    surface: Surface,
+    task_id: Id,
+    user: User = "",
+    assistant: Assistant = "",
+    key: TurnKey = "",
+    no_derive: NoDerive = False,
+) -> None:
+    """Append a whole turn, at once or not at all. `engram worker` extracts its facts later.
+
+    Without --user and --assistant, a JSON object is read from stdin: user, assistant, tool_calls (each with name, arguments and
+    result or error), artifacts (each with name and content), key, derive.
+    """
+    if user or assistant:
+        if user == assistant == "-":
+            raise InvalidInput("stdin can be read only once: give --user or --assistant as text")
+        given: dict[str, Any] = {"user": text_or_stdin(user), "assistant": text_or_stdin(assistant)}
+    elif surface.person:
+        raise InvalidInput("Give --user TEXT, --assistant TEXT, or a JSON object on stdin")
+    else:
+        given = _turn_on_stdin()
+    given |= ({"key": key} if key else {}) | ({"derive": False} if no_derive else {})
+    with surface.memory() as mem:
+        _written(surface, mem.record_turn(task_id, **given))
+
+
+def _turn_on_stdin() -> dict[str, Any]:
+    text = text_or_stdin("-")
+    if not text:
+        raise InvalidInput(
+            "stdin is empty: give --user TEXT and --assistant TEXT, or a JSON object with user and assistant on stdin"
+        )
+    try:
+        given = strict_json(text)
+    except ValueError as error:
+        raise InvalidInput(f"stdin is not a JSON object: {error}; nothing was written") from None
+    if not isinstance(given, dict):
+        raise InvalidInput("stdin is not a JSON object with user and assistant; nothing was written")
+    for name, value in given.items():
+        if name not in _TURN:
+            raise InvalidInput(f"Unknown field {name!r} of a turn; known: {', '.join(_TURN)}")
+        if not isinstance(value, _TURN[name]):
+            raise InvalidInput(f"{name!r} of a turn must be {_JSON_WORDS[_TURN[name]]}; nothing was written")
+    for name in ("tool_calls", "artifacts"):
+        if not all(isinstance(one, dict) for one in given.get(name, ())):
+            raise InvalidInput(f"{name} of a turn is a list of objects; nothing was written")
+    return given
+
+
+_JSON_WORDS: dict[type, str] = {str: "a text", list: "a list of objects", bool: "true or false"}
+
+
+def _written(surface: Surface, events: Sequence[Event]) -> None:
+    rows: list[list[display.Cell]] = [
+        [(f"#{one.seq} ", "bright_black"), (one.id, "cyan"), f"  {one.role}: {line(one.content, 80)}"] for one in events
+    ]
+    surface.answer(events, lambda: display.lines(*rows))
+
+
+def checkpoint(
+    surface: Surface,
+    task_id: Id,
+    summary: Summary = "",
+    done: Done = None,
+    todo: Todo = None,
+    decided: Decided = None,
+    blocker: Blocker = None,
+    artifact: Artifact = None,
+    event: Sources = None,
+) -> None:
+    """Record the progress of a task. The latest checkpoint is part of every context."""
+    task_id, summary = named(task_id, summary)
+    with surface.memory() as mem:
+        made = mem.create_checkpoint(
+            task_id, text_or_stdin(summary), completed_steps=done or (), pending_steps=todo or (),
+            decisions=decided or (), blockers=blocker or (), artifacts=artifact or (), source_event_ids=event or (),
+        )  # fmt: skip
+
+        def draw() -> None:
+            display.lines([(made.id, "bold cyan"), f"  through event {made.through}"])
+            display.fields(checkpoint_fields(made))
+
+        surface.answer(made, draw)
+
+
+def context(
+    surface: Surface,
+    task_id: Id,
+    query: Query = "",
+    tokens: Tokens = 4000,
+    recent: Recent = 40,
+    no_graph: NoGraph = False,
+    sources: Documents = False,
+    scope: SeenFrom = None,
+    min_relevance: MinRelevance = HELPFUL,
+) -> None:
+    """Print what an agent must know to continue a task, within a token budget.
+
+    Its goal, latest checkpoint and critical facts are always included; then recent events, relevant facts and what is linked
+    to them. `--sources` prints the parts of its documents that answer QUERY instead, each with its place.
+    """
+    check_least("--recent", recent, 0)
+    task_id, query = named(task_id, query)
+    with surface.memory() as mem:
+        if sources:
+            found = mem.build_long_input_context(task_id, text_or_stdin(query), max_tokens=tokens, scope=scope or None)
+            surface.answer(found, lambda: display.block(found.text))
+            return
+        built = mem.build_context(
+            task_id, text_or_stdin(query), max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph,
+            scope=scope or None, min_relevance=min_relevance,
+        )  # fmt: skip
+        surface.answer(built, lambda: display.block(built.text))
+        if surface.drawn:
+            surface.hint(f"engram: {built.tokens} of {built.budget} tokens; {len(built.trimmed)} left out")
+
+
+def search(
+    surface: Surface,
+    query: Question,
+    task: InTask = "",
+    event_type: EventTypes = None,
+    role: Roles = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 10,
+    mode: Mode = "hybrid",
+    scope: SeenFrom = None,
+) -> None:
+    """Find events of one task, or of every ledger. `engram search --kind event` has more filters."""
+    query = text_or_stdin(query)
+    with surface.memory() as mem:
+        found = mem.search_events(
+            query, task=task, since=since, until=until, event_types=event_type, roles=role, mode=mode, limit=limit,
+            scope=scope or None,
+        )  # fmt: skip
+        now = surface.now
+        surface.warn(found.warnings)
+        hits = [hit_data(hit, now) for hit in found]
+        data = {"query": query, "mode": found.mode, "hits": hits, "warnings": found.warnings}
+        surface.answer(data, lambda: views.hits(found, now))
+        if not found:
+            surface.hint("engram: nothing found")
+
 
 Goal = Annotated[str, Argument("GOAL", "What it should achieve; - reads it from stdin.")]
 Scope = Annotated[
@@ -60,7 +268,7 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: See
         rows: list[list[display.Cell]] = [
             [
                 (one.id, "cyan"),
-                (one.status, task_view.style(one.status)),
+                (one.status, views.task_style(one.status)),
                 ago(one.updated, now),
                 one.scope,
                 line(one.goal),
@@ -81,13 +289,13 @@ def show(surface: Surface, task_id: Id, events: Events = 10, scope: SeenFrom = N
     """
     check_least("--events", events, 0)
     with surface.memory() as mem:
-        found = task_view.progress_of(mem, mem.get_task(task_id, scope=scope or None), events)
+        found = views.progress_of(mem, mem.get_task(task_id, scope=scope or None), events)
         data = {
             "task": found.task, "idle_seconds": found.idle.total_seconds(), "event_count": found.event_count,
             "checkpoint_count": found.checkpoint_count, "waiting_jobs": found.waiting, "latest_checkpoint": found.latest,
             "last_events": found.last,
         }  # fmt: skip
-        surface.answer(data, lambda: task_view.draw(found, surface.now))
+        surface.answer(data, lambda: views.draw_task(found, surface.now))
         surface.hint(_what_now(found.task, found.idle, found.waiting))
 
 
@@ -109,7 +317,9 @@ def resume(
         built = mem.build_context(task.id, max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph)
 
         def draw() -> None:
-            display.lines([(task.id, "bold cyan"), "  ", (task.status, style(task.status)), f"  {task.goal}"], [""])
+            display.lines(
+                [(task.id, "bold cyan"), "  ", (task.status, task_style(task.status)), f"  {task.goal}"], [""]
+            )
             display.block(built.text)
 
         data = {"task": task, "was": before.status, "idle_seconds": idle.total_seconds(), "context": built}
@@ -153,7 +363,9 @@ def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
         words = task.outcome or task.goal
         surface.answer(
             task,
-            lambda: display.lines([(task.status, style(task.status)), "  ", (task.id, "cyan"), f"  {line(words)}"]),
+            lambda: display.lines(
+                [(task.status, task_style(task.status)), "  ", (task.id, "cyan"), f"  {line(words)}"]
+            ),
         )
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import check_text, emit_list
 from engram.disk import sync_path
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError, StoreReadOnly, UnknownVersion
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 _MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from engram.gates.policies.policy import MemoryPolicy
 from engram.gates.policies.rules import SlotRule, TypeRule
 from engram.model.errors import InvalidInput
+from engram.model.lazy import fields
 from engram.text.word_tables import hedge_pattern
 
 __all__ = ["PRESETS", "chosen_policy", "custom_policies", "load_policy", "policy_named", "policy_problems"]

@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from engram.gates.policies.applicability import ASIDE, Applicability, RuleText, narrowed
@@ -17,6 +16,7 @@ from engram.gates.policies.rules import (
     outside_sets,
 )
 from engram.model.errors import InvalidInput, Refused
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 __all__ = ["OF_DOCUMENT", "READ_CHARS", "MemoryPolicy", "PatternTimeout"]

@@ -1,9 +1,9 @@
 """The rules of a policy, and their validation."""
 
 import re
-from dataclasses import dataclass, field
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
 from engram.model.types import memory_type
 
 __all__ = ["MAX_PATTERN_CHARS", "READ_CHARS", "SlotRule", "TypeRule", "check_slot_rule", "check_type_rule"]

@@ -5,7 +5,6 @@ One pass over the words of `secret_words`; each is looked around by bounded rule
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from engram.gates.secrets.forms import Secret, alternatives, words
 from engram.gates.secrets.values import (
@@ -18,6 +17,7 @@ from engram.gates.secrets.values import (
     likeness,
     trimmed,
 )
+from engram.model.lazy import dataclass
 
 __all__ = ["named"]
 

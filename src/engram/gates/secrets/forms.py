@@ -7,10 +7,10 @@ none, and cost no more than that pass.
 import re
 import string
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from engram.gates.tables import places, table_text
+from engram.model.lazy import dataclass
 
 __all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "stretches", "words", "words_in"]
 

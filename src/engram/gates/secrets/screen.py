@@ -6,7 +6,6 @@ the secret redacted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from engram.gates.secrets.scan import (
@@ -22,6 +21,7 @@ from engram.gates.secrets.scan import (
 from engram.gates.shape import RECORD, strings
 from engram.model.errors import SecretRefused
 from engram.model.event import Event, Session
+from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use

@@ -1,9 +1,9 @@
 """Windows anchored to an event ("before I moved"): the event is looked up in memories and the session log."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from engram.model.hit import Hit
+from engram.model.lazy import dataclass, replace
 from engram.recall.cutoff import NEAREST
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery

@@ -8,10 +8,10 @@ leaves: where none is left, nothing is known, and the closest results are return
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from engram.model.hit import Hits
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.answer.anchors import EVERY_VERSION, AnchoredWindow, window_of
 from engram.recall.answer.events import EventAnswerer, asks_for_all, happened, within

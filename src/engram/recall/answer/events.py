@@ -1,9 +1,9 @@
 """Answers about events: from the session log and from memories of events, whichever matches best."""
 
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from engram.model.hit import Hit, Hits
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.answer.anchors import EVERY_VERSION

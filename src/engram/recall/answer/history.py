@@ -2,11 +2,11 @@
 
 from calendar import day_name, month_name
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.answer.anchors import EVERY_VERSION
 from engram.recall.cutoff import ABOUT, LOOKED_UP, about, looked_up

@@ -1,9 +1,9 @@
 """Answers about the history of facts: the versions of those asked about, or everything that changed in a window."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.answer.history import FactFinder, FactHistory, changes_within, overlaps, shown, versions_of
 from engram.recall.cutoff import LOOKED_UP, among

@@ -1,11 +1,11 @@
 """Prompt-ready blocks of memories within a token budget, and the trace of a recall."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from engram.model.errors import InvalidInput
 from engram.model.hit import Filtered, Hit, Hits
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.cutoff import HELPFUL, is_about, said_first

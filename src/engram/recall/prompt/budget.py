@@ -7,9 +7,9 @@ the estimate was too low.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
 from engram.text.quote import notice, quoted_lines
 from engram.text.truncation import cut, longest_fitting
 

@@ -1,10 +1,10 @@
 """What an agent is given at the start of a task: directives, memories to consider and related ones, within a token budget."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from engram.model.hit import Filtered, Hit, Hits, Injected, Injection
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.activation import SpreadHit

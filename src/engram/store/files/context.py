@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.model.errors import StoreCorrupt
 from engram.model.event import Event
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.documents import Document, memory_document
 from engram.store.files.durability import Durability, is_own

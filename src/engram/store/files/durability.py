@@ -13,12 +13,12 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.disk import DIRECTORY_MODE, UNREADABLE, read_bytes, replace_file, sync_path
 from engram.model.errors import EngramError, StoreReadOnly
+from engram.model.lazy import dataclass, field, replace
 from engram.store.files import memories
 from engram.store.files.home import Home, refuse_links
 from engram.store.files.index.matrix import boot_id

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from engram.disk import json_object, read_bytes, reading
 from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.model.lazy import dataclass, field, replace
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, read_mark, write_mark
 from engram.store.files.home import Home

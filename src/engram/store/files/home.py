@@ -10,12 +10,12 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from engram.disk import DIRECTORY_MODE, UNREADABLE, digest_name, read_bytes, sync_path, write_temporary
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
+from engram.model.lazy import dataclass
 
 FORMAT = 1
 INDEX_SCHEMA = 6

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engram.disk import json_object, lines_backwards
+from engram.model.lazy import dataclass, field
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Entry, Journal, JournalLine, Position
 from engram.store.files.ledger import ledger_name

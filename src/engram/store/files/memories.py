@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from engram.dialects import engram_yaml
 from engram.disk import DIRECTORY_MODE, read_bytes, write_temporary
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.files.home import file_name, scope_folder
 

@@ -10,13 +10,13 @@ The caller of everything here holds the writer lock.
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from engram.disk import DIRECTORY_MODE, keep_aside, read_bytes, replace_file, temporary_prefix
 from engram.model.errors import EngramError, StoreError, StoreReadOnly
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.context import StoreContext

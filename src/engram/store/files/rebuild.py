@@ -4,13 +4,13 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engram.dialects.yaml_writer import emit_list
 from engram.disk import to_json, whole_lines
 from engram.model.errors import EngramError, StoreReadOnly
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
 from engram.store.files import file_sync, memories

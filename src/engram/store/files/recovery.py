@@ -8,13 +8,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.documents import Document, event_document
 from engram.store.files import file_sync, memories

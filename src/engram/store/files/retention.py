@@ -1,11 +1,11 @@
 """Pruning old history: replaced journal images, uses already counted, ledgers of ended sessions."""
 
 import json
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from engram.disk import json_line, reading, replace_file
+from engram.model.lazy import replace
 from engram.store.files.context import StoreContext, append_anchor, index_entry, journal_tail, reindex_journal
 from engram.store.files.durability import read_mark, write_mark
 from engram.store.files.journal import decode

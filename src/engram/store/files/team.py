@@ -4,12 +4,12 @@ import hashlib
 import json
 import os
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.disk import read_bytes, replace_file
 from engram.model.errors import EngramError, NotFound, Refused, StoreCorrupt, StoreReadOnly
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.context import StoreContext

@@ -4,13 +4,13 @@ import contextlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.disk import to_json
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.files import file_sync, memories
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place

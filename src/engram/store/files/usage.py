@@ -7,13 +7,13 @@ import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.disk import DIRECTORY_MODE, FILE_MODE, MALFORMED, json_line, open_plain, reading, whole_lines
 from engram.model.errors import StoreReadOnly
+from engram.model.lazy import replace
 from engram.model.usage import Use
 from engram.store.files.journal import is_month
 

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from urllib.parse import quote
 from engram.disk import MALFORMED, read_bytes
 from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
+from engram.model.lazy import dataclass, replace
 from engram.model.usage import Use
 from engram.store.files import memories, state, tasks
 from engram.store.files.file_sync import is_team

@@ -9,12 +9,12 @@ import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.errors import EngramError
 from engram.model.event import Event, Session
+from engram.model.lazy import dataclass, field, fields, replace
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.records import from_image, image

@@ -4,12 +4,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreBusy, StoreError
+from engram.model.lazy import dataclass, field
 from engram.settings import load_settings
 from engram.store.location import Server, owner_config, requested_server
 from engram.store.migration.records import (

@@ -4,11 +4,11 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, StoreDenied, StoreReadOnly
+from engram.model.lazy import dataclass, field
 from engram.store.postgres.database import Database
 from engram.store.records import highest_numbers
 from engram.store.sources import random_hex, utc_now

@@ -5,13 +5,13 @@ Engram's statements are the same in both cases. `engram init` distributes the ta
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import errors, sql
 
 from engram.model.errors import StoreError
+from engram.model.lazy import dataclass
 from engram.store.postgres.sql import statement
 
 Connection = psycopg.Connection[tuple[Any, ...]]

@@ -9,13 +9,13 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
 
 from engram.model.errors import InvalidInput, StoreBusy, StoreDenied
+from engram.model.lazy import dataclass
 from engram.store.postgres.adapters import HalfVector
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.database import BoundStatement, Database, Row

@@ -9,11 +9,11 @@ import contextlib
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, StoreDenied, StoreReadOnly
+from engram.model.lazy import dataclass
 from engram.model.relations import HEAVIEST, LIGHTEST
 from engram.rules.numbers import CO_ACCESS_DAILY, CO_ACCESS_PRUNE, FIELD_WEIGHTS
 from engram.store.postgres import neighbours

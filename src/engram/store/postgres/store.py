@@ -3,12 +3,12 @@
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
+from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.rules.scopes import shows

@@ -1,11 +1,11 @@
 """One decision on Postgres: locks its scopes and memories in order, writes everything in one transaction."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.model.errors import InvalidInput, NotFound
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of, memory_document
 from engram.store.lineage import heads_among, versions_among

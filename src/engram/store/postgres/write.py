@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.postgres.adapters import Texts, VectorArray

@@ -8,9 +8,9 @@ calendar) is named, for a surface to say.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from engram.model.lazy import dataclass
 from engram.text.time.calendar import Span, holding, monthly
 from engram.text.time.numbers import amount, is_fiscal, repeating, written_date, year_after, year_at
 from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of, words

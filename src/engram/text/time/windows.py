@@ -33,9 +33,9 @@ gives way to another.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+from engram.model.lazy import dataclass
 from engram.text.time.anchors import AnchorPhrase, anchored, speaks_of_past
 from engram.text.time.calendar import Span, resolved
 from engram.text.time.grammar import Found, Grammar

@@ -7,10 +7,10 @@ question before or behind it: its two ends are read.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
+from engram.model.lazy import dataclass, replace
 from engram.text.word_tables import read_table, word_class
 
 __all__ = ["Word", "is_plain", "key_at", "lead_at", "may_start", "value_of", "word_classes", "words"]

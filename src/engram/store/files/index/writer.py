@@ -3,11 +3,11 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.disk import to_json
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.files.index.connection import statements
