@@ -49,8 +49,8 @@ from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.trace import TracedAnswer, first
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.store.lineage import start_of
 from engram.store.protocol import LIVE, Store
+from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms
