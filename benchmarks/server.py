@@ -191,7 +191,9 @@ def _nearest(
 ) -> list[tuple[int, float]]:
     from engram.store.postgres import neighbours
 
-    return neighbours.nearest(store.parts, way(store.parts, vector, filters, POOL, store.parts.settings.generation))
+    return neighbours.nearest(
+        store.context, way(store.context, vector, filters, POOL, store.context.settings.generation)
+    )
 
 
 def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:

@@ -25,7 +25,7 @@ class Served:
         self._store = store
 
     def __getattr__(self, name: str) -> Any:
-        if name == "parts":
+        if name == "context":
             raise AttributeError("a server's store has no files")
         return getattr(self._store, name)
 

@@ -33,7 +33,7 @@ class Tamper(ABC):
 
 class _InFiles(Tamper):
     def __init__(self, store: FilesStore) -> None:
-        self._parts = store.parts
+        self._parts = store.context
 
     def ledger(self, session: str, change: Callable[[list[Record]], list[Record]], *, to: str = "") -> None:
         lines = self._parts.ledger.path(session).read_text("utf-8").splitlines()

@@ -41,7 +41,7 @@ def store(backend: Backend) -> Store:
 def rewrite(backend: Backend, store: Store, request: pytest.FixtureRequest) -> Iterator[Rewrite]:
     """Rewrites a ledger as somebody would who can write to the disk or the tables, the table's head included."""
     if isinstance(store, FilesStore):
-        path = store.parts.ledger.path(TALK)
+        path = store.context.ledger.path(TALK)
 
         def in_files(change: Change) -> None:
             held = change([decode_event(line) for line in path.read_text("utf-8").splitlines()])

@@ -54,14 +54,14 @@ def test_no_id_of_a_task_reaches_a_file_outside(backend: Backend, clock: Clock, 
     if not isinstance(store, FilesStore):
         assert store.checkpoints(task_id) == [] and store.task(task_id) is None
         return
-    before = sorted(path for path in store.parts.home.root.parent.rglob("*") if "cache" not in path.parts)
+    before = sorted(path for path in store.context.home.root.parent.rglob("*") if "cache" not in path.parts)
     now = clock()
     with pytest.raises(InvalidInput, match="id of a task"):
         store.save_task(TaskRun(task_id, "goal", "global", now, now))
     with pytest.raises(InvalidInput, match="id of a task"):
         store.add_checkpoint(task_id, lambda number: Checkpoint("CKP-1", task_id, number, now, "text"))
     assert store.checkpoints(task_id) == [] and store.task(task_id) is None
-    assert sorted(path for path in store.parts.home.root.parent.rglob("*") if "cache" not in path.parts) == before
+    assert sorted(path for path in store.context.home.root.parent.rglob("*") if "cache" not in path.parts) == before
 
 
 def test_a_line_that_is_no_checkpoint_is_named_with_its_file(backend: Backend, clock: Clock) -> None:
@@ -70,7 +70,7 @@ def test_a_line_that_is_no_checkpoint_is_named_with_its_file(backend: Backend, c
     store.save_task(TaskRun("TASK-1", "goal", "global", now, now))
     store.add_checkpoint("TASK-1", lambda number: Checkpoint("CKP-1", "TASK-1", number, now, "text"))
     if isinstance(store, FilesStore):
-        path = store.parts.home.tasks / "TASK-1.checkpoints.jsonl"
+        path = store.context.home.tasks / "TASK-1.checkpoints.jsonl"
         path.write_bytes(b"no json\n" + path.read_bytes())
         with pytest.raises(StoreCorrupt, match=r"TASK-1\.checkpoints\.jsonl: not a checkpoint"):
             store.checkpoints("TASK-1")

@@ -46,7 +46,7 @@ def store_of(mem: Engram) -> FilesStore:
 def snapshot(store: FilesStore) -> Snapshot:
     """Everything the index derived, by table and id."""
     store.used_since(0)
-    database = store.parts.index.db
+    database = store.context.index.db
     found: Snapshot = {}
     for table, query in {**_BY_NUMBER, **{name: f"SELECT * FROM {name}" for name in _BY_KEY}}.items():
         cursor = database.execute(query)
@@ -103,7 +103,7 @@ def assert_journal_and_files_agree(home: Path) -> None:
 
 def assert_index_agrees(store: FilesStore) -> None:
     """The index contains every last image, its words and its vectors, and nothing else."""
-    home, database = store.parts.home.root, store.parts.index.db
+    home, database = store.context.home.root, store.context.index.db
     images = {i: after for i, (after, _) in last_images(home).items() if after is not None}
     rows = database.execute("SELECT d.id, r.record, t.statement, t.about, t.support, d.n FROM docs d "
                             "JOIN records r ON r.n = d.n JOIN texts t ON t.n = d.n WHERE d.kind = 'memory'")  # fmt: skip
@@ -119,8 +119,8 @@ def assert_index_agrees(store: FilesStore) -> None:
 
 
 def _assert_vectors_agree(store: FilesStore) -> None:
-    index = store.parts.index
-    if store.parts.embedder is None:
+    index = store.context.index
+    if store.context.embedder is None:
         return
     assert not index.without_vector(0, 10), "documents without a vector"
     blobs = index.db.execute("SELECT n, vector FROM vectors WHERE generation = ?", (index.generation,)).fetchall()
@@ -133,7 +133,7 @@ def _assert_vectors_agree(store: FilesStore) -> None:
     texts = index.db.execute("SELECT d.n, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind = 'memory'")
     by_number = dict(blobs)
     rows_of = texts.fetchall()
-    vectors = store.parts.embedder.embed([memory_document(decode_record(record)).meaning for _, record in rows_of])
+    vectors = store.context.embedder.embed([memory_document(decode_record(record)).meaning for _, record in rows_of])
     for (n, _), vector in zip(rows_of, vectors, strict=True):
         assert to_blob(vector) == by_number[n], f"vector of row {n}"
 
@@ -173,7 +173,7 @@ def assert_consistent(
 
 def _end_purge(mem: Engram) -> None:
     """Readers neither finish an interrupted purge nor see its records; a writer finishes it."""
-    home = store_of(mem).parts.home
+    home = store_of(mem).context.home
     if not unfinished(home):
         return
     begun = json.loads((home.state / MARKER).read_bytes())

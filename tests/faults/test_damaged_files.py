@@ -25,7 +25,7 @@ def mem(tmp_path: Path) -> Engram:
 
 def file_of(mem: Engram, memory_id: str) -> Path:
     place = "SELECT path FROM places WHERE id = ?"
-    [stored] = store_of(mem).parts.index.db.execute(place, (memory_id,)).fetchone()
+    [stored] = store_of(mem).context.index.db.execute(place, (memory_id,)).fetchone()
     return home_of(mem).root / str(stored)
 
 

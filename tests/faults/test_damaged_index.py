@@ -138,7 +138,7 @@ def test_vectors_deleted_between_two_decisions_are_made_again_whole(tmp_path: Pa
         Engram.open(home, cache=cache, directory=home) as writer,
         Engram.open(home, cache=cache, directory=home) as reader,
     ):
-        rows = store_of(reader).parts.index.matrix_rows
+        rows = store_of(reader).context.index.matrix_rows
         rows()
         next(_index_of(tmp_path).parent.glob("vectors-*.f32")).unlink()
         writer.add(sentence(70_000))
@@ -151,7 +151,7 @@ def test_a_process_that_still_writes_to_a_deleted_index_does_not_touch_the_vecto
     _filled(tmp_path)
     home, cache = tmp_path / "home", tmp_path / "cache"
     with Engram.open(home, cache=cache, directory=home) as behind:
-        index = store_of(behind).parts.index
+        index = store_of(behind).context.index
         with index.writing() as writer:
             first = next(n for (n,) in index.db.execute("SELECT n FROM docs ORDER BY n"))
             writer.put_vector(first, np.ones(index.matrix_rows().shape[1], dtype=np.float32))
@@ -203,7 +203,7 @@ def test_a_foreign_open_and_close_of_the_database_loses_nothing(tmp_path: Path) 
 def test_a_leftover_of_vectors_from_a_killed_rebuild_is_not_used(tmp_path: Path) -> None:
     _filled(tmp_path)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
-        index = store_of(mem).parts.index
+        index = store_of(mem).context.index
         garbage = _index_of(tmp_path).with_name(f"vectors-{index.get('name')}-{index.generation + 1}.f32")
         garbage.write_bytes(random.Random(0).randbytes(256 * 4 * 50))
         mem.rebuild_index()

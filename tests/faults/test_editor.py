@@ -19,7 +19,7 @@ def _seed(home: Path, cache: Path) -> dict[str, Path]:
     with Engram.open(home, cache=cache, directory=home) as mem:
         made = mem.add_batch([{"statement": sentence(900_000 + i)} for i in range(SHARED)])
         place = "SELECT path FROM places WHERE id = ?"
-        run = store_of(mem).parts.index.db.execute
+        run = store_of(mem).context.index.db.execute
         return {memory.id: home / run(place, (memory.id,)).fetchone()[0] for memory in made}
 
 

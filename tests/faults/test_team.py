@@ -170,7 +170,7 @@ def test_during_a_merge_conflict_the_last_trusted_version_stays_current(tmp_path
         store_of(mem).sync_team(repository / ".engram" / "engrams")
         assert _finds(mem, trusted)
         assert any(str(path.parent.parent) in problem for problem in mem.upkeep.sync().problems)
-        assert [item.path for item in team_files(store_of(mem).parts, path.parent.parent) if item.error] == [path]
+        assert [item.path for item in team_files(store_of(mem).context, path.parent.parent) if item.error] == [path]
         assert path.read_bytes() == conflict
 
         path.write_text(f"- id: ENG-2026-0101-111111111111\n  statement: {RULE}\n")

@@ -57,7 +57,7 @@ def _as_version(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def store_folder(mem: Engram) -> Path:
     from tests.faults.consistency import store_of
 
-    return Path(store_of(mem).parts.index.facts()["path"]).parent
+    return Path(store_of(mem).context.index.facts()["path"]).parent
 
 
 def test_two_versions_in_parallel_see_each_others_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

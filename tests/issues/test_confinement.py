@@ -215,7 +215,7 @@ def test_a_clone_cannot_lead_its_readers_writes_elsewhere_by_a_link(tmp_path: Pa
     with _open(tmp_path, repo) as mem:
         with pytest.raises(Refused, match="is a link"):
             begin_team(store_of(mem), repo)
-        assert not store_of(mem).parts.teams
+        assert not store_of(mem).context.teams
     assert list(elsewhere.iterdir()) == []
 
 

@@ -26,7 +26,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def place(mem: Engram, memory_id: str) -> Path:
-    parts = store_of(mem).parts
+    parts = store_of(mem).context
     return parts.path(place_of(parts, memory_id))
 
 
@@ -35,7 +35,7 @@ def doctor(mem: Engram, check: str) -> Finding:
 
 
 def machine_home(mem: Engram) -> Path:
-    return store_of(mem).parts.home.root
+    return store_of(mem).context.home.root
 
 
 # -- any program, any loss
@@ -97,7 +97,7 @@ class Program:
         self.said[target] = sentence(self._n)
 
     def _remove(self, mem: Engram, target: str) -> None:
-        parts, path = store_of(mem).parts, place(mem, target)
+        parts, path = store_of(mem).context, place(mem, target)
         together = [i for i in self.said if place_of(parts, i) and parts.path(place_of(parts, i)) == path]
         path.unlink()
         mem.upkeep.sync()
@@ -252,7 +252,7 @@ def test_going_on_without_a_lost_line_is_the_owners_decision(machine: Machine) -
     with machine.open() as mem:
         for n in range(3):
             mem.add(sentence(n))
-        home = store_of(mem).parts.home
+        home = store_of(mem).context.home
     (path,) = machine.home.glob("journal/*.jsonl")
     first, _, last = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + last)
@@ -304,11 +304,11 @@ def told_in_private(machine: Machine) -> tuple[str, Path]:
     with machine.open() as mem:
         with mem.session("Prepare the merger", scope="project:private") as running:
             running.observe("user", SECRET)
-        return running.id, session_path(store_of(mem).parts.home, running.id)
+        return running.id, session_path(store_of(mem).context.home, running.id)
 
 
 def scopes_of_events(mem: Engram) -> set[str]:
-    return {scope for (scope,) in store_of(mem).parts.index.db.execute("SELECT scope FROM docs WHERE kind = 'event'")}
+    return {scope for (scope,) in store_of(mem).context.index.db.execute("SELECT scope FROM docs WHERE kind = 'event'")}
 
 
 @pytest.mark.parametrize("left", [None, b"", b"\0" * 80], ids=["gone", "empty", "zeros"])

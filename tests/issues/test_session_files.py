@@ -108,9 +108,9 @@ def test_a_ledger_that_is_anothers_is_not_written_to(tmp_path: Path) -> None:
     store = FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))
     try:
         store.append_events("talk", [NewEvent("user", "hello", NOW)])
-        folder = store.parts.home.ledger
+        folder = store.context.home.ledger
         (folder / ledger_name("talk")).rename(folder / ledger_name("Talk"))
         with pytest.raises(StoreCorrupt, match="contains the ledger of 'talk'"):
-            Ledger(folder, store.parts.home.quarantine).head("Talk")
+            Ledger(folder, store.context.home.quarantine).head("Talk")
     finally:
         store.close()

@@ -271,7 +271,7 @@ def test_only_what_was_listed_is_trusted_though_a_pull_ran_meanwhile(tmp_path: P
 
     planted = plant(clone, SHARED)
     with opened(tmp_path, clone) as mem:
-        listed = waiting_files(files_of(mem).parts, planted.parent)
+        listed = waiting_files(files_of(mem).context, planted.parent)
         planted.write_text(SHARED.replace("Shared", "Pulled"))
         trust(files_of(mem), clone, listed)
         assert mem.store.get(ID) is None

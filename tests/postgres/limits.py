@@ -18,5 +18,5 @@ def shorten(
     assert isinstance(mem.store, PostgresStore)
     patch.setattr(database, "STATEMENT_SECONDS", statement)
     patch.setattr(database, "LOCK_SECONDS", lock)
-    within = mem.store.parts.database
+    within = mem.store.context.database
     patch.setattr(within, "_settings", database._settings(within.tenant))

@@ -80,7 +80,7 @@ def steps(url: str, tenant: str, *, seed: int = SEED, rounds: int = ROUNDS) -> l
     def opened(name: str) -> Engram:
         mem = Engram.open(url=url, tenant=name, clock=clock, directory="/")
         assert isinstance(mem.store, PostgresStore)
-        mem.store.parts.token = token
+        mem.store.context.token = token
         return mem
 
     with opened(tenant) as mem:

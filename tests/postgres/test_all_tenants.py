@@ -305,7 +305,7 @@ def test_stores_of_many_tenants_share_one_pool_and_the_least_used_are_closed(
     order = order_of(everyone.work(limit=5))
     assert sorted(order) == ["a", "b", "c", "d", "e"]
     assert list(everyone._open) == order[-3:]
-    pools = {mem.store.parts.database.connections for mem in everyone._open.values()}  # type: ignore[attr-defined]
+    pools = {mem.store.context.database.connections for mem in everyone._open.values()}  # type: ignore[attr-defined]
     assert pools == {everyone._due._connections}
     assert everyone._due._connections.users == 4
     everyone.close()
@@ -333,7 +333,7 @@ def test_forty_tenants_opened_and_used_by_as_many_threads_are_ten_connections(
         try:
             with ThreadPoolExecutor(TENANTS) as threads:
                 stores = list(threads.map(use, range(TENANTS), timeout=PATIENCE))
-            assert len({id(store.parts.database.connections) for store in stores}) == 1
+            assert len({id(store.context.database.connections) for store in stores}) == 1
             held = admin.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND application_name = 'engram'",
                 (urlsplit(database).path.lstrip("/"),),

@@ -163,7 +163,7 @@ def test_a_server_without_a_free_connection_is_said_to_be_full(words: str) -> No
 def hurried(mem: Engram) -> Iterator[None]:
     """Within the block a memory gives up after a second; what must succeed may take its time."""
     assert isinstance(mem.store, PostgresStore)
-    pool = mem.store.parts.database.connections.pool
+    pool = mem.store.context.database.connections.pool
     before = pool.timeout, pool.reconnect_timeout
     pool.timeout = pool.reconnect_timeout = 1
     yield
@@ -328,7 +328,7 @@ def test_a_statement_that_takes_too_long(mem: Engram, monkeypatch: pytest.Monkey
         mem.store.deciding("update", actor="test", about=[kept.id]) as deciding,
     ):
         deciding.put(kept.but(rationale="other"))
-        mem.store.parts.database.query("SELECT pg_sleep(600)", {})  # type: ignore[attr-defined]
+        mem.store.context.database.query("SELECT pg_sleep(600)", {})  # type: ignore[attr-defined]
     monkeypatch.undo()
     assert mem.get(kept.id) == kept
     assert len(mem.history(kept.id)) == 1

@@ -156,7 +156,7 @@ def test_a_document_number_given_out_twice_never_overwrites_a_document(
 
 def test_a_document_keeps_its_number_whatever_number_it_is_put_with(mem: Engram) -> None:
     assert isinstance(mem.store, PostgresStore)
-    kept, database = mem.add(sentence(1)), mem.store.parts.database
+    kept, database = mem.add(sentence(1)), mem.store.context.database
     numbers = mem.store.numbers([kept.id])
     again = DocumentRow(memory_document(kept.but(statement=sentence(2))))
     with database.transaction():
@@ -227,7 +227,7 @@ def test_many_tenants_of_a_process_share_its_connections(database: str, tenant: 
         pools = set()
         for mem in stores:
             assert isinstance(mem.store, PostgresStore)
-            pools.add(mem.store.parts.database.connections.pool)
+            pools.add(mem.store.context.database.connections.pool)
         (pool,) = pools
         assert pool.get_stats()["pool_size"] <= pool.max_size
     finally:

@@ -253,7 +253,7 @@ def test_a_large_tenant_is_advised_to_make_an_index(store: PostgresStore, monkey
     assert "engram index --nearest" in check(store, "index").advice
     store.build_nearest()
     assert check(store, "index").advice == ""
-    neighbours.drop_all(store.parts.database)
+    neighbours.drop_all(store.context.database)
 
 
 def test_the_program_says_so_too(

@@ -29,13 +29,13 @@ def two(shared_database: str, tenant: str, clock: Clock) -> Iterator[list[Postgr
     opened = []
     for number in (1, 2):
         store = open_store(shared_database, f"{tenant}-{number}", Points(), clock=clock)
-        with store.parts.database.transaction() as connection:
-            name = store.parts.database.tenant
+        with store.context.database.transaction() as connection:
+            name = store.context.database.tenant
             connection.execute(FILL, {"count": 1_000, "dim": DIM, "tenant": name, "rare": RARE})
         opened.append(store)
     yield opened
     for store in opened:
-        neighbours.drop_all(store.parts.database)
+        neighbours.drop_all(store.context.database)
         store.close()
 
 
@@ -46,7 +46,7 @@ def store(two: list[PostgresStore]) -> PostgresStore:
 
 def valid(store: PostgresStore) -> list[bool]:
     """Whether each of the tenant's indexes is whole."""
-    return list(neighbours._known(store.parts.database).values())
+    return list(neighbours._known(store.context.database).values())
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def test_many_at_once_take_turns(two: list[PostgresStore]) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         made = [building.result(PATIENCE) for building in [threads.submit(build, store) for store in (*two, *two)]]
-    assert made[:2] == made[2:] == [neighbours.index_name(store.parts.database.tenant, 1) for store in two]
+    assert made[:2] == made[2:] == [neighbours.index_name(store.context.database.tenant, 1) for store in two]
     assert [valid(store) for store in two] == [[True], [True]]
 
 
@@ -91,7 +91,7 @@ def test_processes_at_once_take_turns(two: list[PostgresStore], shared_database:
         subprocess.Popen(
             COMMAND,
             cwd=ROOT,
-            env={**environment(), "ENGRAM_URL": shared_database, "ENGRAM_TENANT": store.parts.database.tenant},
+            env={**environment(), "ENGRAM_URL": shared_database, "ENGRAM_TENANT": store.context.database.tenant},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -118,12 +118,12 @@ def test_what_another_one_has_just_made_is_not_made_again(
         with another_at_it(shared_database):
             building = threads.submit(store.build_nearest)
             assert waiting.wait(PATIENCE)
-            name = neighbours.index_name(store.parts.database.tenant, 1)
-            neighbours._build(store.parts.database, name, ("engram", "memory_vectors"), DIM, 1)
+            name = neighbours.index_name(store.context.database.tenant, 1)
+            neighbours._build(store.context.database, name, ("engram", "memory_vectors"), DIM, 1)
             monkeypatch.setattr(neighbours, "_build", counted)
         assert building.result(PATIENCE) == name
     assert made == []
-    assert store.parts.settings.get("hnsw") == 1
+    assert store.context.settings.get("hnsw") == 1
 
 
 def test_who_waited_makes_its_own_where_the_other_made_none(
@@ -170,17 +170,17 @@ def test_old_indexes_that_cannot_be_dropped_now_are_named(
     monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.1)
     name = store.build_nearest()
     with another_at_it(shared_database):
-        neighbours.drop_others(store.parts, 2)
+        neighbours.drop_others(store.context, 2)
     assert valid(store) == [True]
     assert any(f"DROP INDEX engram.{name}" in warning for warning in store.warnings)
 
 
 def leave_broken(store: PostgresStore, url: str, generation: int) -> None:
     """A build that fails half-way, as one that is killed does, leaves an index that is not valid."""
-    name = neighbours.index_name(store.parts.database.tenant, generation)
+    name = neighbours.index_name(store.context.database.tenant, generation)
     making = sql.SQL(
         "CREATE INDEX CONCURRENTLY {} ON engram.memory_vectors USING hnsw ((vector::halfvec(7)) halfvec_ip_ops) WHERE tenant = {}"
-    ).format(sql.Identifier(name), sql.Literal(store.parts.database.tenant))
+    ).format(sql.Identifier(name), sql.Literal(store.context.database.tenant))
     with psycopg.connect(url, autocommit=True) as owner, pytest.raises(psycopg.DataError):
         owner.execute(making)
 
@@ -191,7 +191,7 @@ def test_what_a_broken_build_left_is_named_and_goes_before_the_next(store: Postg
     assert valid(store) == [False, False]
     (told,) = [check for check in store.examine() if check.name == "indexes"]
     assert not told.ok
-    assert neighbours.index_name(store.parts.database.tenant, 1) in told.detail
+    assert neighbours.index_name(store.context.database.tenant, 1) in told.detail
     store.build_nearest()
     assert valid(store) == [True]
     assert all(check.ok for check in store.examine() if check.name == "indexes")
@@ -200,10 +200,10 @@ def test_what_a_broken_build_left_is_named_and_goes_before_the_next(store: Postg
 def test_an_index_that_a_server_keeps_for_a_part_of_the_table_is_not_touched(
     store: PostgresStore, shared_database: str
 ) -> None:
-    part = f"{neighbours.index_name(store.parts.database.tenant, 1)}_102008"
+    part = f"{neighbours.index_name(store.context.database.tenant, 1)}_102008"
     with psycopg.connect(shared_database, autocommit=True) as owner:
         owner.execute(sql.SQL("CREATE INDEX {} ON engram.terms (tenant)").format(sql.Identifier(part)))
         store.build_nearest()
-        neighbours.drop_all(store.parts.database)
+        neighbours.drop_all(store.context.database)
         assert owner.execute("SELECT 1 FROM pg_class WHERE relname = %s", (part,)).fetchone() == (1,)
         owner.execute(sql.SQL("DROP INDEX engram.{}").format(sql.Identifier(part)))

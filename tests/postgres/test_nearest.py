@@ -68,13 +68,13 @@ def stores(shared_database: str) -> Iterator[list[PostgresStore]]:
     opened = []
     for name in (f"near-{secrets.token_hex(4)}", f"near-{secrets.token_hex(4)}"):
         store = open_store(shared_database, name, Points(), clock=Clock())
-        with store.parts.database.transaction() as connection:
+        with store.context.database.transaction() as connection:
             connection.execute(FILL, {"count": VECTORS, "dim": DIM, "tenant": name, "rare": RARE})
         store.build_nearest()
         opened.append(store)
     yield opened
     for store in opened:
-        neighbours.drop_all(store.parts.database)
+        neighbours.drop_all(store.context.database)
         store.close()
 
 
@@ -91,7 +91,7 @@ def questions() -> npt.NDArray[np.float32]:
 
 def exact(store: PostgresStore, filters: Filters, limit: int) -> list[set[int]]:
     """The nearest to each question by comparing with all of them here."""
-    rows = store.parts.database.query(
+    rows = store.context.database.query(
         "SELECT v.n, v.vector::text FROM engram.memory_vectors v JOIN engram.documents d ON d.tenant = v.tenant AND d.n = v.n "
         "WHERE v.tenant = %(tenant)s AND (%(scope)s = '' OR d.scope = %(scope)s) AND (%(type)s = '' OR d.type = %(type)s)",
         {"scope": (filters.scopes or ("",))[0], "type": (filters.types or ("",))[0]},
@@ -146,10 +146,10 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
 
 
 def test_the_planner_takes_the_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = neighbours.index_name(store.parts.database.tenant, 1)
+    name = neighbours.index_name(store.context.database.tenant, 1)
     for filters in (Filters(), Filters(scopes=("global",))):
-        way = neighbours.index_search(store.parts, questions()[0], filters, 60, store.parts.settings.generation)
-        ask = partial(neighbours.nearest, store.parts, way)
+        way = neighbours.index_search(store.context, questions()[0], filters, 60, store.context.settings.generation)
+        ask = partial(neighbours.nearest, store.context, way)
         plan = plan_of(store, monkeypatch, ask)
         assert f"Index Scan using {name}" in plan
         assert "Sort" not in plan
@@ -169,7 +169,7 @@ def plan_of(store: PostgresStore, monkeypatch: pytest.MonkeyPatch, work: Callabl
         work()
     at = max(i for i, (query, _) in enumerate(sent) if isinstance(query, sql.Composed))
     before = [as_bytes(query) for query, _ in sent[:at] if isinstance(query, (str, bytes))]
-    with store.parts.database.transaction() as connection:
+    with store.context.database.transaction() as connection:
         # What a table without statistics is thought to hold depends on who else wrote to it; the index is taken whatever it costs.
         connection.execute("SET LOCAL random_page_cost = 100000")
         for setting in before:
@@ -201,8 +201,8 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
     found = {}
     for some in (0, 19, 20, 60, 2 * VECTORS):
         monkeypatch.setattr(neighbours, "SOME", some)
-        ways = [neighbours.exact_search(store.parts, question, filters, 20, 1) for question in questions()]
-        found[some] = [neighbours.nearest(store.parts, way) for way in ways]
+        ways = [neighbours.exact_search(store.context, question, filters, 20, 1) for question in questions()]
+        found[some] = [neighbours.nearest(store.context, way) for way in ways]
     assert all(ranking == found[0] for ranking in found.values())
     assert recall(found[60], exact(store, filters, 20)) >= 0.98
 
@@ -211,7 +211,8 @@ def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStor
     filters = Filters(scopes=(RARE,))
     found = [
         neighbours.nearest(
-            store.parts, neighbours.index_search(store.parts, question, filters, 20, store.parts.settings.generation)
+            store.context,
+            neighbours.index_search(store.context, question, filters, 20, store.context.settings.generation),
         )
         for question in questions()
     ]
@@ -221,7 +222,7 @@ def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStor
 @pytest.mark.heavy
 def test_nothing_of_another_tenant_is_found_by_the_index(stores: list[PostgresStore]) -> None:
     text = "SELECT n FROM engram.documents WHERE tenant = %(tenant)s"
-    numbers = [{n for (n,) in store.parts.database.query(text, {})} for store in stores]
+    numbers = [{n for (n,) in store.context.database.query(text, {})} for store in stores]
     assert numbers[0].isdisjoint(numbers[1])
     for store, own in zip(stores, numbers, strict=True):
         found = {n for ranking in answers(store, Filters(), 200) for n, _ in ranking}
@@ -249,7 +250,7 @@ def few(shared_database: str, tenant: str, clock: Clock, monkeypatch: pytest.Mon
     opened = open_store(shared_database, tenant, Points(), clock=clock)
     Keep(opened, clock).many([{"statement": f"Something about number {number}"} for number in range(40)])
     yield opened
-    neighbours.drop_all(opened.parts.database)
+    neighbours.drop_all(opened.context.database)
     opened.close()
 
 
@@ -258,7 +259,7 @@ def test_what_is_written_after_the_index_was_made_is_found_by_it(
 ) -> None:
     monkeypatch.setattr(neighbours, "NARROW", 5)
     assert few.build_nearest() == few.build_nearest()
-    assert len(neighbours.indexes_of(few.parts.database)) == 1
+    assert len(neighbours.indexes_of(few.context.database)) == 1
     Keep(few, clock)("A new direction")
     assert texts(few, asked(few, "A new direction", ANY, 1).semantic) == ["A new direction"]
     assert ways == ["index_search"]
@@ -270,9 +271,9 @@ def test_after_reembedding_the_old_index_is_gone_and_none_is_asked(
 ) -> None:
     monkeypatch.setattr(neighbours, "NARROW", 5)
     few.build_nearest()
-    other = open_store(shared_database, few.parts.database.tenant, Points(32, "others"), clock=clock)
+    other = open_store(shared_database, few.context.database.tenant, Points(32, "others"), clock=clock)
     other.reembed()
-    assert (neighbours.indexes_of(few.parts.database), other.parts.settings.get("hnsw")) == (set(), None)
+    assert (neighbours.indexes_of(few.context.database), other.context.settings.get("hnsw")) == (set(), None)
     assert texts(other, asked(other, "Something about number 7", ANY, 1).semantic) == ["Something about number 7"]
     assert ways == ["exact_search"]
     other.close()
@@ -292,7 +293,7 @@ def test_searches_answer_from_the_old_vectors_until_the_switch_and_from_the_new_
         while not ended.is_set():
             seen.append(asked(few, "Something about number 7"))
 
-    other = open_store(shared_database, few.parts.database.tenant, new, clock=clock)
+    other = open_store(shared_database, few.context.database.tenant, new, clock=clock)
     assert asked(other, "Something about number 7").semantic == []
     searching = threading.Thread(target=search)
     searching.start()
@@ -324,11 +325,11 @@ def test_a_reembedding_that_was_killed_goes_on_where_it_was(
             raise Killed
 
     dying.before = die
-    first = open_store(shared_database, few.parts.database.tenant, dying, clock=clock)
+    first = open_store(shared_database, few.context.database.tenant, dying, clock=clock)
     with pytest.raises(Killed):
         first.reembed()
     first.close()
-    second = open_store(shared_database, few.parts.database.tenant, again, clock=clock)
+    second = open_store(shared_database, few.context.database.tenant, again, clock=clock)
     assert second.reembed() == again.embedded == 24
     assert texts(second, asked(second, "Something about number 3").semantic)[0] == "Something about number 3"
     second.close()
@@ -339,15 +340,15 @@ def test_what_a_reembedding_killed_at_its_very_end_left_is_taken_away_by_the_nex
     few: PostgresStore, shared_database: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few.build_nearest()
-    other = open_store(shared_database, few.parts.database.tenant, Points(32, "others"), clock=clock)
+    other = open_store(shared_database, few.context.database.tenant, Points(32, "others"), clock=clock)
     with monkeypatch.context() as patch:
         patch.setattr(rebuild, "_drop_old", lambda *_: None)
         other.reembed()
     generations = "SELECT count(DISTINCT generation) FROM engram.memory_vectors WHERE tenant = %(tenant)s"
-    assert other.parts.database.query(generations, {}) == [(2,)]
+    assert other.context.database.query(generations, {}) == [(2,)]
     assert other.reembed() == 0
-    assert other.parts.database.query(generations, {}) == [(1,)]
-    assert neighbours.indexes_of(other.parts.database) == set()
+    assert other.context.database.query(generations, {}) == [(1,)]
+    assert neighbours.indexes_of(other.context.database) == set()
     other.close()
 
 
@@ -362,12 +363,12 @@ def test_long_vectors_are_kept_found_and_indexed(
         assert found.semantic[0][1] == pytest.approx(1, abs=0.001)
         monkeypatch.setattr(neighbours, "NARROW", 5)
         store.build_nearest()
-        store.parts.settings.refresh()
+        store.context.settings.refresh()
     assert ways == ["exact_search", "index_search"]
     vectors = store.vectors([found.semantic[0][0]])
     assert vectors is not None
     assert vectors.shape == (1, 1536)
-    neighbours.drop_all(store.parts.database)
+    neighbours.drop_all(store.context.database)
     store.close()
 
 
@@ -377,4 +378,4 @@ def test_an_embedder_of_the_same_name_and_another_length_is_refused(
     wrong = Points(32)
     wrong.name = f"points-{DIM}"
     with pytest.raises(EmbedderError, match="32"):
-        open_store(shared_database, few.parts.database.tenant, wrong, clock=clock)
+        open_store(shared_database, few.context.database.tenant, wrong, clock=clock)

@@ -239,7 +239,7 @@ def ask(store: PostgresStore) -> None:
         for question in questions(3, MEMORIES):
             meaning = store.embed([question])
             assert meaning is not None
-            neighbours._is_narrow(store.parts, filters)
+            neighbours._is_narrow(store.context, filters)
             found = store.candidates(Query(tuple(query_terms(f"{question} zyzzyva")), meaning[0], 20), filters)
             numbers = [n for n, _ in (*found.lexical, *found.semantic)]
             store.get_many(numbers)

@@ -37,7 +37,7 @@ def stores(shared_database: str, tenant: str, clock: Clock) -> Iterator[list[Pos
 
 def tenant_left_on(store: PostgresStore) -> list[str | None]:
     """What the next user of each pooled connection would find set."""
-    pool = store.parts.database.connections.pool
+    pool = store.context.database.connections.pool
     taken = [pool.getconn() for _ in range(4)]
     found = [connection.execute("SELECT current_setting('engram.tenant', true)").fetchone() for connection in taken]
     for connection in taken:
@@ -60,7 +60,7 @@ def test_a_connection_comes_back_clean_from_an_error_in_mid_transaction(
     with pytest.raises(Stop), store.deciding("add", actor="test", scopes=["global"]) as deciding:
         deciding.put(Memory(deciding.new_id(clock()), "zebra", created=clock()))
         raise Stop
-    with pytest.raises(EngramError), store.parts.database.transaction() as connection:
+    with pytest.raises(EngramError), store.context.database.transaction() as connection:
         connection.execute("SELECT 1 / 0")
     assert not any(tenant_left_on(store))
     assert store.listing(ANY) == []
@@ -121,11 +121,11 @@ def test_a_store_that_is_closed_leaves_no_connection(shared_database: str, tenan
 
 @pytest.mark.parametrize("texts", [[], [""], ["a", "", "é日\U0001f600", 'quo"te,\\ {}', "NULL"]])
 def test_texts_arrive_as_they_were_sent(stores: list[PostgresStore], texts: list[str]) -> None:
-    assert stores[0].parts.database.query("SELECT %(texts)b::text[]", {"texts": Texts(texts)}) == [(texts,)]
+    assert stores[0].context.database.query("SELECT %(texts)b::text[]", {"texts": Texts(texts)}) == [(texts,)]
 
 
 def test_a_question_among_statements_whose_answers_come_later_is_refused(stores: list[PostgresStore]) -> None:
-    database = stores[0].parts.database
+    database = stores[0].context.database
     with database.transaction() as connection, connection.pipeline(), pytest.raises(AssertionError, match="pipeline"):
         database.within(connection, "SELECT 1", {})
 

@@ -232,7 +232,7 @@ def test_tenants_never_mix_on_shared_connections(pooled: Pooler, database: str, 
         for turn in range(TURNS):
             keep(f"of {place}: {number}-{turn}", scope=f"scope:{number}")
             assert all(memory.statement.startswith(f"of {place}:") for memory in stores[place].listing(ANY))
-            with pytest.raises(EngramError), stores[place].parts.database.transaction() as connection:
+            with pytest.raises(EngramError), stores[place].context.database.transaction() as connection:
                 connection.execute("SELECT 1 / 0")
 
     try:

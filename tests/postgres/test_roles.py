@@ -149,8 +149,8 @@ def test_the_application_changes_the_embedder_and_says_which_index_its_owner_mus
     assert any(f"DROP INDEX engram.{name}" in warning for warning in letters.warnings)
     with pytest.raises(StoreDenied, match="must be owner"):
         letters.build_nearest()
-    assert letters.parts.settings.get("hnsw") is None
-    neighbours.drop_all(owned.parts.database)
+    assert letters.context.settings.get("hnsw") is None
+    neighbours.drop_all(owned.context.database)
     for store in (owned, letters):
         store.close()
 

@@ -90,7 +90,7 @@ def test_a_name_that_does_not_reach_the_workers_is_told(store: PostgresStore, mo
 
 
 def test_the_name_is_asked_for_where_the_tenants_rows_are(store: PostgresStore) -> None:
-    assert store.parts.database.run("citus_reached") == [("acme", 0)]
+    assert store.context.database.run("citus_reached") == [("acme", 0)]
 
 
 def test_a_worker_is_no_place_to_connect_to(store: PostgresStore, citus: StandIn) -> None:
@@ -117,5 +117,5 @@ def test_the_compiler_is_harmless_either_way(database: str, clock: Clock, value:
     store = open_store(database, "acme", None, clock=clock)
     words = {"on": "on at the server; Engram switches it off in its transactions", "off": "off"}
     assert found(store, "jit") == Check("jit", True, words[value])
-    assert store.parts.database.query("SELECT current_setting('jit')", {}) == [("off",)]
+    assert store.context.database.query("SELECT current_setting('jit')", {}) == [("off",)]
     store.close()

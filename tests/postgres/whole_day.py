@@ -142,8 +142,8 @@ def search(store: PostgresStore) -> None:
             meaning = store.embed([WORDS])
             assert meaning is not None
             store.candidates(Query((), meaning[0], 5), filters)
-            neighbours.nearest(store.parts, neighbours.index_search(store.parts, meaning[0], filters, 60, 1))
-            neighbours.nearest(store.parts, neighbours.exact_search(store.parts, meaning[0], filters, 60, 1))
+            neighbours.nearest(store.context, neighbours.index_search(store.context, meaning[0], filters, 60, 1))
+            neighbours.nearest(store.context, neighbours.exact_search(store.context, meaning[0], filters, 60, 1))
 
 
 def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:

@@ -56,7 +56,7 @@ def store(opened: Opened) -> FilesStore:
 
 def in_index(store: FilesStore) -> int:
     """How many events are indexed, without going through the store."""
-    count: int = store.parts.index.db.execute("SELECT count(*) FROM docs WHERE kind = 'event'").fetchone()[0]
+    count: int = store.context.index.db.execute("SELECT count(*) FROM docs WHERE kind = 'event'").fetchone()[0]
     return count
 
 
@@ -103,7 +103,7 @@ def test_another_process_finds_it_at_once(store: FilesStore, opened: Opened, que
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_next_process_finds_what_a_killed_one_appended(store: FilesStore, opened: Opened, question: str) -> None:
     (event,) = store.append_events("zoo", [said("Ann", "about zebras")])
-    store.parts.pending = None  # what a kill takes away
+    store.context.pending = None  # what a kill takes away
     assert QUESTIONS[question](opened(), event.id)
 
 
@@ -136,18 +136,18 @@ def test_what_another_process_purged_does_not_come_back(store: FilesStore, opene
     opened().purge([event.id], actor="test")
     assert by_words(store, "handshake") == []
     assert contents(store) == ["the first word", ""]
-    words = store.parts.index.db.execute("SELECT count(*) FROM records WHERE record LIKE '%handshake%'").fetchone()
+    words = store.context.index.db.execute("SELECT count(*) FROM records WHERE record LIKE '%handshake%'").fetchone()
     assert words == (0,) and store.verify_ledgers() == []
 
 
 def test_a_damaged_index_loses_no_pending_event(store: FilesStore) -> None:
     store.append_events("talk", [said("Ann", "the second word")])
-    store.parts.index.db.execute("DROP TABLE docs")
+    store.context.index.db.execute("DROP TABLE docs")
     assert contents(store) == ["the first word", "the second word"]
 
 
 def test_an_append_succeeds_when_indexing_fails(store: FilesStore) -> None:
-    store.parts.index.db.execute("DROP TABLE records")
+    store.context.index.db.execute("DROP TABLE records")
     for n in range(MOST):
         store.append_events("talk", [said("Ann", f"line {n}")])
     assert contents(store) == ["the first word", *(f"line {n}" for n in range(MOST))]
@@ -164,11 +164,11 @@ class Failing:
 
 
 def test_without_vectors_it_is_found_by_its_words_and_later_by_its_meaning(store: FilesStore) -> None:
-    works = store.parts.embedder
-    store.parts.embedder = Failing()
+    works = store.context.embedder
+    store.context.embedder = Failing()
     store.append_events("talk", [said("Ann", "about zebras")])
     assert "about zebras" in contents(store)
-    store.parts.embedder = works
+    store.context.embedder = works
     store.sync()
     assert "about zebras" in texts(store, asked(store, "zebras", EVENTS).semantic)
 
@@ -190,7 +190,7 @@ def test_a_hand_edit_that_another_process_journals_hides_nothing(store: FilesSto
     edited = other.get(memory.id)
     assert edited is not None and edited.statement == "the parser uses spaces"
     assert sorted(by_words(other, "zebras")) == ["about zebras", "still zebras", "zebras again"]
-    assert {name: store.parts.anchors.head_of(name) for name in ("talk", "zoo")} == {
+    assert {name: store.context.anchors.head_of(name) for name in ("talk", "zoo")} == {
         name: Head(len(events), events[-1].digest) for name in ("talk", "zoo") for events in [store.events(name)]
     }
     assert store.verify_ledgers() == []
@@ -218,19 +218,19 @@ def test_a_process_without_an_embedder_leaves_the_vectors_to_others(store: Files
     with closing(FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))) as other:
         assert "about zebras" in contents(other)
     assert "about zebras" in texts(store, asked(store, "zebras", EVENTS).semantic)
-    assert not store.parts.index.without_vector(0, 1) and not store.parts.index.get("lacking")
+    assert not store.context.index.without_vector(0, 1) and not store.context.index.get("lacking")
 
 
 def test_a_reader_without_the_lock_answers_and_warns_of_what_is_missing(store: FilesStore, opened: Opened) -> None:
     other = opened()
     store.append_events("talk", [said("Ann", "the second word")])
     store.append_events("talk", [said("Ann", "the third word")])
-    other.parts.lock = store.parts.lock = Barred(store.parts.home.lock)
+    other.context.lock = store.context.lock = Barred(store.context.home.lock)
     for reader in (store, other):
         assert contents(reader) == ["the first word"] and reader.count(EVENTS) == 1
         assert reader.event("EVT-unknown") is None and by_words(reader, "first") == ["the first word"]
         assert any("not searchable yet" in warning for warning in reader.warnings)
-    other.parts.lock = store.parts.lock = WriterLock(store.parts.home.lock)
+    other.context.lock = store.context.lock = WriterLock(store.context.home.lock)
     assert contents(store) == contents(other) == ["the first word", "the second word", "the third word"]
 
 
@@ -286,4 +286,4 @@ def test_two_interleaved_writers_store_every_event_once(opened: Opened, seed: in
     for store in stores:
         assert {name: contents(store, name) for name in expected} == expected
         assert in_index(store) == sum(map(len, expected.values())) and store.verify_ledgers() == []
-        assert not store.parts.index.without_vector(0, 1)
+        assert not store.context.index.without_vector(0, 1)

@@ -41,7 +41,7 @@ def numbers(path: Path) -> list[int]:
 
 def test_an_index_that_missed_events_does_not_misnumber_the_next(mem: Engram) -> None:
     with mem:
-        database = store_of(mem).parts.index.db
+        database = store_of(mem).context.index.db
         database.execute("DELETE FROM docs WHERE kind = 'event' AND position > 2")
         mem.observe("talk", "user", "line 5")
         assert numbers(ledger(mem)) == [1, 2, 3, 4, 5, 6] and mem.store.verify_ledgers() == []
@@ -111,7 +111,7 @@ def test_a_torn_line_is_quarantined_before_the_next_append(mem: Engram, tmp_path
         path = ledger(mem)
         with path.open("ab") as file:
             file.write(b'{"id":"EVT-2026')
-        database = store_of(mem).parts.index.db
+        database = store_of(mem).context.index.db
         database.execute("UPDATE ledgers SET size = ?", (path.stat().st_size,))
         mem.observe("talk", "user", "line 5")
         assert numbers(path) == [1, 2, 3, 4, 5, 6] and mem.store.verify_ledgers() == []

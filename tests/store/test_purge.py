@@ -56,8 +56,8 @@ def _live_through(mem: Engram, text: str) -> str:
         session.observe("user", f"They said: {text}", key="quagga", payload={"q": text}, metadata={"m": text})
         session.observe("assistant", "Understood, nothing more to say")
         session.end(f"We talked about {text}")
-    folder = store_of(mem).parts.path(_place(mem, memory.id)).parent
-    name = store_of(mem).parts.path(_place(mem, memory.id)).name
+    folder = store_of(mem).context.path(_place(mem, memory.id)).parent
+    name = store_of(mem).context.path(_place(mem, memory.id)).name
     for left in (f"{name}~", f".{name}.4711.tmp", f"{name}.orig", f"{name[:-5]}.sync-conflict-2026.yaml"):
         (folder / left).write_bytes((folder / name).read_bytes())
     (home_of(mem).quarantine / "torn.txt").write_text(f"half a line with {text}", "utf-8")
@@ -67,7 +67,7 @@ def _live_through(mem: Engram, text: str) -> str:
 
 
 def _place(mem: Engram, memory_id: str) -> str:
-    row = store_of(mem).parts.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
+    row = store_of(mem).context.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
     return str(row[0])
 
 

@@ -50,8 +50,8 @@ def _change(mem: Engram, chosen: random.Random) -> object:
 
 
 def _file(mem: Engram, chosen: random.Random) -> Path:
-    rows = store_of(mem).parts.index.db.execute("SELECT path FROM places ORDER BY path").fetchall()
-    return store_of(mem).parts.path(chosen.choice(rows)[0])
+    rows = store_of(mem).context.index.db.execute("SELECT path FROM places ORDER BY path").fetchall()
+    return store_of(mem).context.path(chosen.choice(rows)[0])
 
 
 def _edit(mem: Engram, chosen: random.Random) -> object:

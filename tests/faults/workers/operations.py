@@ -86,8 +86,8 @@ def edit(mem: Engram, n: int) -> Ack:
     target = _some(mem, n)
     store = mem.store
     assert isinstance(store, FilesStore)
-    place = store.parts.index.db.execute("SELECT path FROM places WHERE id = ?", (target,)).fetchone()[0]
-    path = store.parts.path(place)
+    place = store.context.index.db.execute("SELECT path FROM places WHERE id = ?", (target,)).fetchone()[0]
+    path = store.context.path(place)
     new = sentence(n)
     # As editors save that must not lose a file: killed in between, what a person had written is still there.
     saved = path.with_name(f".{path.name}.swp")

@@ -39,7 +39,7 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
             surface.hint("engram: it is no longer trusted")
             return
         folder = team.settings_folder(place)
-        waiting = team.waiting_files(store.parts, folder)
+        waiting = team.waiting_files(store.context, folder)
         readable = [file for file in waiting if not file.error]
         surface.answer(
             {"waiting": [_file_data(file) for file in waiting], "trusted": yes}, lambda: _draw(waiting, folder)
@@ -51,7 +51,7 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
         elif yes or surface.confirm(f"Trust these {len(readable)} file(s)?"):
             team.trust(store, place, readable)
             surface.hint(f"engram: trusted {len(readable)} file(s); `engram trust --revoke` undoes it")
-            _say_if_changed(surface, team.waiting_files(store.parts, folder))
+            _say_if_changed(surface, team.waiting_files(store.context, folder))
         else:
             surface.hint("engram: nothing was trusted")
 

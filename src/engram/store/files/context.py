@@ -123,48 +123,48 @@ class MemoryRow(NamedTuple):
     vector: "Vectors | None" = None
 
 
-def index_memories(parts: StoreContext, writer: DocumentWriter, rows: Sequence[MemoryRow]) -> None:
+def index_memories(context: StoreContext, writer: DocumentWriter, rows: Sequence[MemoryRow]) -> None:
     """Put memories into the index, with their relations, places and stamps; inside a transaction."""
     writer.look_up([row.memory.id for row in rows])
     for row in rows:
         is_new = writer.put(memory_document(row.memory), row.record, row.vector)
         writer.put_memory_relations(row.memory, fresh=is_new)
         if not row.file:
-            note_place(parts, row.memory.id, "")
-    run_many, statement = parts.index.db.executemany, parts.index.statement
+            note_place(context, row.memory.id, "")
+    run_many, statement = context.index.db.executemany, context.index.statement
     run_many(statement("put_place"), [(row.memory.id, row.file) for row in rows if row.file])
     stamps = ((row.file, row.stamp) for row in rows if row.file and row.stamp is not None)
     run_many(statement("put_file"), [(file, s.mtime_ns, s.size, s.inode, "") for file, s in stamps])
 
 
 def index_event(
-    parts: StoreContext, writer: DocumentWriter, event: Event, document: Document, vector: "Vectors | None" = None
+    context: StoreContext, writer: DocumentWriter, event: Event, document: Document, vector: "Vectors | None" = None
 ) -> None:
     """Put an event and its key into the index."""
     writer.put(document, to_fields(event), vector)
     if event.key:
-        parts.index.db.execute(
+        context.index.db.execute(
             "INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)", (event.session, event.key, event.id)
         )
 
 
-def indexed_size(parts: StoreContext, ledger: str) -> int | None:
+def indexed_size(context: StoreContext, ledger: str) -> int | None:
     """How many bytes of a ledger's file are indexed; None for an unknown ledger."""
-    row = parts.index.db.execute("SELECT size FROM ledgers WHERE name = ?", (ledger,)).fetchone()
+    row = context.index.db.execute("SELECT size FROM ledgers WHERE name = ?", (ledger,)).fetchone()
     return row[0] if row else None
 
 
-def note_ledger(parts: StoreContext, name: str, size: int) -> None:
+def note_ledger(context: StoreContext, name: str, size: int) -> None:
     """Record how many bytes of a ledger's file are indexed; inside a transaction."""
-    parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+    context.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
 
 
-def index_entry(parts: StoreContext, placed: JournalLine) -> None:
+def index_entry(context: StoreContext, placed: JournalLine) -> None:
     """Record the positions of a journal entry's images, and how far the index has read; inside a transaction."""
-    index_entries(parts, [placed])
+    index_entries(context, [placed])
 
 
-def index_entries(parts: StoreContext, lines: Iterable[JournalLine]) -> None:
+def index_entries(context: StoreContext, lines: Iterable[JournalLine]) -> None:
     """The same for several entries in order."""
     images: list[tuple[Any, ...]] = []
     gone: list[tuple[str]] = []
@@ -176,13 +176,13 @@ def index_entries(parts: StoreContext, lines: Iterable[JournalLine]) -> None:
             images += [(c.id, entry.seq, at, entry.op, start.month, start.offset) for c in entry.changes]
             gone += [(change.id,) for change in entry.changes if change.after is None]
         if entry.op == LEDGER_OP:
-            index_anchor(parts.index, entry)
+            index_anchor(context.index, entry)
         if len(images) >= AT_ONCE:
-            _index_images(parts.index, images)
+            _index_images(context.index, images)
             images = []
-    _index_images(parts.index, images)
+    _index_images(context.index, images)
     if last is not None:
-        run = parts.index.db
+        run = context.index.db
         run.executemany("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", gone)
         read = json.dumps([last.end.month, last.end.offset, last.start.offset])
         run.execute(
@@ -198,43 +198,43 @@ def _index_images(index: Index, images: Sequence[tuple[Any, ...]]) -> None:
         index.db.executemany(index.statement("raise_number"), list(highest.items()))
 
 
-def reindex_journal(parts: StoreContext) -> None:
+def reindex_journal(context: StoreContext) -> None:
     """Record the positions of all images again, after the journal was rewritten. The caller holds the writer lock."""
-    with parts.index.writing():
-        parts.index.db.execute("DELETE FROM images")
-        parts.index.db.execute("DELETE FROM meta WHERE key = 'journal'")
-        seq = parts.seq
+    with context.index.writing():
+        context.index.db.execute("DELETE FROM images")
+        context.index.db.execute("DELETE FROM meta WHERE key = 'journal'")
+        seq = context.seq
         unread: list[str] = []
-        index_entries(parts, parts.journal.readable(unread))
-        parts.index.set("seq", max(seq, parts.seq))
-    parts.warn(*unread)
+        index_entries(context, context.journal.readable(unread))
+        context.index.set("seq", max(seq, context.seq))
+    context.warn(*unread)
 
 
-def note_file(parts: StoreContext, stored: str, stamp: Stamp | None, error: str = "") -> None:
+def note_file(context: StoreContext, stored: str, stamp: Stamp | None, error: str = "") -> None:
     """Record a file's stamp when it is read or written; inside a transaction."""
     if stamp is None:
-        parts.index.db.execute("DELETE FROM files WHERE path = ?", (stored,))
+        context.index.db.execute("DELETE FROM files WHERE path = ?", (stored,))
         return
     values = (stored, stamp.mtime_ns, stamp.size, stamp.inode, error)
-    parts.index.db.execute(parts.index.statement("put_file"), values)
+    context.index.db.execute(context.index.statement("put_file"), values)
 
 
-def note_place(parts: StoreContext, memory_id: str, stored: str) -> None:
+def note_place(context: StoreContext, memory_id: str, stored: str) -> None:
     """Record which file contains a memory; "" for none."""
     if stored:
-        parts.index.db.execute(parts.index.statement("put_place"), (memory_id, stored))
+        context.index.db.execute(context.index.statement("put_place"), (memory_id, stored))
     else:
-        parts.index.db.execute("DELETE FROM places WHERE id = ?", (memory_id,))
+        context.index.db.execute("DELETE FROM places WHERE id = ?", (memory_id,))
 
 
-def forget_memory(parts: StoreContext, writer: DocumentWriter, memory_id: str) -> None:
+def forget_memory(context: StoreContext, writer: DocumentWriter, memory_id: str) -> None:
     """Remove a purged memory from the index, with its path and its uses; inside a transaction."""
-    place = parts.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
+    place = context.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
     writer.delete(memory_id)
-    note_place(parts, memory_id, "")
+    note_place(context, memory_id, "")
     if place is not None:
-        note_file(parts, place[0], stamp_of(parts.path(place[0])))
-    parts.index.db.execute("DELETE FROM uses WHERE id = ?", (memory_id,))
+        note_file(context, place[0], stamp_of(context.path(place[0])))
+    context.index.db.execute("DELETE FROM uses WHERE id = ?", (memory_id,))
 
 
 class Tail(NamedTuple):
@@ -246,14 +246,14 @@ class Tail(NamedTuple):
     """Whether other processes have written to it since this one last read it."""
 
 
-def journal_tail(parts: StoreContext) -> Tail:
+def journal_tail(context: StoreContext) -> Tail:
     """The journal's end, with the last number from the index if it has read that far."""
-    end = parts.journal.end()
-    return Tail(end, parts.seq if end == parts.position else parts.journal.last_seq())
+    end = context.journal.end()
+    return Tail(end, context.seq if end == context.position else context.journal.last_seq())
 
 
 def append_entry(
-    parts: StoreContext,
+    context: StoreContext,
     op: str,
     actor: str,
     reason: str,
@@ -264,15 +264,17 @@ def append_entry(
     tail: Tail | None = None,
 ) -> JournalLine:
     """Journal one decision: the commit point. `tail` is the journal's end, if the caller knows it."""
-    tail = tail or journal_tail(parts)
-    entry = Entry(max(tail.seq, parts.durability.floor) + 1, parts.clock(), op, actor, reason, tuple(changes), session)
-    parts.durability.waiting += sum(1 for change in changes if is_own(change.file) or not change.file)
-    return parts.journal.append(entry, tail.end, durably=durably)
+    tail = tail or journal_tail(context)
+    entry = Entry(
+        max(tail.seq, context.durability.floor) + 1, context.clock(), op, actor, reason, tuple(changes), session
+    )
+    context.durability.waiting += sum(1 for change in changes if is_own(change.file) or not change.file)
+    return context.journal.append(entry, tail.end, durably=durably)
 
 
-def append_anchor(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> JournalLine:
+def append_anchor(context: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> JournalLine:
     """Record a ledger's end in the journal (an anchor), linked to the previous anchor."""
-    reason = checkpoint_text(head, parts.anchors.link(tail.end))
-    placed = append_entry(parts, LEDGER_OP, "engram", reason, (), session, durably=durably, tail=tail)
-    parts.anchors.note(placed)
+    reason = checkpoint_text(head, context.anchors.link(tail.end))
+    placed = append_entry(context, LEDGER_OP, "engram", reason, (), session, durably=durably, tail=tail)
+    context.anchors.note(placed)
     return placed

@@ -126,7 +126,7 @@ class Durability:
         return aged
 
 
-def make_durable(parts: "StoreContext", upto: int | None = None, *, together: bool = False) -> bool:
+def make_durable(context: "StoreContext", upto: int | None = None, *, together: bool = False) -> bool:
     """Sync the files of all decisions, or of those up to a number, and record it.
 
     Takes only the oldest of many and returns whether there are more; `together` syncs the whole system. The lock is free
@@ -134,51 +134,51 @@ def make_durable(parts: "StoreContext", upto: int | None = None, *, together: bo
     on this, so failures are ignored.
     """
     with contextlib.suppress(EngramError, sqlite3.Error, OSError):
-        with parts.lock.held(BRIEFLY):
-            mark = read_mark(parts.home)
+        with context.lock.held(BRIEFLY):
+            mark = read_mark(context.home)
             # Decisions of a killed process may not have reached their files: the index has not read them yet.
-            wanted = parts.seq if upto is None else min(upto, parts.seq)
-            if mark is None or not parts.durability.is_checked or wanted <= mark.seq:
+            wanted = context.seq if upto is None else min(upto, context.seq)
+            if mark is None or not context.durability.is_checked or wanted <= mark.seq:
                 return False
-            through, files = (wanted, set[str]()) if together else _oldest(parts, mark.seq, wanted)
+            through, files = (wanted, set[str]()) if together else _oldest(context, mark.seq, wanted)
         if together:
             os.sync()
-        sync_files(parts.home, files)
-        for month in parts.journal.months()[-1:]:
-            _sync(parts.journal.path(month))
-        with parts.lock.held(BRIEFLY):
-            mark = read_mark(parts.home)
+        sync_files(context.home, files)
+        for month in context.journal.months()[-1:]:
+            _sync(context.journal.path(month))
+        with context.lock.held(BRIEFLY):
+            mark = read_mark(context.home)
             if mark is not None and mark.seq < through:
-                write_mark(parts.home, replace(mark, seq=through))
+                write_mark(context.home, replace(mark, seq=through))
         if upto is None:
-            parts.durability.waiting = 0
+            context.durability.waiting = 0
         return through < wanted
     return False
 
 
-def make_all_durable(parts: "StoreContext") -> None:
+def make_all_durable(context: "StoreContext") -> None:
     """Sync the files of all decisions, however many."""
-    while make_durable(parts):
+    while make_durable(context):
         pass
 
 
-def make_durable_at_close(parts: "StoreContext") -> None:
+def make_durable_at_close(context: "StoreContext") -> None:
     """Sync everything before a store is closed, so that a power loss can no longer undo it."""
-    waiting = parts.durability.waiting
+    waiting = context.durability.waiting
     # Files of a killed process may come on top of its own.
-    if not waiting or (waiting <= FEW and not make_durable(parts)):
+    if not waiting or (waiting <= FEW and not make_durable(context)):
         return
     if _SYNC_WAITS:
-        make_durable(parts, together=True)
+        make_durable(context, together=True)
     else:
-        make_all_durable(parts)
+        make_all_durable(context)
 
 
-def make_due_durable(parts: "StoreContext") -> None:
+def make_due_durable(context: "StoreContext") -> None:
     """Sync what was written a while ago; called after a decision, when the lock is free."""
     with contextlib.suppress(sqlite3.Error):
-        if parts.durability.waiting and (upto := parts.durability.due(parts.seq)):
-            make_durable(parts, upto if parts.durability.boot else None)
+        if context.durability.waiting and (upto := context.durability.due(context.seq)):
+            make_durable(context, upto if context.durability.boot else None)
 
 
 def is_own(stored: str) -> bool:
@@ -227,28 +227,28 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _oldest(parts: "StoreContext", after: int, upto: int) -> tuple[int, set[str]]:
+def _oldest(context: "StoreContext", after: int, upto: int) -> tuple[int, set[str]]:
     """The files of the oldest decisions after a number, and the last of these decisions."""
     files: set[str] = set()
-    for entry in reversed(list(_between(parts, after, upto))):
-        files.update(_places(parts, entry))
+    for entry in reversed(list(_between(context, after, upto))):
+        files.update(_places(context, entry))
         if len(files) >= AT_ONCE:
             return entry.seq, files
     return upto, files
 
 
-def _between(parts: "StoreContext", after: int, upto: int) -> Iterator[Entry]:
-    for entry in parts.journal.backwards():
+def _between(context: "StoreContext", after: int, upto: int) -> Iterator[Entry]:
+    for entry in context.journal.backwards():
         if entry.seq <= after:
             return
         if entry.seq <= upto:
             yield entry
 
 
-def _places(parts: "StoreContext", entry: Entry) -> Iterator[str]:
+def _places(context: "StoreContext", entry: Entry) -> Iterator[str]:
     """The files a decision wrote, and those it removed."""
     for change in entry.changes:
-        before = parts.image_before(change.id, entry.seq) if entry.op in _MOVING else None
+        before = context.image_before(change.id, entry.seq) if entry.op in _MOVING else None
         for stored in (change.file, before.file if before is not None else ""):
             if is_own(stored):
                 yield stored

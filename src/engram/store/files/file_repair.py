@@ -166,42 +166,42 @@ def _write(path: Path, wanted: Sequence[Memory]) -> bool:
 # -- after a killed process
 
 
-def finish_files(parts: StoreContext, lines: Sequence[JournalLine], *, teams: bool) -> None:
+def finish_files(context: StoreContext, lines: Sequence[JournalLine], *, teams: bool) -> None:
     """Write the files of the last decisions, unless their owner has changed them since; those of `teams`, if wanted."""
     newest: dict[str, tuple[str, Change]] = {}
     earlier: dict[str, list[Image]] = {}
     for placed in lines:
         for change in placed.entry.changes:
             if change.id not in newest:
-                before = parts.image_before(change.id, placed.entry.seq)
+                before = context.image_before(change.id, placed.entry.seq)
                 earlier[change.id] = [before.after] if before and before.after is not None else []
             elif (known := newest[change.id][1].after) is not None:
                 earlier[change.id].append(known)
             newest[change.id] = placed.entry.op, change
-    files = FileRepair(parts.home)
+    files = FileRepair(context.home)
     for memory_id, (op, change) in newest.items():
         # A person's edit was in the file before it was in the journal.
         if op == file_sync.EDIT or change.after is None or not change.file:
             continue
-        path = _writable_path(parts, change.file, teams=teams)
+        path = _writable_path(context, change.file, teams=teams)
         if path is not None:
             files.repair(
                 path, FileHistory({memory_id: change.after}, {memory_id: earlier[memory_id]}), awaiting_save=True
             )
 
 
-def _writable_path(parts: StoreContext, stored: str, *, teams: bool) -> Path | None:
+def _writable_path(context: StoreContext, stored: str, *, teams: bool) -> Path | None:
     """The path of a file to be written again. A team's is written only while its team store is attached:
 
     a journal alone must not create files in a repository.
     """
     is_team = file_sync.is_team(stored)
-    if is_team and not (teams and file_sync.team_of(parts, stored)):
+    if is_team and not (teams and file_sync.team_of(context, stored)):
         return None
     try:
-        path = parts.confined(stored)
+        path = context.confined(stored)
     except StoreError as error:
-        parts.warnings.append(str(error))
+        context.warnings.append(str(error))
         return None
     return path if not is_team or path.parent.is_dir() else None
 
@@ -209,16 +209,16 @@ def _writable_path(parts: StoreContext, stored: str, *, teams: bool) -> Path | N
 # -- after a power loss
 
 
-def repair_after_restart(parts: StoreContext) -> None:
+def repair_after_restart(context: StoreContext) -> None:
     """Check for a power loss, once per process, before any file counts as a person's edit."""
-    known = parts.durability
+    known = context.durability
     if known.is_checked:
         return
-    mark = read_mark(parts.home)
+    mark = read_mark(context.home)
     if mark is None:
         # A new store, or one of an earlier Engram: its files are taken as they are.
-        last = parts.journal.last_seq()
-        _save_mark(parts, Mark(last, known.boot, last))
+        last = context.journal.last_seq()
+        _save_mark(context, Mark(last, known.boot, last))
         return
     known.floor = mark.seq
     if known.boot and mark.boot == known.boot:
@@ -226,29 +226,29 @@ def repair_after_restart(parts: StoreContext) -> None:
         return
     with contextlib.suppress(PermissionError):
         # An anchor is not synced: its line may be there without its content.
-        parts.warnings += parts.journal.quarantine_torn()
-    last = parts.journal.last_seq()
-    found = _repair_since(parts, mark.seq) if last > mark.seq else []
+        context.warnings += context.journal.quarantine_torn()
+    last = context.journal.last_seq()
+    found = _repair_since(context, mark.seq) if last > mark.seq else []
     if known.unrepaired:
         return
     mark = replace(mark, seq=max(last, mark.seq), boot=known.boot)
     if found:
-        at = parts.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        at = context.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         mark = replace(mark, repaired=tuple(found[:MOST_NAMED]), repaired_at=at)
-        parts.warnings.append(repair_report(mark))
-    if mark == read_mark(parts.home):
+        context.warnings.append(repair_report(mark))
+    if mark == read_mark(context.home):
         known.is_checked = True
     else:
-        _save_mark(parts, mark)
+        _save_mark(context, mark)
 
 
-def _save_mark(parts: StoreContext, mark: Mark) -> None:
+def _save_mark(context: StoreContext, mark: Mark) -> None:
     """Write the mark; until that succeeds, the check is repeated."""
     try:
-        write_mark(parts.home, mark)
-        parts.durability.is_checked = True
+        write_mark(context.home, mark)
+        context.durability.is_checked = True
     except StoreReadOnly as error:
-        parts.warn(str(error))
+        context.warn(str(error))
 
 
 def repair_report(mark: Mark) -> str:
@@ -260,44 +260,44 @@ def repair_report(mark: Mark) -> str:
     )
 
 
-def _repair_since(parts: StoreContext, seq: int) -> list[str]:
+def _repair_since(context: StoreContext, seq: int) -> list[str]:
     """Repair every file of the decisions after a number; returns those that the power loss had changed."""
-    histories, places = _histories_since(parts, seq)
-    files, repaired = FileRepair(parts.home), []
+    histories, places = _histories_since(context, seq)
+    files, repaired = FileRepair(context.home), []
     moved: frozenset[str] | None = None
     for stored, history in histories.items():
         try:
-            path = parts.confined(stored)
+            path = context.confined(stored)
         except StoreError as error:
             # Nothing of the store is behind a link, so there is nothing to repair.
-            parts.warnings.append(str(error))
+            context.warnings.append(str(error))
             continue
         if moved is None and not path.exists():
-            moved = _moved_by_hand(parts, places)
+            moved = _moved_by_hand(context, places)
         try:
             if files.repair(path, history, moved or ()):
                 repaired.append(stored)
-            parts.durability.unrepaired.discard(stored)
+            context.durability.unrepaired.discard(stored)
         except (StoreReadOnly, OSError) as error:
-            parts.durability.unrepaired.add(stored)
-            parts.warnings.append(f"{path}: not restored after a power loss: {error}")
+            context.durability.unrepaired.add(stored)
+            context.warnings.append(f"{path}: not restored after a power loss: {error}")
     if repaired:
-        sync_files(parts.home, repaired)
+        sync_files(context.home, repaired)
     return repaired
 
 
-def _histories_since(parts: StoreContext, seq: int) -> tuple[dict[str, FileHistory], set[str]]:
+def _histories_since(context: StoreContext, seq: int) -> tuple[dict[str, FileHistory], set[str]]:
     """The history of every own file that a decision after a number concerned, and all files with memories by the journal."""
     last: dict[str, tuple[Position, str]] = {}
     images: dict[str, list[Image]] = {}
     new: set[str] = set()
     histories: dict[str, FileHistory] = {}
-    for placed in parts.journal.readable([]):
+    for placed in context.journal.readable([]):
         for change in placed.entry.changes:
             before = last.get(change.id)
             if placed.entry.seq > seq:
                 if change.id not in images:
-                    images[change.id] = _image_at(parts, change.id, before[0]) if before else []
+                    images[change.id] = _image_at(context, change.id, before[0]) if before else []
                     new.update([] if before else [change.id])
                 if change.after is not None:
                     images[change.id].append(change.after)
@@ -308,22 +308,22 @@ def _histories_since(parts: StoreContext, seq: int) -> tuple[dict[str, FileHisto
             last[change.id] = placed.start, change.file if change.after is not None else ""
     for memory_id, (position, stored) in last.items():
         if stored in histories:
-            known = images.get(memory_id) or _image_at(parts, memory_id, position)
+            known = images.get(memory_id) or _image_at(context, memory_id, position)
             if known:
                 histories[stored].expected[memory_id] = known[-1]
     return histories, {*histories, *(stored for _, stored in last.values())}
 
 
-def _image_at(parts: StoreContext, memory_id: str, position: Position) -> list[Image]:
-    changes = parts.journal.at(position).changes
+def _image_at(context: StoreContext, memory_id: str, position: Position) -> list[Image]:
+    changes = context.journal.at(position).changes
     return [change.after for change in reversed(changes) if change.id == memory_id and change.after is not None][:1]
 
 
-def _moved_by_hand(parts: StoreContext, places: set[str]) -> frozenset[str]:
+def _moved_by_hand(context: StoreContext, places: set[str]) -> frozenset[str]:
     """Memories in files unknown to the journal: a person renamed those files."""
     found: set[str] = set()
-    for path in memories.memory_files(parts.home.engrams):
-        if parts.stored(path) not in places:
+    for path in memories.memory_files(context.home.engrams):
+        if context.stored(path) not in places:
             with contextlib.suppress(EngramError):
                 found.update(memory.id for memory in memories.read(path))
     return frozenset(found)

@@ -45,54 +45,54 @@ SETTLED_SECONDS = 2.0
 """An editor may still be saving an empty file that is younger than this."""
 
 
-def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
+def pick_up(context: StoreContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
     """Read changed files: what a person wrote wins, is journaled and indexed."""
     noticed = SyncReport() if noticed is None else noticed
     for stored in dict.fromkeys(stored_paths):
-        _pick_up_one(parts, stored, noticed)
+        _pick_up_one(context, stored, noticed)
     return noticed
 
 
-def _pick_up_one(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
-    team = team_of(parts, stored)
+def _pick_up_one(context: StoreContext, stored: str, noticed: SyncReport) -> None:
+    team = team_of(context, stored)
     if is_team(stored) and not team:
         # A file of a team store that is not attached: what is trusted there is not known.
         return
-    if stored in parts.durability.unrepaired:
+    if stored in context.durability.unrepaired:
         return
-    path = parts.path(stored)
+    path = context.path(stored)
     stamp = stamp_of(path)
     try:
-        parts.confined(stored)
+        context.confined(stored)
     except EngramError as error:
         if not team:
-            _unreadable(parts, stored, stamp or UNSEEN, str(error), noticed)
+            _unreadable(context, stored, stamp or UNSEEN, str(error), noticed)
         return
     if stamp is None:
-        _removed(parts, stored, noticed)
+        _removed(context, stored, noticed)
         return
-    if stamp_known(parts, stored) == stamp:
+    if stamp_known(context, stored) == stamp:
         return
     if team:
-        _pick_up_team_file(parts, stored, stamp, noticed)
+        _pick_up_team_file(context, stored, stamp, noticed)
         return
     try:
         data = memories.content(path)
-        if _is_as_written(data, _indexed_records(parts, [stored]).get(stored, ())):
-            with parts.index.writing():
-                note_file(parts, stored, stamp)
+        if _is_as_written(data, _indexed_records(context, [stored]).get(stored, ())):
+            with context.index.writing():
+                note_file(context, stored, stamp)
             return
         found = memories.parse(data, path)
     except EngramError as error:
-        _unreadable(parts, stored, stamp, str(error), noticed)
+        _unreadable(context, stored, stamp, str(error), noticed)
         return
-    _index_hand_edit(parts, stored, stamp, found, noticed)
+    _index_hand_edit(context, stored, stamp, found, noticed)
 
 
-def _indexed_records(parts: StoreContext, stored_paths: Sequence[str]) -> dict[str, list[str]]:
+def _indexed_records(context: StoreContext, stored_paths: Sequence[str]) -> dict[str, list[str]]:
     """The indexed records of files, as JSON."""
     found: dict[str, list[str]] = {}
-    for stored, record in parts.index.all("records_in", json.dumps(stored_paths)):
+    for stored, record in context.index.all("records_in", json.dumps(stored_paths)):
         found.setdefault(stored, []).append(record)
     return found
 
@@ -102,53 +102,55 @@ def _is_as_written(data: bytes, records: Sequence[str]) -> bool:
     return len(records) == 1 and memories.render_image(json.loads(records[0])) == data
 
 
-def stamp_known(parts: StoreContext, stored: str) -> Stamp | None:
+def stamp_known(context: StoreContext, stored: str) -> Stamp | None:
     """A file's stamp when it was last read or written; None if unknown."""
-    row = parts.index.db.execute("SELECT mtime_ns, size, inode FROM files WHERE path = ?", (stored,)).fetchone()
+    row = context.index.db.execute("SELECT mtime_ns, size, inode FROM files WHERE path = ?", (stored,)).fetchone()
     return Stamp(*row) if row else None
 
 
-def is_broken(parts: StoreContext, stored: str) -> bool:
+def is_broken(context: StoreContext, stored: str) -> bool:
     """Whether a file, or a part of it, could not be used when it was last read."""
-    row = parts.index.db.execute("SELECT error FROM files WHERE path = ?", (stored,)).fetchone()
+    row = context.index.db.execute("SELECT error FROM files WHERE path = ?", (stored,)).fetchone()
     return bool(row and row[0])
 
 
-def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
+def _unreadable(context: StoreContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
     """Leave an unreadable file alone, its last good version stays current; a file left empty is restored."""
     settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
-    if settled and _restore(parts, stored, noticed):
+    if settled and _restore(context, stored, noticed):
         return
-    with parts.index.writing():
-        note_file(parts, stored, stamp, error)
+    with context.index.writing():
+        note_file(context, stored, stamp, error)
     noticed.problems.append(error)
 
 
-def _restore(parts: StoreContext, stored: str, noticed: SyncReport) -> bool:
-    rows = parts.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
+def _restore(context: StoreContext, stored: str, noticed: SyncReport) -> bool:
+    rows = context.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
     if len(rows) != 1:
         return False
-    record = parts.index.one("by_ref", rows[0][0])[2]
-    written = memories.write(parts.confined(stored), decode_record(record), stamp_of(parts.path(stored)))
-    with parts.index.writing():
-        note_file(parts, stored, written or UNSEEN)
+    record = context.index.one("by_ref", rows[0][0])[2]
+    written = memories.write(context.confined(stored), decode_record(record), stamp_of(context.path(stored)))
+    with context.index.writing():
+        note_file(context, stored, written or UNSEEN)
     noticed.restored.append(rows[0][0])
     return True
 
 
-def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: SyncReport) -> None:
-    accepted, problems = _sort_edits(parts, stored, found, noticed)
-    if problems and not accepted and _is_split(parts.path(stored)):
-        drop_split(parts, stored)
+def _index_hand_edit(
+    context: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: SyncReport
+) -> None:
+    accepted, problems = _sort_edits(context, stored, found, noticed)
+    if problems and not accepted and _is_split(context.path(stored)):
+        drop_split(context, stored)
         return
-    gone = _gone_from(parts, stored, {memory.id for memory in found})
+    gone = _gone_from(context, stored, {memory.id for memory in found})
     changed = [*((memory, stored) for memory in accepted), *((memory, "") for memory in gone)]
-    _record(parts, EDIT, "", stored, changed, stamp, "; ".join(problems))
+    _record(context, EDIT, "", stored, changed, stamp, "; ".join(problems))
     noticed.problems += problems
 
 
 def _record(
-    parts: StoreContext,
+    context: StoreContext,
     op: str,
     reason: str,
     stored: str,
@@ -164,35 +166,35 @@ def _record(
     placed = None
     if changes:
         with contextlib.suppress(OSError):
-            sync_files(parts.home, [stored])
-        placed = append_entry(parts, op, HAND, reason, changes)
+            sync_files(context.home, [stored])
+        placed = append_entry(context, op, HAND, reason, changes)
     rows = [
         MemoryRow(memory, change.after or {}, change.file) for (memory, _), change in zip(changed, changes, strict=True)
     ]
-    with parts.index.writing() as writer:
-        index_memories(parts, writer, rows)
+    with context.index.writing() as writer:
+        index_memories(context, writer, rows)
         if placed is not None:
-            index_entry(parts, placed)
-        note_file(parts, stored, stamp, problem)
+            index_entry(context, placed)
+        note_file(context, stored, stamp, problem)
         if stamp is None:
             # A file that was skipped because this one had its id may count now.
-            parts.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
+            context.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
 
 
 def _sort_edits(
-    parts: StoreContext, stored: str, found: list[Memory], noticed: SyncReport
+    context: StoreContext, stored: str, found: list[Memory], noticed: SyncReport
 ) -> tuple[list[Memory], list[str]]:
     """The new or changed memories of a file, and the problems of the others."""
     accepted: list[Memory] = []
     problems: list[str] = []
     seen: set[str] = set()
     for memory in found:
-        row = parts.index.one("by_ref", memory.id)
+        row = context.index.one("by_ref", memory.id)
         before = decode_record(row[2]) if row else None
-        problem = _id_problem(parts, stored, memory, seen) or hand_problem(memory, before) or limit_problem(memory)
+        problem = _id_problem(context, stored, memory, seen) or hand_problem(memory, before) or limit_problem(memory)
         seen.add(memory.id)
         if problem:
-            problems.append(f"{parts.path(stored)}: {problem}")
+            problems.append(f"{context.path(stored)}: {problem}")
             continue
         if before is None:
             noticed.added.append(memory.id)
@@ -200,53 +202,53 @@ def _sort_edits(
         elif image(before) != image(memory):
             noticed.edited.append(memory.id)
             accepted.append(memory)
-        elif place_of(parts, memory.id) != stored:
+        elif place_of(context, memory.id) != stored:
             accepted.append(memory)
     return accepted, problems
 
 
-def _id_problem(parts: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:
+def _id_problem(context: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:
     if memory.id in seen:
         return f"id {memory.id} occurs twice in this file; the first one counts"
-    if parts.index.db.execute("SELECT 1 FROM tombstones WHERE id = ?", (memory.id,)).fetchone():
+    if context.index.db.execute("SELECT 1 FROM tombstones WHERE id = ?", (memory.id,)).fetchone():
         return f"{memory.id} was purged and cannot come back; give it a new id or remove the file"
-    place = place_of(parts, memory.id)
-    if place and place != stored and parts.path(place).exists():
+    place = place_of(context, memory.id)
+    if place and place != stored and context.path(place).exists():
         return f"id {memory.id} is already taken by {place}; give this one another id or remove it"
     return ""
 
 
-def place_of(parts: StoreContext, memory_id: str) -> str:
+def place_of(context: StoreContext, memory_id: str) -> str:
     """The file that contains a memory, or ""."""
-    row = parts.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
+    row = context.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
     return row[0] if row else ""
 
 
-def _gone_from(parts: StoreContext, stored: str, present: set[str]) -> list[Memory]:
+def _gone_from(context: StoreContext, stored: str, present: set[str]) -> list[Memory]:
     """Memories that were in a file before and are no longer, as retired."""
-    rows = parts.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
-    gone = [parts.index.one("by_ref", memory_id) for (memory_id,) in rows if memory_id not in present]
+    rows = context.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
+    gone = [context.index.one("by_ref", memory_id) for (memory_id,) in rows if memory_id not in present]
     return [decode_record(row[2]).but(status="retired") for row in gone if row]
 
 
-def _drop(parts: StoreContext, writer: DocumentWriter, gone: Iterable[Memory]) -> None:
+def _drop(context: StoreContext, writer: DocumentWriter, gone: Iterable[Memory]) -> None:
     for memory in gone:
         writer.delete(memory.id)
-        note_place(parts, memory.id, "")
+        note_place(context, memory.id, "")
 
 
-def _removed(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
+def _removed(context: StoreContext, stored: str, noticed: SyncReport) -> None:
     """Retire the memories of a removed file; those of a team store are only removed from the index."""
-    if not is_team(stored) and not parts.home.engrams.is_dir():
-        noticed.problems.append(f"{parts.home.engrams} is missing; its memories stay current")
+    if not is_team(stored) and not context.home.engrams.is_dir():
+        noticed.problems.append(f"{context.home.engrams} is missing; its memories stay current")
         return
-    gone = _gone_from(parts, stored, set())
-    if team_of(parts, stored):
-        with parts.index.writing() as writer:
-            _drop(parts, writer, gone)
-            note_file(parts, stored, None)
+    gone = _gone_from(context, stored, set())
+    if team_of(context, stored):
+        with context.index.writing() as writer:
+            _drop(context, writer, gone)
+            note_file(context, stored, None)
         return
-    _record(parts, "remove", f"{stored} was removed", stored, [(memory, "") for memory in gone], None)
+    _record(context, "remove", f"{stored} was removed", stored, [(memory, "") for memory in gone], None)
     noticed.removed += [memory.id for memory in gone]
 
 
@@ -272,21 +274,21 @@ def _is_split(path: Path) -> bool:
     return any(path.exists() and original.samefile(path) for original in originals)
 
 
-def drop_split(parts: StoreContext, stored: str) -> None:
+def drop_split(context: StoreContext, stored: str) -> None:
     """Remove the first name of a split file; the second keeps its content."""
-    parts.confined(stored).unlink(missing_ok=True)
-    with parts.index.writing():
-        note_file(parts, stored, None)
+    context.confined(stored).unlink(missing_ok=True)
+    with context.index.writing():
+        note_file(context, stored, None)
 
 
 # -- looking for changes
 
 
-def changed_folders(parts: StoreContext, roots: Iterable[Path]) -> list[Path]:
+def changed_folders(context: StoreContext, roots: Iterable[Path]) -> list[Path]:
     """Folders whose listing may differ from the index: one stat each."""
-    known = dict(parts.index.db.execute("SELECT path, mtime_ns FROM folders").fetchall())
-    changed = [parts.path(stored) for stored in known if _mtime(parts.path(stored)) != known[stored]]
-    changed += [root for root in roots if parts.stored(root) not in known and root.is_dir()]
+    known = dict(context.index.db.execute("SELECT path, mtime_ns FROM folders").fetchall())
+    changed = [context.path(stored) for stored in known if _mtime(context.path(stored)) != known[stored]]
+    changed += [root for root in roots if context.stored(root) not in known and root.is_dir()]
     return changed
 
 
@@ -297,42 +299,42 @@ def _mtime(folder: Path) -> int:
         return -1
 
 
-def is_steady(parts: StoreContext, folder: Path) -> bool:
+def is_steady(context: StoreContext, folder: Path) -> bool:
     """Whether nothing was added to or removed from a folder since it was last listed."""
-    row = parts.index.db.execute("SELECT mtime_ns FROM folders WHERE path = ?", (parts.stored(folder),)).fetchone()
+    row = context.index.db.execute("SELECT mtime_ns FROM folders WHERE path = ?", (context.stored(folder),)).fetchone()
     return _mtime(folder) == (row[0] if row else -1)
 
 
-def list_folder(parts: StoreContext, folder: Path, noticed: SyncReport) -> None:
+def list_folder(context: StoreContext, folder: Path, noticed: SyncReport) -> None:
     """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
-    stored = parts.stored(folder)
+    stored = context.stored(folder)
     mtime = _mtime(folder)
-    entries = _entries(parts, folder, noticed)
+    entries = _entries(context, folder, noticed)
     if entries is None:
         return
     here = {f"{stored}/{entry.name}" for entry in entries if memories.is_memory_file(entry.name)}
-    known = _files_in(parts, stored)
-    pick_up(parts, sorted(here - known), noticed)
-    pick_up(parts, sorted(known - here), noticed)
-    with parts.index.writing():
-        _note_folder(parts, stored, mtime)
+    known = _files_in(context, stored)
+    pick_up(context, sorted(here - known), noticed)
+    pick_up(context, sorted(known - here), noticed)
+    with context.index.writing():
+        _note_folder(context, stored, mtime)
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
             path = Path(entry.path)
-            if not parts.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (parts.stored(path),)).fetchone():
-                list_folder(parts, path, noticed)
+            if not context.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (context.stored(path),)).fetchone():
+                list_folder(context, path, noticed)
 
 
-def _entries(parts: StoreContext, folder: Path, noticed: SyncReport) -> list["os.DirEntry[str]"] | None:
+def _entries(context: StoreContext, folder: Path, noticed: SyncReport) -> list["os.DirEntry[str]"] | None:
     """What is in a folder, sorted by name; None, with a problem, if it cannot be listed. Conflicted copies are reported."""
-    stored = parts.stored(folder)
+    stored = context.stored(folder)
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        noticed.problems.append(f"{team_of(parts, stored) or folder}: cannot be listed: {error.strerror}")
+        noticed.problems.append(f"{team_of(context, stored) or folder}: cannot be listed: {error.strerror}")
         return None
     # File names in a team store are untrusted text: they are not reported.
     copies = [] if is_team(stored) else [e.name for e in found if memories.is_conflicted_copy(e.name)]
@@ -344,39 +346,39 @@ def _entries(parts: StoreContext, folder: Path, noticed: SyncReport) -> list["os
     return found
 
 
-def compare_files(parts: StoreContext, noticed: SyncReport) -> list[str]:
+def compare_files(context: StoreContext, noticed: SyncReport) -> list[str]:
     """Record the stamp of every file that agrees with the index; returns the others, to be read as hand edits.
 
     For an index filled from the journal; inside a transaction.
     """
     differing: list[str] = []
-    files = _listed_files(parts, noticed)
+    files = _listed_files(context, noticed)
     while some := list(islice(files, _COMPARED_AT_ONCE)):
-        records = _indexed_records(parts, some)
-        stamps = [(stored, _stamp_if_equal(parts, stored, records.get(stored, ()))) for stored in some]
+        records = _indexed_records(context, some)
+        stamps = [(stored, _stamp_if_equal(context, stored, records.get(stored, ()))) for stored in some]
         differing += [stored for stored, stamp in stamps if stamp is None]
         rows = [(stored, stamp.mtime_ns, stamp.size, stamp.inode, "") for stored, stamp in stamps if stamp is not None]
-        parts.index.db.executemany(parts.index.statement("put_file"), rows)
+        context.index.db.executemany(context.index.statement("put_file"), rows)
     return differing
 
 
-def _listed_files(parts: StoreContext, noticed: SyncReport) -> Iterator[str]:
+def _listed_files(context: StoreContext, noticed: SyncReport) -> Iterator[str]:
     """Every memory file; the folders' times are recorded."""
-    for root in roots(parts):
+    for root in roots(context):
         for folder in memories.walk(root):
-            stored = parts.stored(folder)
-            note_folders(parts, [folder])
-            for entry in _entries(parts, folder, noticed) or ():
+            stored = context.stored(folder)
+            note_folders(context, [folder])
+            for entry in _entries(context, folder, noticed) or ():
                 if memories.is_memory_file(entry.name):
                     yield f"{stored}/{entry.name}"
 
 
-def _stamp_if_equal(parts: StoreContext, stored: str, records: Sequence[str]) -> Stamp | None:
+def _stamp_if_equal(context: StoreContext, stored: str, records: Sequence[str]) -> Stamp | None:
     """The stamp of a file that contains exactly these records; None if it does not, or may not be read."""
     # Creating or joining a `Path` costs as much as reading the file.
-    path = stored if is_team(stored) else f"{parts.home.root}/{stored}"
+    path = stored if is_team(stored) else f"{context.home.root}/{stored}"
     stamp = stamp_of(path)
-    if not records or (is_team(stored) and not is_trusted(parts, stored)):
+    if not records or (is_team(stored) and not is_trusted(context, stored)):
         return None
     try:
         data = memories.content(path)
@@ -389,96 +391,96 @@ def _stamp_if_equal(parts: StoreContext, stored: str, records: Sequence[str]) ->
     return stamp if len(found) == len(expected) and {one["id"]: one for one in found} == expected else None
 
 
-def write_missing(parts: StoreContext) -> None:
+def write_missing(context: StoreContext) -> None:
     """Write the store's own files that the index knows and that are gone; inside a transaction."""
-    root = parts.home.root
-    for memory_id, stored in parts.index.db.execute("SELECT id, path FROM places").fetchall():
+    root = context.home.root
+    for memory_id, stored in context.index.db.execute("SELECT id, path FROM places").fetchall():
         if not is_team(stored) and not os.path.lexists(f"{root}/{stored}"):
-            memory = decode_record(parts.index.one("by_ref", memory_id)[2])
-            note_file(parts, stored, memories.write(parts.confined(stored), memory, None) or UNSEEN)
+            memory = decode_record(context.index.one("by_ref", memory_id)[2])
+            note_file(context, stored, memories.write(context.confined(stored), memory, None) or UNSEEN)
 
 
-def _files_in(parts: StoreContext, stored: str) -> set[str]:
-    rows = parts.index.db.execute("SELECT path FROM files WHERE path >= ? AND path < ?", (stored + "/", stored + "0"))
+def _files_in(context: StoreContext, stored: str) -> set[str]:
+    rows = context.index.db.execute("SELECT path FROM files WHERE path >= ? AND path < ?", (stored + "/", stored + "0"))
     return {path for (path,) in rows if "/" not in path[len(stored) + 1 :]}
 
 
-def _note_folder(parts: StoreContext, stored: str, mtime: int) -> None:
+def _note_folder(context: StoreContext, stored: str, mtime: int) -> None:
     if mtime < 0:
-        parts.index.db.execute("DELETE FROM folders WHERE path = ?", (stored,))
+        context.index.db.execute("DELETE FROM folders WHERE path = ?", (stored,))
     else:
-        parts.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
+        context.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
 
 
-def sync(parts: StoreContext, *, seconds: float | None = None) -> SyncReport:
+def sync(context: StoreContext, *, seconds: float | None = None) -> SyncReport:
     """Update the index from every file, or from as many as the time allows."""
     started = time.monotonic()
     noticed = SyncReport()
-    folders = dict.fromkeys(changed_folders(parts, roots(parts)))
+    folders = dict.fromkeys(changed_folders(context, roots(context)))
     if seconds is None:
         # A folder's time can miss changes within one tick of the clock, so a full sync lists every folder.
-        folders |= dict.fromkeys(folder for root in roots(parts) for folder in memories.walk(root))
+        folders |= dict.fromkeys(folder for root in roots(context) for folder in memories.walk(root))
     for folder in folders:
-        list_folder(parts, folder, noticed)
+        list_folder(context, folder, noticed)
     changed = []
     for i, (stored, *stamp) in enumerate(
-        parts.index.db.execute("SELECT path, mtime_ns, size, inode FROM files").fetchall()
+        context.index.db.execute("SELECT path, mtime_ns, size, inode FROM files").fetchall()
     ):
         if seconds is not None and i % 256 == 0 and time.monotonic() - started > seconds:
             noticed.complete = False
             break
-        if stamp_of(parts.path(stored)) != Stamp(*stamp):
+        if stamp_of(context.path(stored)) != Stamp(*stamp):
             changed.append(stored)
-    pick_up(parts, changed, noticed)
-    _add_known_problems(parts, noticed)
+    pick_up(context, changed, noticed)
+    _add_known_problems(context, noticed)
     return noticed
 
 
-def _add_known_problems(parts: StoreContext, noticed: SyncReport) -> None:
-    for (error,) in parts.index.db.execute("SELECT error FROM files WHERE error <> ''"):
+def _add_known_problems(context: StoreContext, noticed: SyncReport) -> None:
+    for (error,) in context.index.db.execute("SELECT error FROM files WHERE error <> ''"):
         if error not in noticed.problems:
             noticed.problems.append(error)
 
 
-def forget_stamps(parts: StoreContext, folder: Path) -> None:
+def forget_stamps(context: StoreContext, folder: Path) -> None:
     """Make the next sync read every file of a folder again; inside a transaction."""
-    parts.index.db.execute(
+    context.index.db.execute(
         "UPDATE files SET mtime_ns = 0 WHERE substr(path, 1, ?) = ?", (len(str(folder)) + 1, f"{folder}/")
     )
 
 
-def sync_folder(parts: StoreContext, folder: Path) -> SyncReport:
+def sync_folder(context: StoreContext, folder: Path) -> SyncReport:
     """Update the index from the files below one folder."""
     noticed = SyncReport()
-    known = changed_folders(parts, [folder])
+    known = changed_folders(context, [folder])
     for changed in [f for f in known if f == folder or folder in f.parents]:
-        list_folder(parts, changed, noticed)
-    rows = parts.index.db.execute(
+        list_folder(context, changed, noticed)
+    rows = context.index.db.execute(
         "SELECT path FROM files WHERE substr(path, 1, ?) = ?", (len(str(folder)) + 1, f"{folder}/")
     )
-    pick_up(parts, [path for (path,) in rows.fetchall()], noticed)
+    pick_up(context, [path for (path,) in rows.fetchall()], noticed)
     return noticed
 
 
-def roots(parts: StoreContext) -> list[Path]:
+def roots(context: StoreContext) -> list[Path]:
     """The folders with memory files: the store's own, then the attached team stores."""
-    return [parts.home.engrams, *(Path(team) for team in parts.teams)]
+    return [context.home.engrams, *(Path(team) for team in context.teams)]
 
 
-def note_folders(parts: StoreContext, folders: Iterable[Path]) -> None:
+def note_folders(context: StoreContext, folders: Iterable[Path]) -> None:
     """Record the folders' times after Engram's own writes; inside a transaction."""
     for folder in folders:
         mtime = _mtime(folder)
         if mtime >= 0:
-            _note_folder(parts, parts.stored(folder), mtime)
+            _note_folder(context, context.stored(folder), mtime)
 
 
 # -- team stores
 
 
-def team_of(parts: StoreContext, stored: str) -> str:
+def team_of(context: StoreContext, stored: str) -> str:
     """The attached team store that contains a file, or ""."""
-    return next((team for team in parts.teams if stored.startswith(team + "/")), "")
+    return next((team for team in context.teams if stored.startswith(team + "/")), "")
 
 
 def is_team(stored: str) -> bool:
@@ -486,96 +488,96 @@ def is_team(stored: str) -> bool:
     return stored.startswith("/")
 
 
-def is_trusted(parts: StoreContext, stored: str, team: str = "") -> bool:
+def is_trusted(context: StoreContext, stored: str, team: str = "") -> bool:
     """Whether the reader trusts the current content of a team file; `team` names a store that is not attached."""
     try:
-        data = team_content(parts.path(stored))
+        data = team_content(context.path(stored))
     except EngramError:
         return False
-    return content_digest(data) in trusted_digests(parts, team or team_of(parts, stored))
+    return content_digest(data) in trusted_digests(context, team or team_of(context, stored))
 
 
-def is_trusted_anywhere(parts: StoreContext, stored: str) -> bool:
+def is_trusted_anywhere(context: StoreContext, stored: str) -> bool:
     """Whether a team file exists and is trusted, attached or not, so that its journal entry counts."""
-    folder = next((f for f in trusted_by_folder(parts.home.state) if stored.startswith(f + "/")), "")
-    return bool(folder) and is_trusted(parts, stored, folder)
+    folder = next((f for f in trusted_by_folder(context.home.state) if stored.startswith(f + "/")), "")
+    return bool(folder) and is_trusted(context, stored, folder)
 
 
-def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
+def _pick_up_team_file(context: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """Index a team file, without journaling it, and only while the reader trusts exactly this content."""
-    path = parts.path(stored)
+    path = context.path(stored)
     try:
         data = team_content(path)
-        trusted = content_digest(data) in trusted_digests(parts, team_of(parts, stored))
-        found = memories.parse(data, path) if trusted or _has_indexed_memories(parts, stored) else []
+        trusted = content_digest(data) in trusted_digests(context, team_of(context, stored))
+        found = memories.parse(data, path) if trusted or _has_indexed_memories(context, stored) else []
     except EngramError:
-        _keep_last_trusted(parts, stored, stamp, noticed)
+        _keep_last_trusted(context, stored, stamp, noticed)
         return
     if trusted:
-        _index_team_file(parts, stored, stamp, found)
+        _index_team_file(context, stored, stamp, found)
     else:
-        _exclude_untrusted(parts, stored, stamp, noticed)
+        _exclude_untrusted(context, stored, stamp, noticed)
 
 
-def _has_indexed_memories(parts: StoreContext, stored: str) -> bool:
-    return parts.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
+def _has_indexed_memories(context: StoreContext, stored: str) -> bool:
+    return context.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
 
 
-def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
+def _keep_last_trusted(context: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """Keep the last trusted version of an unreadable file (during a merge, say); none of its text is reported."""
-    indexed = _has_indexed_memories(parts, stored)
+    indexed = _has_indexed_memories(context, stored)
     problem = (
-        f"{team_of(parts, stored)}: a file there cannot be read; its last trusted version stays current. "
+        f"{team_of(context, stored)}: a file there cannot be read; its last trusted version stays current. "
         "`engram trust` shows which file, and why"
     )
-    with parts.index.writing():
-        note_file(parts, stored, stamp, problem if indexed else "")
+    with context.index.writing():
+        note_file(context, stored, stamp, problem if indexed else "")
     if indexed and problem not in noticed.problems:
         noticed.problems.append(problem)
 
 
-def _exclude_untrusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
+def _exclude_untrusted(context: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """Remove the memories of an untrusted file from the index; only its stamp is recorded."""
-    with parts.index.writing() as writer:
-        _drop(parts, writer, _gone_from(parts, stored, set()))
-        note_file(parts, stored, stamp)
+    with context.index.writing() as writer:
+        _drop(context, writer, _gone_from(context, stored, set()))
+        note_file(context, stored, stamp)
     problem = (
-        f"{team_of(parts, stored)}: new or changed files there are not trusted yet and are not used. "
+        f"{team_of(context, stored)}: new or changed files there are not trusted yet and are not used. "
         "`engram trust` lists them"
     )
     if problem not in noticed.problems:
         noticed.problems.append(problem)
 
 
-def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory]) -> None:
-    gone = _gone_from(parts, stored, {memory.id for memory in found})
+def _index_team_file(context: StoreContext, stored: str, stamp: Stamp, found: list[Memory]) -> None:
+    gone = _gone_from(context, stored, {memory.id for memory in found})
     problems = []
     seen: set[str] = set()
-    with parts.index.writing() as writer:
-        _drop(parts, writer, gone)
+    with context.index.writing() as writer:
+        _drop(context, writer, gone)
         for memory in found:
-            if _is_in_other_checkout(parts, stored, memory):
+            if _is_in_other_checkout(context, stored, memory):
                 continue
             problem = hand_problem(memory) or limit_problem(memory)
-            problem = problem or _id_problem(parts, stored, memory, seen) or _own_id_problem(parts, memory)
+            problem = problem or _id_problem(context, stored, memory, seen) or _own_id_problem(context, memory)
             seen.add(memory.id)
             if problem:
-                problems.append(f"{parts.path(stored)}: {problem}")
+                problems.append(f"{context.path(stored)}: {problem}")
                 continue
-            index_memories(parts, writer, [MemoryRow(memory, image(memory), stored)])
-        note_file(parts, stored, stamp, "; ".join(problems))
+            index_memories(context, writer, [MemoryRow(memory, image(memory), stored)])
+        note_file(context, stored, stamp, "; ".join(problems))
 
 
-def _is_in_other_checkout(parts: StoreContext, stored: str, memory: Memory) -> bool:
+def _is_in_other_checkout(context: StoreContext, stored: str, memory: Memory) -> bool:
     """Whether another checkout of the repository already brought exactly this memory."""
-    place = place_of(parts, memory.id)
-    if place == stored or not is_team(place) or not parts.path(place).exists():
+    place = place_of(context, memory.id)
+    if place == stored or not is_team(place) or not context.path(place).exists():
         return False
-    row = parts.index.one("by_ref", memory.id)
+    row = context.index.one("by_ref", memory.id)
     return row is not None and image(decode_record(row[2])) == image(memory)
 
 
-def _own_id_problem(parts: StoreContext, memory: Memory) -> str:
+def _own_id_problem(context: StoreContext, memory: Memory) -> str:
     """A problem if a team file uses the id of one of the owner's memories, also of a removed one."""
-    own = parts.index.one("by_ref", memory.id) is not None and not is_team(place_of(parts, memory.id))
+    own = context.index.one("by_ref", memory.id) is not None and not is_team(place_of(context, memory.id))
     return f"id {memory.id} belongs to one of your own memories; yours is kept" if own else ""

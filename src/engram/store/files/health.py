@@ -20,17 +20,17 @@ from engram.store.ledger import LEDGER_OP, TASK, parse_checkpoint
 from engram.store.protocol import Check
 
 
-def facts(parts: StoreContext) -> dict[str, Any]:
+def facts(context: StoreContext) -> dict[str, Any]:
     """The figures that `status` and `doctor` show."""
-    rows = parts.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
-    broken = parts.index.db.execute("SELECT error FROM files WHERE error <> ''")
+    rows = context.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
+    broken = context.index.db.execute("SELECT error FROM files WHERE error <> ''")
     return {
-        "store": str(parts.home.root),
+        "store": str(context.home.root),
         "statuses": dict(rows.fetchall()),
         "problems": [error for (error,) in broken.fetchall()],
-        "decisions": parts.seq,
-        "index": parts.index.facts(),
-        "embedder": parts.embedder.name if parts.embedder else None,
+        "decisions": context.seq,
+        "index": context.index.facts(),
+        "embedder": context.embedder.name if context.embedder else None,
     }
 
 
@@ -49,11 +49,11 @@ def busy(error: StoreBusy) -> Check:
     return Check("home", False, f"{error}; recent hand edits were not checked", "run `engram doctor` again")
 
 
-def interrupted(parts: StoreContext) -> list[Check]:
+def interrupted(context: StoreContext) -> list[Check]:
     """The check for an interrupted purge, if there is one."""
-    if not unfinished(parts.home):
+    if not unfinished(context.home):
         return []
-    if broken := marker_problem(parts.home):
+    if broken := marker_problem(context.home):
         return [Check("purge", False, broken, "`engram doctor --repair` moves the file to quarantine")]
     detail = "a purge was interrupted; its records are no longer found, but some of its words are still in files"
     return [Check("purge", False, detail, "`engram doctor --repair`, or the next write, finishes it")]
@@ -85,9 +85,9 @@ def _embedder(known: Mapping[str, Any]) -> Check:
     return Check("embedder", True, str(here))
 
 
-def foreign_vectors(parts: StoreContext) -> list[str]:
+def foreign_vectors(context: StoreContext) -> list[str]:
     """The warning of a search without vectors: they were made by another embedder."""
-    made_by, here = parts.index.get("embedder"), parts.embedder
+    made_by, here = context.index.get("embedder"), context.embedder
     if here is None or made_by == here.name:
         return []
     return [
@@ -116,14 +116,14 @@ class _JournalRecord:
     """Whether each ledger was pruned."""
 
 
-def missing_records(parts: StoreContext) -> list[Check]:
+def missing_records(context: StoreContext) -> list[Check]:
     """Checks for decisions, tasks and sessions that were written and are missing."""
-    mark = read_mark(parts.home) or Mark()
-    found = _read(parts.journal, mark)
+    mark = read_mark(context.home) or Mark()
+    found = _read(context.journal, mark)
     return [
         _decisions(found.numbers),
-        _named("tasks", "every task and checkpoint is present", _tasks(parts.home, found)),
-        _named("sessions", "every session is present", _sessions(parts.home, found)),
+        _named("tasks", "every task and checkpoint is present", _tasks(context.home, found)),
+        _named("sessions", "every session is present", _sessions(context.home, found)),
         Check("power", True, repair_report(mark) if mark.repaired else "no power loss has damaged any file"),
     ]
 

@@ -385,24 +385,24 @@ class _JournaledAnchors:
     unread: list[str] = field(default_factory=list)
 
 
-def verify_ledgers(parts: "StoreContext") -> list[str]:
+def verify_ledgers(context: "StoreContext") -> list[str]:
     """The problems of each ledger: its chain, and its end compared with the anchors.
 
     The index is not used: it is derived from these files, possibly before they were changed.
     """
-    anchors = _read_anchors(parts)
+    anchors = _read_anchors(context)
     sessions = {ledger_name(session): session for session in anchors.ends}
-    problems = [*anchors.unread, *parts.ledger.irregular_entries()]
-    for name in sorted(parts.ledger.sizes()):
-        problems += _ledger_problems(parts, name, anchors, anchors.ends.get(sessions.pop(name, ""), []))
+    problems = [*anchors.unread, *context.ledger.irregular_entries()]
+    for name in sorted(context.ledger.sizes()):
+        problems += _ledger_problems(context, name, anchors, anchors.ends.get(sessions.pop(name, ""), []))
     for session in sorted(sessions.values()):
         problems += missing_events(session, anchors.ends[session], lambda _: None)
     return problems + broken_links(anchors.all)
 
 
-def _read_anchors(parts: "StoreContext") -> _JournaledAnchors:
+def _read_anchors(context: "StoreContext") -> _JournaledAnchors:
     found = _JournaledAnchors()
-    for placed in parts.journal.readable(found.unread):
+    for placed in context.journal.readable(found.unread):
         entry = placed.entry
         if entry.op == REDACTED:
             found.redacted.update(entry.reason.split())
@@ -415,8 +415,8 @@ def _read_anchors(parts: "StoreContext") -> _JournaledAnchors:
     return found
 
 
-def _ledger_problems(parts: "StoreContext", name: str, anchors: _JournaledAnchors, ends: list[str]) -> list[str]:
-    events, problems = parts.ledger.checked_events(name)
+def _ledger_problems(context: "StoreContext", name: str, anchors: _JournaledAnchors, ends: list[str]) -> list[str]:
+    events, problems = context.ledger.checked_events(name)
     problems += chain_problems(events, name, anchors.redacted)
     if events and ledger_name(events[0].session) != name:
         problems.append(

@@ -54,69 +54,69 @@ HIDDEN = "hidden"
 """Key of the purge whose records are already out of the index, in its metadata."""
 
 
-def purge(parts: StoreContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
+def purge(context: StoreContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from files, journal, ledgers, quarantine and index; leave tombstones; prove absence."""
-    plan = plan_purge(parts, ids, drawn, actor)
-    joined = plan.joined(read_marker(parts)) if unfinished(parts.home) else plan
-    with parts.index.writing() as writer:
-        _take_out_of_index(parts, writer, joined)
-        write_marker(parts.home, joined)
-        parts.index.set(HIDDEN, purge_stamp(parts.home))
-    return _carry_out(parts, joined)
+    plan = plan_purge(context, ids, drawn, actor)
+    joined = plan.joined(read_marker(context)) if unfinished(context.home) else plan
+    with context.index.writing() as writer:
+        _take_out_of_index(context, writer, joined)
+        write_marker(context.home, joined)
+        context.index.set(HIDDEN, purge_stamp(context.home))
+    return _carry_out(context, joined)
 
 
-def resume(parts: StoreContext) -> None:
+def resume(context: StoreContext) -> None:
     """Finish an interrupted purge; for writers."""
-    hide(parts)
-    _carry_out(parts, read_marker(parts))
+    hide(context)
+    _carry_out(context, read_marker(context))
 
 
-def to_hide(parts: StoreContext) -> bool:
+def to_hide(context: StoreContext) -> bool:
     """Whether the index may still contain records of an interrupted purge."""
-    return unfinished(parts.home) and parts.index.get(HIDDEN) != purge_stamp(parts.home)
+    return unfinished(context.home) and context.index.get(HIDDEN) != purge_stamp(context.home)
 
 
-def hide(parts: StoreContext) -> None:
+def hide(context: StoreContext) -> None:
     """Remove the records of an interrupted purge from the index only; for readers."""
-    if to_hide(parts):
-        plan = read_marker(parts)
-        with parts.index.writing() as writer:
-            _take_out_of_index(parts, writer, plan)
-            parts.index.set(HIDDEN, purge_stamp(parts.home))
+    if to_hide(context):
+        plan = read_marker(context)
+        with context.index.writing() as writer:
+            _take_out_of_index(context, writer, plan)
+            context.index.set(HIDDEN, purge_stamp(context.home))
 
 
-def _carry_out(parts: StoreContext, plan: PurgePlan) -> Purged:
+def _carry_out(context: StoreContext, plan: PurgePlan) -> Purged:
     quotes = Quotations(plan.said)
-    _clean_sessions(parts, plan, quotes)
-    for path in task_files(parts.home):
-        quotes.reword(path, partial(_is_spared, parts, plan), lines=True)
-    _clean_quarantine(parts, plan, quotes)
-    _note_redactions(parts, plan)
-    _blank_ledgers(parts, plan, quotes)
-    _remove_files(parts, plan, quotes)
-    _clean_leftovers(parts, plan, quotes)
-    _blank_journal(parts, plan, quotes)
-    reindex_journal(parts)
-    _drop_other_indexes(parts)
-    _compact(parts)
-    (parts.home.state / MARKER).unlink()
-    return Purged(tuple(sorted({*plan.ids, *plan.events})), left_over(parts, plan, quotes), OUT_OF_REACH)
+    _clean_sessions(context, plan, quotes)
+    for path in task_files(context.home):
+        quotes.reword(path, partial(_is_spared, context, plan), lines=True)
+    _clean_quarantine(context, plan, quotes)
+    _note_redactions(context, plan)
+    _blank_ledgers(context, plan, quotes)
+    _remove_files(context, plan, quotes)
+    _clean_leftovers(context, plan, quotes)
+    _blank_journal(context, plan, quotes)
+    reindex_journal(context)
+    _drop_other_indexes(context)
+    _compact(context)
+    (context.home.state / MARKER).unlink()
+    return Purged(tuple(sorted({*plan.ids, *plan.events})), left_over(context, plan, quotes), OUT_OF_REACH)
 
 
 # -- the index
 
 
-def _take_out_of_index(parts: StoreContext, writer: DocumentWriter, plan: PurgePlan) -> None:
+def _take_out_of_index(context: StoreContext, writer: DocumentWriter, plan: PurgePlan) -> None:
     """Remove the records from the index; inside a transaction."""
-    run = parts.index.db.execute
+    run = context.index.db.execute
     for memory_id in plan.wanted - plan.events.keys():
         known = run("SELECT 1 FROM images WHERE id = ?", (memory_id,)).fetchone()
-        forget_memory(parts, writer, memory_id)
+        forget_memory(context, writer, memory_id)
         run("DELETE FROM images WHERE id = ?", (memory_id,))
         if known:
             run("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (memory_id,))
     for event_id in plan.events:
-        event, scope = events.find(parts, event_id), scope_of(parts, event_id)
+        event, scope = events.find(context, event_id), scope_of(context, event_id)
         if event is not None:
             # An empty event keeps its place in the chain and among the documents.
             empty = blanked(event)
@@ -124,10 +124,10 @@ def _take_out_of_index(parts: StoreContext, writer: DocumentWriter, plan: PurgeP
         run("DELETE FROM keys WHERE id = ?", (event_id,))
 
 
-def _drop_other_indexes(parts: StoreContext) -> None:
+def _drop_other_indexes(context: StoreContext) -> None:
     """Delete indexes of other versions, and of this store at other places: they contain the words too."""
-    own = parts.home.index
-    store = re.compile(re.escape(parts.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
+    own = context.home.index
+    store = re.compile(re.escape(context.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
     for folder in own.parent.parent.iterdir():
         if store.match(folder.name) and folder != own.parent:
             shutil.rmtree(folder, ignore_errors=True)
@@ -136,14 +136,14 @@ def _drop_other_indexes(parts: StoreContext) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _compact(parts: StoreContext) -> None:
+def _compact(context: StoreContext) -> None:
     """Rewrite the index: deleted words stay in FTS segments, free pages and the WAL until then."""
-    database = parts.index.db
+    database = context.index.db
     database.execute("INSERT INTO words (words) VALUES ('optimize')")
     database.execute("VACUUM")
     busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
-        parts.warnings.append(
+        context.warnings.append(
             "another process is reading the index; run `engram purge` again, or `engram index --rebuild`"
         )
 
@@ -151,23 +151,23 @@ def _compact(parts: StoreContext) -> None:
 # -- small files that quote it
 
 
-def _is_spared(parts: StoreContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
-    return plan.spares(owner_of(parts, fields))
+def _is_spared(context: StoreContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
+    return plan.spares(owner_of(context, fields))
 
 
-def _clean_sessions(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_sessions(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Remove the words from sessions: a task or summary may quote them."""
-    for path in files_below(parts.home.state / "sessions", quotes.note):
+    for path in files_below(context.home.state / "sessions", quotes.note):
         if path.suffix == ".json":
-            quotes.reword(path, partial(_is_spared, parts, plan), lines=False)
+            quotes.reword(path, partial(_is_spared, context, plan), lines=False)
         elif quotes.in_file(path):
             path.unlink(missing_ok=True)
 
 
-def _clean_quarantine(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_quarantine(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Remove quarantined lines that contain the words or belong to one of the records."""
     marks = [record_id.encode() for record_id in (*plan.ids, *plan.events)]
-    for path in files_below(parts.home.quarantine, quotes.note):
+    for path in files_below(context.home.quarantine, quotes.note):
         try:
             before = read_bytes(path)
         except OSError as error:
@@ -185,29 +185,29 @@ def _clean_quarantine(parts: StoreContext, plan: PurgePlan, quotes: Quotations) 
 # -- ledgers
 
 
-def _note_redactions(parts: StoreContext, plan: PurgePlan) -> None:
+def _note_redactions(context: StoreContext, plan: PurgePlan) -> None:
     """Journal the redactions first: words that disappear without an entry would count as tampering."""
     for session in sorted(set(plan.events.values())):
         ids = [event_id for event_id, ledger in plan.events.items() if ledger == session]
-        placed = append_entry(parts, REDACTED, plan.actor, redaction_text(ids), (), session)
-        with parts.index.writing():
-            index_entry(parts, placed)
+        placed = append_entry(context, REDACTED, plan.actor, redaction_text(ids), (), session)
+        with context.index.writing():
+            index_entry(context, placed)
 
 
-def _blank_ledgers(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _blank_ledgers(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Blank the events, and remove the words from unreadable lines of any ledger."""
     ids = frozenset(plan.events)
-    for name in parts.ledger.sizes():
-        path = parts.home.ledger / name
+    for name in context.ledger.sizes():
+        path = context.home.ledger / name
         try:
-            parts.ledger.blank(name, ids, partial(_damaged, path, quotes))
+            context.ledger.blank(name, ids, partial(_damaged, path, quotes))
         except OSError as error:
             quotes.note(path, error)
-    with parts.index.writing():
+    with context.index.writing():
         for session in set(plan.events.values()):
-            name = parts.ledger.path(session).name
-            if (size := parts.ledger.size(name)) is not None:
-                note_ledger(parts, name, size)
+            name = context.ledger.path(session).name
+            if (size := context.ledger.size(name)) is not None:
+                note_ledger(context, name, size)
 
 
 def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
@@ -218,23 +218,23 @@ def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
 # -- memory files
 
 
-def _remove_files(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _remove_files(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
     for place in plan.files:
-        if file_sync.is_team(place) and not file_sync.team_of(parts, place):
+        if file_sync.is_team(place) and not file_sync.team_of(context, place):
             # A marker alone must not change a repository: it may have come with someone else's store.
             left = f"{place}: not changed, because its team store is not attached; purge again from that repository"
-            parts.warnings.append(left)
+            context.warnings.append(left)
             quotes.unread.append(left)
             continue
         try:
-            path = parts.confined(place)
+            path = context.confined(place)
         except EngramError:
             continue  # behind a link, so not part of the store
         understood = take_out(path, plan.wanted, quotes)
-        with parts.index.writing():
+        with context.index.writing():
             # An unreadable file is read again, so that its current state is reported.
             current = memories.stamp_of(path)
-            note_file(parts, place, current if understood or current is None else memories.UNSEEN)
+            note_file(context, place, current if understood or current is None else memories.UNSEEN)
 
 
 def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
@@ -255,21 +255,21 @@ def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
     return True
 
 
-def _clean_leftovers(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_leftovers(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Clean what editors, sync tools and crashes left next to the memory files."""
-    for root in file_sync.roots(parts):
+    for root in file_sync.roots(context):
         for folder in memories.walk(root):
             for path in list(folder.iterdir()) if folder.is_dir() else []:
                 plain = path.is_file() and not path.is_symlink()
                 if plain and not memories.is_memory_file(path.name) and _is_affected(path, plan.wanted, quotes):
                     take_out(path, plan.wanted, quotes)
-    for (stored,) in parts.index.db.execute("SELECT path FROM files WHERE error <> ''").fetchall():
+    for (stored,) in context.index.db.execute("SELECT path FROM files WHERE error <> ''").fetchall():
         with contextlib.suppress(EngramError):  # behind a link, so not part of the store
-            path = parts.confined(stored)
+            path = context.confined(stored)
             if _is_affected(path, plan.wanted, quotes):
                 take_out(path, plan.wanted, quotes)
-    state = parts.home.state
-    for folder in (parts.home.journal, parts.home.ledger, parts.home.tasks, state, state / "jobs"):
+    state = context.home.state
+    for folder in (context.home.journal, context.home.ledger, context.home.tasks, state, state / "jobs"):
         remove_stray(folder)
 
 
@@ -288,23 +288,23 @@ def _contains_one(path: Path, wanted: frozenset[str]) -> bool:
 # -- the journal
 
 
-def _blank_journal(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _blank_journal(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Journal the purge, then remove the images from every entry; the entries stay for order and audit."""
     unread: list[str] = []
     imaged = {
         change.id
-        for placed in parts.journal.readable(unread)
+        for placed in context.journal.readable(unread)
         for change in placed.entry.changes
         if change.after is not None
     }
     quotes.unread += [problem for problem in unread if problem not in quotes.unread]
     ids = frozenset(_spelled(i) for i in plan.ids)
     if named := sorted(i for i in plan.ids if i in imaged):
-        placed = append_entry(parts, "purge", plan.actor, "", [Change(i, None) for i in named])
-        with parts.index.writing():
-            index_entry(parts, placed)
-    for month in parts.journal.months():
-        path = parts.journal.path(month)
+        placed = append_entry(context, "purge", plan.actor, "", [Change(i, None) for i in named])
+        with context.index.writing():
+            index_entry(context, placed)
+    for month in context.journal.months():
+        path = context.journal.path(month)
         with reading(path) as file:
             before = file.readlines()
         after = [_blanked(line, ids, plan, quotes, damaged=bool(unread)) for line in before]

@@ -101,13 +101,13 @@ def write_marker(home: Home, plan: PurgePlan) -> None:
     replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
 
 
-def read_marker(parts: StoreContext) -> PurgePlan:
+def read_marker(context: StoreContext) -> PurgePlan:
     """The unfinished purge; one of an older Engram, which stored only the ids, is planned again."""
-    begun, is_planned = _read_plan(parts.home)
+    begun, is_planned = _read_plan(context.home)
     if is_planned:
         return begun
-    plan = plan_purge(parts, begun.ids, begun.drawn, begun.actor)
-    write_marker(parts.home, plan)
+    plan = plan_purge(context, begun.ids, begun.drawn, begun.actor)
+    write_marker(context.home, plan)
     return plan
 
 
@@ -160,15 +160,15 @@ def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
 # -- planning
 
 
-def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
+def plan_purge(context: StoreContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
     """Read everything a purge of these needs. Nothing is written."""
     wanted = frozenset(ids)
-    by_id = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
-    known = _PurgeSources(parts, wanted)
+    by_id = frozenset(i for i in wanted - frozenset(drawn) if events.find(context, i) is None)
+    known = _PurgeSources(context, wanted)
     everywhere = known.texts(by_id)
     own = [text for text in known.texts(wanted - by_id) if text not in everywhere]
     blank = {i: event for i, event in known.blank(by_id, everywhere).items() if blanked(event) != event}
-    quoted = said_elsewhere(_other_events(parts, blank), own, blank.values())
+    quoted = said_elsewhere(_other_events(context, blank), own, blank.values())
     return PurgePlan(
         tuple(sorted(wanted)), tuple(sorted(drawn)), actor, _union(everywhere, quoted),
         {event.id: event.session for event in blank.values()}, _union(known.files), known.scopes(blank.values()),
@@ -178,21 +178,21 @@ def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], 
 class _PurgeSources:
     """What journal, index and files contain of the memories and events to purge."""
 
-    def __init__(self, parts: StoreContext, wanted: frozenset[str]) -> None:
-        self._parts = parts
-        self.events = {i: event for i in wanted if (event := events.find(parts, i)) is not None}
+    def __init__(self, context: StoreContext, wanted: frozenset[str]) -> None:
+        self._context = context
+        self.events = {i: event for i in wanted if (event := events.find(context, i)) is not None}
         self.memories: dict[str, list[Memory]] = {}
         self.files: list[str] = []
         self._unreadable: dict[str, list[str]] = {}
-        for placed in parts.journal.readable([]):
+        for placed in context.journal.readable([]):
             for change in placed.entry.changes:
                 if change.id in wanted and change.after is not None:
                     self._image(change.id, change.after)
         for memory_id in wanted:
-            row = parts.index.one("by_ref", memory_id)
+            row = context.index.one("by_ref", memory_id)
             if row is not None:
-                self.memories.setdefault(memory_id, []).extend(_current_versions(parts, row))
-            if place := file_sync.place_of(parts, memory_id):
+                self.memories.setdefault(memory_id, []).extend(_current_versions(context, row))
+            if place := file_sync.place_of(context, memory_id):
                 self.files.append(place)
 
     def _image(self, memory_id: str, after: Mapping[str, Any]) -> None:
@@ -215,61 +215,61 @@ class _PurgeSources:
         """Events to purge, those a memory purged by id was derived from, and those that contain its exact words."""
         found = dict(self.events)
         for memory in (memory for i in by_id for memory in self.memories.get(i, ())):
-            derived = (events.find(self._parts, evidence.event) for evidence in memory.evidence)
+            derived = (events.find(self._context, evidence.event) for evidence in memory.evidence)
             known = [event for event in derived if event is not None]
-            found |= {event.id: event for event in known if goes_with(scope_of(self._parts, event.id), memory.scope)}
+            found |= {event.id: event for event in known if goes_with(scope_of(self._context, event.id), memory.scope)}
         if sentences := [text for text in everywhere if is_sentence(text)]:
-            others = _other_events(self._parts, found.copy())
+            others = _other_events(self._context, found.copy())
             found |= {event.id: event for event in others if any(says(words_of(event), text) for text in sentences)}
         return found
 
     def scopes(self, blank: Iterable[Event]) -> tuple[str, ...]:
         """The scopes of the memories in all their versions, and of the events."""
         scopes = [memory.scope for versions in self.memories.values() for memory in versions]
-        return _union(scopes, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
+        return _union(scopes, (scope for event in blank if (scope := scope_of(self._context, event.id))))
 
 
-def _current_versions(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
+def _current_versions(context: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
     """A memory as the index has it and as its file has it: an edit may not be indexed yet."""
     yield decode_record(row[2])
-    place = file_sync.place_of(parts, row[1])
+    place = file_sync.place_of(context, row[1])
     with contextlib.suppress(EngramError, OSError):
-        yield from (memory for memory in memories.read(parts.path(place)) if memory.id == row[1])
+        yield from (memory for memory in memories.read(context.path(place)) if memory.id == row[1])
 
 
-def _other_events(parts: StoreContext, known: Collection[str]) -> Iterator[Event]:
+def _other_events(context: StoreContext, known: Collection[str]) -> Iterator[Event]:
     """The events of every ledger except these; for a damaged ledger also those in the index."""
-    for name in parts.ledger.sizes():
+    for name in context.ledger.sizes():
         whole = True
         try:
-            for line, event in parts.ledger.lines(name):
+            for line, event in context.ledger.lines(name):
                 whole = whole and (event is not None or not line.strip())
                 if event is not None and event.id not in known:
                     yield event
         except OSError:
             whole = False
         if not whole:
-            yield from (event for event in _indexed(parts, name) if event.id not in known)
+            yield from (event for event in _indexed(context, name) if event.id not in known)
 
 
-def _indexed(parts: StoreContext, ledger: str) -> Iterator[Event]:
-    rows = parts.index.db.execute("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()
+def _indexed(context: StoreContext, ledger: str) -> Iterator[Event]:
+    rows = context.index.db.execute("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()
     for session in (parent for (parent,) in rows if ledger_name(parent) == ledger):
-        yield from events.of_ledger(parts, session)
+        yield from events.of_ledger(context, session)
 
 
-def scope_of(parts: StoreContext, document_id: str) -> str:
+def scope_of(context: StoreContext, document_id: str) -> str:
     """The scope of a memory or an event by the index; "" if unknown."""
-    row = parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
+    row = context.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
     return str(row[0]) if row else ""
 
 
-def owner_of(parts: StoreContext, fields: Mapping[str, Any]) -> str:
+def owner_of(context: StoreContext, fields: Mapping[str, Any]) -> str:
     """The owner's scope of a session, a task, a checkpoint or a job; "" if unknown."""
     if "scope" in fields or "scopes" in fields:
         return str(fields.get("scope") or next(iter(fields.get("scopes") or ()), ""))
     try:
-        task = load_task(parts.home, str(fields.get("task", "")))
+        task = load_task(context.home, str(fields.get("task", "")))
     except EngramError:
         return ""
     return task.scope if task is not None else ""

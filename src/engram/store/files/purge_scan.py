@@ -156,17 +156,17 @@ def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iter
 Records = Iterator[tuple[QuotingRecord, Iterable[str]]]
 
 
-def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
+def left_over(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
     """Records and files that still contain any of the texts, unreadable files, and an index that is in use."""
     holders: list[QuotingRecord] = []
     places: list[str] = []
     accounted: set[str] = set()
     gone = {*plan.ids, *plan.events}
-    for path in files_below(parts.home.root, quotes.note) if quotes.needles else ():
+    for path in files_below(context.home.root, quotes.note) if quotes.needles else ():
         if path.name == MARKER or not quotes.in_file(path):
             continue
         try:
-            for holder, texts in _records(parts, path):
+            for holder, texts in _records(context, path):
                 words = list(texts)
                 found = {text for text in quotes.said if any(text in one for one in words)}
                 accounted |= found
@@ -178,22 +178,22 @@ def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple
                     holders.append(holder)
         except (EngramError, *UNREADABLE):
             places.append(str(path))
-    places += _in_index(parts, [text for text in quotes.said if text not in accounted])
+    places += _in_index(context, [text for text in quotes.said if text not in accounted])
     return tuple(dict.fromkeys([*quoting_lines(holders, plan.scopes), *places, *quotes.unread]))
 
 
-def _records(parts: StoreContext, path: Path) -> Records:
+def _records(context: StoreContext, path: Path) -> Records:
     """The records of a file, each with all its texts."""
     folder = path.parent
-    if folder == parts.home.journal:
+    if folder == context.home.journal:
         return _lines(path, _journal_records)
-    if folder == parts.home.ledger:
-        return _lines(path, lambda fields: _event_record(parts, fields))
-    if folder in (parts.home.tasks, parts.home.state / "jobs"):
-        return _lines(path, lambda fields: _state_record(parts, fields))
-    if folder == parts.home.state / "sessions":
-        return _state_record(parts, json.loads(read_bytes(path)))
-    if any(root in path.parents for root in file_sync.roots(parts)) and memories.is_memory_file(path.name):
+    if folder == context.home.ledger:
+        return _lines(path, lambda fields: _event_record(context, fields))
+    if folder in (context.home.tasks, context.home.state / "jobs"):
+        return _lines(path, lambda fields: _state_record(context, fields))
+    if folder == context.home.state / "sessions":
+        return _state_record(context, json.loads(read_bytes(path)))
+    if any(root in path.parents for root in file_sync.roots(context)) and memories.is_memory_file(path.name):
         return ((QuotingRecord(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
     raise ValueError("not a file of records")
 
@@ -217,23 +217,23 @@ def _journal_records(fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(f"decision {fields['seq']} of the journal", scope), texts
 
 
-def _event_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
-    yield QuotingRecord(str(fields["id"]), scope_of(parts, str(fields["id"]))), strings_in(fields)
+def _event_record(context: StoreContext, fields: Mapping[str, Any]) -> Records:
+    yield QuotingRecord(str(fields["id"]), scope_of(context, str(fields["id"]))), strings_in(fields)
 
 
-def _state_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
-    yield QuotingRecord(str(fields["id"]), owner_of(parts, fields)), strings_in(fields)
+def _state_record(context: StoreContext, fields: Mapping[str, Any]) -> Records:
+    yield QuotingRecord(str(fields["id"]), owner_of(context, fields)), strings_in(fields)
 
 
-def _in_index(parts: StoreContext, texts: Iterable[str]) -> list[str]:
+def _in_index(context: StoreContext, texts: Iterable[str]) -> list[str]:
     """The index files, if they contain texts that no record has."""
     needles = [needle for text in texts for needle in quoted(text)]
     found = []
     # Through SQLite: opening and closing its file by other means would drop the locks of this process on it.
-    database = parts.index.db.serialize() if needles else b""
+    database = context.index.db.serialize() if needles else b""
     if any(needle in database for needle in needles):
-        found.append(str(parts.home.index / "index.db"))
-    log = parts.home.index / "index.db-wal"
+        found.append(str(context.home.index / "index.db"))
+    log = context.home.index / "index.db-wal"
     if log.exists() and log.stat().st_size:
         found.append(str(log))
     return found

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 
-def history(parts: StoreContext, memory_id: str) -> list[Image]:
+def history(context: StoreContext, memory_id: str) -> list[Image]:
     """All decisions about a memory, oldest first."""
-    rows = parts.index.db.execute("SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,))
-    return [_image(_entry(parts, memory_id, *row), memory_id) for row in rows.fetchall()]
+    rows = context.index.db.execute("SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,))
+    return [_image(_entry(context, memory_id, *row), memory_id) for row in rows.fetchall()]
 
 
-def known_at(parts: StoreContext, moment: datetime) -> dict[str, Memory | None]:
+def known_at(context: StoreContext, moment: datetime) -> dict[str, Memory | None]:
     """Every memory changed since a time, as it was then; None if it did not exist."""
-    rows = parts.index.db.execute(
+    rows = context.index.db.execute(
         "SELECT l.id, i.seq, i.month, i.offset FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l LEFT JOIN images i "
         "ON i.id = l.id AND i.seq = (SELECT max(o.seq) FROM images o WHERE o.id = l.id AND o.at <= ?1)",
         (moment.timestamp(),),
@@ -52,13 +52,13 @@ def known_at(parts: StoreContext, moment: datetime) -> dict[str, Memory | None]:
     versions: dict[str, Memory | None] = {}
     for memory_id, seq, *place in rows.fetchall():
         versions[memory_id] = (
-            _image(_entry(parts, memory_id, seq, *place), memory_id).memory if seq is not None else None
+            _image(_entry(context, memory_id, seq, *place), memory_id).memory if seq is not None else None
         )
     return versions
 
 
-def _entry(parts: StoreContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
-    entry = parts.journal.at(Position(month, offset))
+def _entry(context: StoreContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
+    entry = context.journal.at(Position(month, offset))
     if entry.seq != seq:
         raise IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
     return entry
@@ -91,10 +91,10 @@ class FilesReader(RefreshedStore):
         return memory if isinstance(memory, Memory) and shows(scopes, memory.scope) else None
 
     def _row(self, ref: str, scopes: Collection[str] | None) -> tuple[int, str] | None:
-        row = self.parts.index.one("by_ref", ref)
+        row = self.context.index.one("by_ref", ref)
         if row is not None:
             return row[0], row[1]
-        rows = [row for row in self.parts.index.all("by_name", ref) if shows(scopes, row[4])]
+        rows = [row for row in self.context.index.all("by_name", ref) if shows(scopes, row[4])]
         live = [r for r in rows if r[2] in ("active", "dormant", "candidate")] or rows
         if len(live) > 1:
             raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
@@ -107,7 +107,7 @@ class FilesReader(RefreshedStore):
 
     def _fresh_records(self, numbers: Sequence[int]) -> list[StoredRecord]:
         self._pick_up_changed(numbers)
-        rows = self.parts.index.records(numbers)
+        rows = self.context.index.records(numbers)
         return [self._found(n, *rows[n]) for n in numbers if n in rows]
 
     def _found(self, n: int, kind: str, record: str) -> StoredRecord:
@@ -116,51 +116,53 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
-        row = self.parts.index.one("exact", content_hash, scope) if content_hash else None
+        row = self.context.index.one("exact", content_hash, scope) if content_hash else None
         return decode_record(row[1]) if row else None
 
     @repairs_index
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that are in the owner's own store."""
-        return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.parts, i))]
+        return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.context, i))]
 
     @repairs_index
     def named(self, name: str, scope: str) -> str:
         """The id of the memory with this name in a scope, or ""."""
-        row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
+        row = self.context.index.db.execute(
+            "SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)
+        ).fetchone()
         return row[0] if row else ""
 
     @repairs_index
     def mark(self, scope: str) -> int:
         """The number of the last change; all scopes share one count."""
-        return self.parts.index.change
+        return self.context.index.change
 
     @repairs_index
     def file_of(self, memory_id: str) -> str:
         """The file that contains a memory, or ""."""
-        place = file_sync.place_of(self.parts, memory_id)
-        return str(self.parts.path(place)) if place else ""
+        place = file_sync.place_of(self.context, memory_id)
+        return str(self.context.path(place)) if place else ""
 
     @repairs_index
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
-        found = events.find(self.parts, event_id)
-        if found is None and self.parts.pending is None and self._is_behind():
+        found = events.find(self.context, event_id)
+        if found is None and self.context.pending is None and self._is_behind():
             self._catch_up()
-            found = events.find(self.parts, event_id)
+            found = events.find(self.context, event_id)
         return found
 
     @repairs_index
     def owner_of(self, document_id: str) -> str | None:
         """The scope a document belongs to."""
-        row = self.parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
+        row = self.context.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
         return row[0] if row else None
 
     @repairs_index
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
         self._refresh()
-        listed = self.parts.index.listed(filters, limit, offset)
+        listed = self.context.index.listed(filters, limit, offset)
         if len(listed) > LOOKED_AT:
             return [decode_record(record) for record in listed]
         numbers = self.numbers([json.loads(record)["id"] for record in listed])
@@ -170,44 +172,44 @@ class FilesReader(RefreshedStore):
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""
         self._refresh()
-        return self.parts.index.counted(filters)
+        return self.context.index.counted(filters)
 
     @repairs_index
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
         self._refresh()
-        found = self.parts.index.candidates(query, filters)
-        if not found.semantic and (query.vector is None or not self.parts.index.can_embed()):
-            found.warnings += health.foreign_vectors(self.parts)
+        found = self.context.index.candidates(query, filters)
+        if not found.semantic and (query.vector is None or not self.context.index.can_embed()):
+            found.warnings += health.foreign_vectors(self.context)
         return found
 
     @repairs_index
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
-        return self.parts.index.document_positions(numbers)
+        return self.context.index.document_positions(numbers)
 
     @repairs_index
     def passages(
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
         """These documents, then every document of these ranges; with their vectors."""
-        return self.parts.index.passages(numbers, ranges, filters)
+        return self.context.index.passages(numbers, ranges, filters)
 
     @repairs_index
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
-        return self.parts.index.frequencies(terms)
+        return self.context.index.frequencies(terms)
 
     @repairs_index
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """Those of the terms that occur in a document of these scopes."""
         seen = json.dumps(list(scopes))
-        return frozenset(term for term in terms if self.parts.index.all("said", f'"{term}"', seen, COMMON))
+        return frozenset(term for term in terms if self.context.index.all("said", f'"{term}"', seen, COMMON))
 
     @repairs_index
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
         """The document numbers of memories."""
-        rows = self.parts.index.db.execute(
+        rows = self.context.index.db.execute(
             "SELECT d.id, d.n FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value", (json.dumps(list(memory_ids)),)
         )
         return dict(rows.fetchall())
@@ -216,7 +218,7 @@ class FilesReader(RefreshedStore):
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
         """The current memories with a conflict key in a scope."""
         self._refresh()
-        ids = [i for (i,) in self.parts.index.all("heads", conflict_key, scope)]
+        ids = [i for (i,) in self.context.index.all("heads", conflict_key, scope)]
         found = self._fresh_records(list(self.numbers(ids).values()))
         return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
 
@@ -224,45 +226,45 @@ class FilesReader(RefreshedStore):
     def lineage(self, lineage_id: str) -> list[Memory]:
         """Every version of a fact, by revision."""
         self._refresh()
-        return versions_among((decode_record(r) for (r,) in self.parts.index.all("lineage", lineage_id)), lineage_id)
+        return versions_among((decode_record(r) for (r,) in self.context.index.all("lineage", lineage_id)), lineage_id)
 
     @repairs_index
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """Every memory changed since a time, as it was then."""
-        return known_at(self.parts, moment)
+        return known_at(self.context, moment)
 
     @repairs_index
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
         """Vectors of documents."""
-        return self.parts.index.vectors(numbers)
+        return self.context.index.vectors(numbers)
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts in the store's space, or None."""
-        return self.parts.embedder.embed(texts) if self.parts.embedder and self._can_embed() else None
+        return self.context.embedder.embed(texts) if self.context.embedder and self._can_embed() else None
 
     def embedder_name(self) -> str:
         """The model this process embeds with."""
-        return self.parts.embedder.name if self.parts.embedder else ""
+        return self.context.embedder.name if self.context.embedder else ""
 
     @repairs_index
     def _can_embed(self) -> bool:
-        return self.parts.index.can_embed()
+        return self.context.index.can_embed()
 
     @repairs_index
     def history(self, memory_id: str) -> list[Image]:
         """All decisions about a memory."""
-        return history(self.parts, memory_id)
+        return history(self.context, memory_id)
 
     @repairs_index
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories."""
-        return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
+        return self.context.index.all("links_to", json.dumps(list(memory_ids)))
 
     @repairs_index
     def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
         """The links of some memories."""
         self._refresh()
-        return list(read_links(self.parts.index.db, ids, hops, most))
+        return list(read_links(self.context.index.db, ids, hops, most))
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Groups reads; the index is local, so there is nothing to save."""

@@ -100,36 +100,36 @@ class PendingEvents:
         self.anchors[placed.entry.session] = placed
 
 
-def is_untouched(parts: StoreContext, waiting: PendingEvents) -> bool:
+def is_untouched(context: StoreContext, waiting: PendingEvents) -> bool:
     """Whether the index is as it was before these events were appended; if not, another process has indexed them.
 
     A process that reads on in the journal indexes every ledger that is anchored there.
     """
-    return waiting.into is parts.index.db and parts.index.get("journal") == waiting.read
+    return waiting.into is context.index.db and context.index.get("journal") == waiting.read
 
 
-def event_vectors(parts: StoreContext, documents: Sequence[Document]) -> "Sequence[Vectors | None]":
+def event_vectors(context: StoreContext, documents: Sequence[Document]) -> "Sequence[Vectors | None]":
     """A vector for each document; None where there is none yet, so that it is found by keyword only."""
     vectors = None
     with contextlib.suppress(EmbedderError):
-        vectors = parts.embed([document.meaning for document in documents])
+        vectors = context.embed([document.meaning for document in documents])
     return list(vectors) if vectors is not None else [None] * len(documents)
 
 
-def index_pending(parts: StoreContext) -> None:
+def index_pending(context: StoreContext) -> None:
     """Index the pending events. The caller holds the writer lock."""
-    waiting = parts.pending
-    if waiting is not None and is_untouched(parts, waiting):
+    waiting = context.pending
+    if waiting is not None and is_untouched(context, waiting):
         documents = [event_document(event, scope) for event, scope in waiting.events]
-        vectors = event_vectors(parts, documents)
-        with parts.index.writing() as writer:
+        vectors = event_vectors(context, documents)
+        with context.index.writing() as writer:
             for (event, _), document, vector in zip(waiting.events, documents, vectors, strict=True):
-                index_event(parts, writer, event, document, vector)
+                index_event(context, writer, event, document, vector)
             for ledger, size in waiting.sizes.items():
-                note_ledger(parts, ledger, size)
+                note_ledger(context, ledger, size)
             for placed in waiting.anchors.values():
-                index_entry(parts, placed)
-    parts.pending = None
+                index_entry(context, placed)
+    context.pending = None
 
 
 FEW = 512
@@ -144,24 +144,24 @@ class IndexOutdated(sqlite3.DatabaseError):
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
-def catch_up(parts: StoreContext, *, ledger: str | None = None) -> Tail:
+def catch_up(context: StoreContext, *, ledger: str | None = None) -> Tail:
     """Index what other processes wrote and finish what a crash interrupted: journal first, then ledgers.
 
     A decision about memories needs no ledger (""), an event only its own; opening a store checks all of them.
     Returns the journal's end.
     """
-    repair_after_restart(parts)
-    index_pending(parts)
-    end = parts.journal.end()
-    known = dict(parts.index.db.execute(_READ_SO_FAR, (ledger or "",)).fetchall())
+    repair_after_restart(context)
+    index_pending(context)
+    end = context.journal.end()
+    known = dict(context.index.db.execute(_READ_SO_FAR, (ledger or "",)).fetchall())
     tail = Tail(end, int(known.get("seq") or 0))
-    if tail.end != parts.position_of(known.get("journal")):
-        _follow_journal(parts)
-        tail = journal_tail(parts)._replace(others=True)
+    if tail.end != context.position_of(known.get("journal")):
+        _follow_journal(context)
+        tail = journal_tail(context)._replace(others=True)
     if ledger is None:
-        follow_ledgers(parts)
-    elif ledger and parts.ledger.size(ledger) != known.get("size"):
-        follow_ledgers(parts, {ledger})
+        follow_ledgers(context)
+    elif ledger and context.ledger.size(ledger) != known.get("size"):
+        follow_ledgers(context, {ledger})
     return tail
 
 
@@ -169,22 +169,22 @@ _READ_SO_FAR = """SELECT key, value FROM meta WHERE key IN ('seq', 'journal')
 UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"""
 
 
-def _follow_journal(parts: StoreContext) -> None:
-    check_continuity(parts)
-    parts.warnings += parts.journal.quarantine_torn()
-    unread = list(parts.journal.read(parts.position))
-    finish_files(parts, unread, teams=True)
+def _follow_journal(context: StoreContext) -> None:
+    check_continuity(context)
+    context.warnings += context.journal.quarantine_torn()
+    unread = list(context.journal.read(context.position))
+    finish_files(context, unread, teams=True)
     # Their events first: once the index has read the anchor, nobody looks for them again.
-    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in unread if placed.entry.op == LEDGER_OP})
+    follow_ledgers(context, {ledger_name(placed.entry.session) for placed in unread if placed.entry.op == LEDGER_OP})
     touched = [change.file for placed in unread for change in placed.entry.changes if change.file]
-    touched += [file_sync.place_of(parts, c.id) for p in unread if p.entry.op == "split" for c in p.entry.changes]
-    with parts.index.writing() as writer:
-        _index_journal(parts, writer, lambda: unread)
-    file_sync.pick_up(parts, [stored for stored in touched if stored])
+    touched += [file_sync.place_of(context, c.id) for p in unread if p.entry.op == "split" for c in p.entry.changes]
+    with context.index.writing() as writer:
+        _index_journal(context, writer, lambda: unread)
+    file_sync.pick_up(context, [stored for stored in touched if stored])
 
 
 def _index_journal(
-    parts: StoreContext,
+    context: StoreContext,
     writer: DocumentWriter,
     read: Callable[[], Iterable[JournalLine]],
     progress: Progress = lambda *_: None,
@@ -202,124 +202,124 @@ def _index_journal(
             newest.update((change.id, placed.entry.seq) for change in placed.entry.changes)
             yield placed
 
-    index_entries(parts, noting(read()))
+    index_entries(context, noting(read()))
     batch: list[Change] = []
     done = 0
     for placed in read():
         batch += [change for change in placed.entry.changes if newest[change.id] == placed.entry.seq]
         if len(batch) >= BATCH:
-            _index_images(parts, writer, batch, anew=anew)
+            _index_images(context, writer, batch, anew=anew)
             done += len(batch)
             progress("memories", done, len(newest))
             batch = []
-    _index_images(parts, writer, batch, anew=anew)
+    _index_images(context, writer, batch, anew=anew)
     progress("memories", len(newest), len(newest))
 
 
-def _index_images(parts: StoreContext, writer: DocumentWriter, changes: Sequence[Change], *, anew: bool) -> None:
+def _index_images(context: StoreContext, writer: DocumentWriter, changes: Sequence[Change], *, anew: bool) -> None:
     rows = []
     for change in changes:
         if change.after is None:
-            forget_memory(parts, writer, change.id)
-        elif not file_sync.is_team(change.file) or file_sync.is_trusted_anywhere(parts, change.file):
-            memory = _readable(parts, change)
+            forget_memory(context, writer, change.id)
+        elif not file_sync.is_team(change.file) or file_sync.is_trusted_anywhere(context, change.file):
+            memory = _readable(context, change)
             if memory is not None:
                 rows.append(MemoryRow(memory, change.after, change.file, None if anew else UNSEEN))
-    vectors = parts.embed([meaning_of(row.memory) for row in rows]) if anew and rows else None
+    vectors = context.embed([meaning_of(row.memory) for row in rows]) if anew and rows else None
     if vectors is not None:
         rows = [row._replace(vector=vector) for row, vector in zip(rows, vectors, strict=True)]
-    index_memories(parts, writer, rows)
-    parts.index.flush(writer)
+    index_memories(context, writer, rows)
+    context.index.flush(writer)
 
 
-def _readable(parts: StoreContext, change: Change) -> Memory | None:
+def _readable(context: StoreContext, change: Change) -> Memory | None:
     """The memory of an image; None, with a warning, if only a newer Engram can read it."""
     try:
         return from_image(change.after or {})
     except EngramError as error:
-        parts.warnings.append(f"{parts.home.journal}: {change.id}: {error}")
+        context.warnings.append(f"{context.home.journal}: {change.id}: {error}")
         return None
 
 
 # -- from the beginning
 
 
-def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> SyncReport:
+def rebuild(context: StoreContext, progress: Progress = lambda *_: None) -> SyncReport:
     """Fill the index from scratch, then read files that differ from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
-        parts.warnings += [*parts.journal.quarantine_torn(), *parts.ledger.quarantine_torn()]
-    repair_after_restart(parts)
+        context.warnings += [*context.journal.quarantine_torn(), *context.ledger.quarantine_torn()]
+    repair_after_restart(context)
     noticed = SyncReport()
-    with parts.index.writing() as writer:
-        differing = _fill(parts, writer, progress, noticed, alone=True)
-    parts.index.drop_stale_matrices()
+    with context.index.writing() as writer:
+        differing = _fill(context, writer, progress, noticed, alone=True)
+    context.index.drop_stale_matrices()
     try:
-        file_sync.pick_up(parts, differing, noticed)
+        file_sync.pick_up(context, differing, noticed)
     except StoreReadOnly:
-        with parts.index.writing():
-            parts.index.db.execute("DELETE FROM folders")
+        with context.index.writing():
+            context.index.db.execute("DELETE FROM folders")
         raise
     return noticed
 
 
-def read_in(parts: StoreContext, *, provisionally: bool = False) -> SyncReport:
+def read_in(context: StoreContext, *, provisionally: bool = False) -> SyncReport:
     """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
 
     If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
     """
     noticed = SyncReport()
-    with parts.index.writing() as writer:
-        if parts.index.get("filled") is not None:
+    with context.index.writing() as writer:
+        if context.index.get("filled") is not None:
             return noticed
-        if _fill(parts, writer, lambda *_: None, noticed, alone=False):
+        if _fill(context, writer, lambda *_: None, noticed, alone=False):
             noticed.problems.append("some hand edits are not searchable yet")
-            parts.index.db.execute("DELETE FROM folders")
+            context.index.db.execute("DELETE FROM folders")
         if provisionally:
-            parts.index.set("journal", json.dumps(["", 0, 0]))
+            context.index.set("journal", json.dumps(["", 0, 0]))
     return noticed
 
 
 def _fill(
-    parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
+    context: StoreContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
 ) -> list[str]:
     """Index everything, inside a transaction; returns the files that differ from the journal.
 
     With `alone` (under the lock), files that a crash left out are written.
     """
-    parts.index.clear()
-    writer.start_generation(parts.index.generation)
-    _index_journal(parts, writer, parts.journal.read, progress, anew=True)
+    context.index.clear()
+    writer.start_generation(context.index.generation)
+    _index_journal(context, writer, context.journal.read, progress, anew=True)
     if alone:
-        _write_lost_files(parts)
-    differing = file_sync.compare_files(parts, noticed)
-    _index_ledgers(parts, writer, progress)
-    parts.index.set("filled", 1)
+        _write_lost_files(context)
+    differing = file_sync.compare_files(context, noticed)
+    _index_ledgers(context, writer, progress)
+    context.index.set("filled", 1)
     return differing
 
 
-def _write_lost_files(parts: StoreContext) -> None:
+def _write_lost_files(context: StoreContext) -> None:
     """Finish the last decision, the only one a crash can have kept from its files, and write missing files again.
 
     Whether a person removed them cannot be known without the old index. A missing team file was removed by git.
     """
-    start = json.loads(parts.index.get("journal") or "null")
+    start = json.loads(context.index.get("journal") or "null")
     with contextlib.suppress(StoreReadOnly):
         if start:
-            finish_files(parts, list(parts.journal.read(Position(start[0], start[2]))), teams=False)
-        file_sync.write_missing(parts)
+            finish_files(context, list(context.journal.read(Position(start[0], start[2]))), teams=False)
+        file_sync.write_missing(context)
 
 
-def _index_ledgers(parts: StoreContext, writer: DocumentWriter, progress: Progress) -> None:
-    sizes = parts.ledger.sizes()
+def _index_ledgers(context: StoreContext, writer: DocumentWriter, progress: Progress) -> None:
+    sizes = context.ledger.sizes()
     for done, (name, size) in enumerate(sorted(sizes.items()), 1):
         # A line that another process is still writing is read once it is complete.
-        index_ledger(parts, writer, name, 0, min(size, _complete(parts, name, size)), most=None)
+        index_ledger(context, writer, name, 0, min(size, _complete(context, name, size)), most=None)
         progress("sessions", done, len(sizes))
 
 
-def _complete(parts: StoreContext, name: str, size: int) -> int:
+def _complete(context: StoreContext, name: str, size: int) -> int:
     try:
-        return whole_lines(parts.home.ledger / name)[1]
+        return whole_lines(context.home.ledger / name)[1]
     except OSError:
         return size
 
@@ -327,67 +327,67 @@ def _complete(parts: StoreContext, name: str, size: int) -> int:
 # -- single records
 
 
-def journal_task(parts: StoreContext, task_id: str, what: str) -> None:
+def journal_task(context: StoreContext, task_id: str, what: str) -> None:
     """Journal that a task or checkpoint was written, so that its loss is noticed. A failure is only a warning."""
     try:
-        tail = catch_up(parts, ledger="")
-        placed = append_entry(parts, TASK, "engram", what, (), task_id, durably=False, tail=tail)
-        with parts.index.writing():
-            index_entry(parts, placed)
+        tail = catch_up(context, ledger="")
+        placed = append_entry(context, TASK, "engram", what, (), task_id, durably=False, tail=tail)
+        with context.index.writing():
+            index_entry(context, placed)
     except (StoreError, sqlite3.Error, OSError) as error:
-        parts.warnings.append(f"{task_id}: it is not recorded in the journal: {error}")
+        context.warnings.append(f"{task_id}: it is not recorded in the journal: {error}")
 
 
-def check_continuity(parts: StoreContext) -> None:
+def check_continuity(context: StoreContext) -> None:
     """Raise `IndexOutdated` unless the last entry the index read is still where it was."""
-    month, end, start = [*json.loads(parts.index.get("journal") or '["", 0]'), -1][:3]
-    if start >= 0 and not parts.journal.has_entry(Position(month, start), end, parts.seq):
-        raise IndexOutdated(f"the index does not match the journal in {parts.home.journal}")
+    month, end, start = [*json.loads(context.index.get("journal") or '["", 0]'), -1][:3]
+    if start >= 0 and not context.journal.has_entry(Position(month, start), end, context.seq):
+        raise IndexOutdated(f"the index does not match the journal in {context.home.journal}")
 
 
-def follow_ledgers(parts: StoreContext, names: Collection[str] | None = None) -> None:
+def follow_ledgers(context: StoreContext, names: Collection[str] | None = None) -> None:
     """Index new events of these ledgers, or of all, and remove those of ledgers that are gone."""
-    known = dict(parts.index.all("ledger_sizes", None if names is None else json.dumps(list(names))))
-    sizes = parts.ledger.sizes(names)
+    known = dict(context.index.all("ledger_sizes", None if names is None else json.dumps(list(names))))
+    sizes = context.ledger.sizes(names)
     if known == sizes:
         return
-    parts.warnings += parts.ledger.quarantine_torn(names)
-    for name, size in parts.ledger.sizes(names).items():
+    context.warnings += context.ledger.quarantine_torn(names)
+    for name, size in context.ledger.sizes(names).items():
         before = known.get(name, -1)
         if before != size:
-            with parts.index.writing() as writer:
-                index_ledger(parts, writer, name, before if 0 <= before < size else 0, size)
-    forget_ledgers(parts, [name for name in known if name not in sizes])
+            with context.index.writing() as writer:
+                index_ledger(context, writer, name, before if 0 <= before < size else 0, size)
+    forget_ledgers(context, [name for name in known if name not in sizes])
 
 
 def index_ledger(
-    parts: StoreContext, writer: DocumentWriter, name: str, offset: int, size: int, most: int | None = FEW
+    context: StoreContext, writer: DocumentWriter, name: str, offset: int, size: int, most: int | None = FEW
 ) -> None:
     """Index a ledger's events from an offset on, inside a transaction; more than `most` get their vectors later."""
-    events, broken = parts.ledger.readable(name, offset)
-    parts.warn(broken)
+    events, broken = context.ledger.readable(name, offset)
+    context.warn(broken)
     try:
-        scopes = {session: session_scope(parts.home, session) for session in {event.session for event in events}}
+        scopes = {session: session_scope(context.home, session) for session in {event.session for event in events}}
     except StoreCorrupt as error:
         # The owner is unknown until the task can be read again.
-        parts.warn(str(error))
+        context.warn(str(error))
         return
     documents = [event_document(event, scopes[event.session]) for event in events]
     few = most is None or len(documents) <= most
-    vectors = event_vectors(parts, documents) if few else [None] * len(documents)
+    vectors = event_vectors(context, documents) if few else [None] * len(documents)
     for event, document, vector in zip(events, documents, vectors, strict=True):
-        index_event(parts, writer, event, document, vector)
-    note_ledger(parts, name, size)
+        index_event(context, writer, event, document, vector)
+    note_ledger(context, name, size)
 
 
-def forget_ledgers(parts: StoreContext, names: Sequence[str]) -> None:
+def forget_ledgers(context: StoreContext, names: Sequence[str]) -> None:
     """Remove the events of deleted ledgers from the index."""
     if not names:
         return
-    run = parts.index.db.execute
+    run = context.index.db.execute
     parents = [parent for (parent,) in run("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()]
-    gone = [parent for parent in parents if parts.ledger.path(parent).name in names]
-    with parts.index.writing() as writer:
+    gone = [parent for parent in parents if context.ledger.path(parent).name in names]
+    with context.index.writing() as writer:
         for name in names:
             run("DELETE FROM ledgers WHERE name = ?", (name,))
         for parent in gone:

@@ -88,7 +88,7 @@ def _repairing(method: Callable[P, R], *, pending_first: bool) -> Callable[P, R]
                     raise half_character(error) from None
                 except (sqlite3.DatabaseError, OSError) as error:
                     if attempt == ATTEMPTS:
-                        raise_explained(error, store.parts.home)
+                        raise_explained(error, store.context.home)
                     store.repair_index(error)
             raise AssertionError("the last attempt returns or raises")
 
@@ -163,7 +163,7 @@ class RefreshedStore:
         self._noticed_at = self._ledgers_at = float("-inf")
         self._unread_teams: dict[Path, None] = {}
         """Team stores not read yet, because another process was writing."""
-        self._parts = StoreContext(
+        self._context = StoreContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),
@@ -177,18 +177,18 @@ class RefreshedStore:
         self._prepare()
 
     @property
-    def parts(self) -> StoreContext:
+    def context(self) -> StoreContext:
         """The store's context. Raises `StoreClosed` once the store is closed."""
         if self._is_closed:
-            raise StoreClosed(f"the store in {self._parts.home.root} is closed; open it again with `Engram.open()`")
-        return self._parts
+            raise StoreClosed(f"the store in {self._context.home.root} is closed; open it again with `Engram.open()`")
+        return self._context
 
     # -- opening
 
     def _prepare(self) -> None:
         """Fill a new index, or catch up; on a read-only home only read, with a warning."""
         try:
-            if self.parts.index.fresh:
+            if self.context.index.fresh:
                 self._fill(min(OPENING, self._deadline))
             else:
                 self._catch_up_at_opening()
@@ -200,20 +200,20 @@ class RefreshedStore:
                 # The other process is filling the index: wait for it.
                 self._fill(self._deadline)
             else:
-                self.parts.warn(f"recent hand edits are not searchable yet: {busy}")
+                self.context.warn(f"recent hand edits are not searchable yet: {busy}")
         except StoreReadOnly as error:
-            self.parts.warn(str(error))
-            if self.parts.index.fresh:
+            self.context.warn(str(error))
+            if self.context.index.fresh:
                 # A read-only home has no writers.
                 self._read_unlocked(provisionally=False)
 
     @repairs_index
     def _fill(self, deadline: float) -> None:
-        with self.parts.lock.held(deadline):
+        with self.context.lock.held(deadline):
             # Another process may have filled it while this one waited.
-            if self.parts.index.get("filled") is None:
+            if self.context.index.get("filled") is None:
                 self.rebuild()
-            self.parts.index.fresh = False
+            self.context.index.fresh = False
             self._index_changes(ledger="")
 
     @repairs_index
@@ -224,8 +224,8 @@ class RefreshedStore:
     @repairs_index
     def _read_unlocked(self, *, provisionally: bool) -> None:
         """Fill a new index without the lock; if others may be writing, it is rebuilt later under the lock."""
-        self.parts.warnings += recovery.read_in(self.parts, provisionally=provisionally).problems
-        self.parts.index.fresh = False
+        self.context.warnings += recovery.read_in(self.context, provisionally=provisionally).problems
+        self.context.index.fresh = False
 
     def close(self) -> None:
         """Index pending events and close; if that fails, the next process to open the store does it.
@@ -237,9 +237,9 @@ class RefreshedStore:
                 return
             with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                 self.index_pending()
-                make_durable_at_close(self._parts)
+                make_durable_at_close(self._context)
             self._is_closed = True
-            self._parts.index.close()
+            self._context.index.close()
 
     # -- before an answer
 
@@ -252,27 +252,27 @@ class RefreshedStore:
         self._noticed_at = now
         self._read_teams()
         self._fill_if_free()
-        changed = file_sync.changed_folders(self.parts, file_sync.roots(self.parts))
+        changed = file_sync.changed_folders(self.context, file_sync.roots(self.context))
         return bool(changed) and bool(self._sync_files(lambda: self._list(changed)))
 
     def _list(self, folders: Iterable[Path]) -> SyncReport:
         noticed = SyncReport()
         for folder in folders:
-            file_sync.list_folder(self.parts, folder, noticed)
+            file_sync.list_folder(self.context, folder, noticed)
         return noticed
 
     def _pick_up_changed(self, numbers: Sequence[int]) -> None:
         """Read the files of these documents that have changed."""
-        stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
+        stamps = self.context.index.all("stamps", json.dumps(list(numbers)))
         # Creating or joining a `Path` costs as much as the stat itself.
-        root = f"{self.parts.home.root}{os.sep}"
+        root = f"{self.context.home.root}{os.sep}"
         changed = [
             path
             for _, _, path, *stamp in stamps
             if stamp_of(path if path.startswith(os.sep) else root + path) != Stamp(*stamp)
         ]
         if changed:
-            self._sync_files(lambda: file_sync.pick_up(self.parts, changed))
+            self._sync_files(lambda: file_sync.pick_up(self.context, changed))
 
     def _sync_files(self, work: Callable[[], SyncReport]) -> SyncReport | None:
         """Read changed files during a read, after what others journaled: an entry journaled now must not hide that."""
@@ -283,7 +283,7 @@ class RefreshedStore:
 
         noticed = self._under_lock(PATIENCE, synced, "changed files were not read")
         if noticed is not None:
-            self.parts.warn(*noticed.problems)
+            self.context.warn(*noticed.problems)
         return noticed
 
     def _catch_up(self, ledger: str | None = None) -> None:
@@ -292,17 +292,17 @@ class RefreshedStore:
         self._under_lock(PATIENCE, lambda: self._index_changes(ledger), problem)
 
     def _catch_up_if_free(self) -> None:
-        if not self._is_behind() and not purge.to_hide(self.parts):
+        if not self._is_behind() and not purge.to_hide(self.context):
             return
         try:
-            with contextlib.suppress(StoreBusy), self.parts.lock.held(BRIEFLY):
+            with contextlib.suppress(StoreBusy), self.context.lock.held(BRIEFLY):
                 self._index_changes()
         except StoreReadOnly as error:
-            self.parts.warn(f"recent changes by other processes are not searchable yet: {error}")
+            self.context.warn(f"recent changes by other processes are not searchable yet: {error}")
         self._fill_if_free()
 
     def _is_behind(self) -> bool:
-        return self.parts.journal.grew_since(self.parts.position) or self._ledgers_grew()
+        return self.context.journal.grew_since(self.context.position) or self._ledgers_grew()
 
     def _ledgers_grew(self) -> bool:
         """Whether a ledger has events without an anchor, which only a crash leaves; checked now and then."""
@@ -310,26 +310,26 @@ class RefreshedStore:
         if now - self._ledgers_at < LEDGERS_EVERY:
             return False
         self._ledgers_at = now
-        known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
-        return self.parts.ledger.sizes() != known
+        known = dict(self.context.index.db.execute("SELECT name, size FROM ledgers").fetchall())
+        return self.context.ledger.sizes() != known
 
     def index_pending(self) -> None:
         """Index the events this process has appended.
 
         If that is not possible now they stay pending: an answer from the current index is better than none.
         """
-        if self.parts.pending is None:
+        if self.context.pending is None:
             return
         problem = "the latest events are not searchable yet"
         try:
-            if recovery.is_untouched(self.parts, self.parts.pending):
-                self._under_lock(OWN_PATIENCE, lambda: recovery.index_pending(self.parts), problem)
+            if recovery.is_untouched(self.context, self.context.pending):
+                self._under_lock(OWN_PATIENCE, lambda: recovery.index_pending(self.context), problem)
             else:
-                self.parts.pending = None
+                self.context.pending = None
         except (sqlite3.DatabaseError, OSError) as error:
-            if is_index_damage(error, self.parts.home):
+            if is_index_damage(error, self.context.home):
                 raise
-            self.parts.warn(f"{problem}: {explained(error, self.parts.home)}")
+            self.context.warn(f"{problem}: {explained(error, self.context.home)}")
 
     @repairs_index
     def sync_team_if_free(self, folder: Path) -> None:
@@ -345,17 +345,17 @@ class RefreshedStore:
     def _sync_teams(self) -> None:
         self._finish_interrupted(ledger="")
         for folder in list(self._unread_teams):
-            file_sync.sync_folder(self.parts, folder)
+            file_sync.sync_folder(self.context, folder)
             del self._unread_teams[folder]
 
     def _under_lock(self, seconds: float, work: Callable[[], R], problem: str) -> R | None:
         """Do some upkeep during a read; a reader that cannot write answers from the current index, with a warning."""
         found = None
         try:
-            with self.parts.lock.held(seconds):
+            with self.context.lock.held(seconds):
                 found = work()
         except (StoreBusy, StoreReadOnly) as error:
-            self.parts.warn(f"{problem}: {error}")
+            self.context.warn(f"{problem}: {error}")
         self._fill_if_free()
         return found
 
@@ -363,22 +363,22 @@ class RefreshedStore:
 
     def _index_changes(self, ledger: str | None = None) -> None:
         """Index what others wrote, for a reader with the writer lock. An interrupted purge is hidden, not finished."""
-        recovery.catch_up(self.parts, ledger=ledger)
+        recovery.catch_up(self.context, ledger=ledger)
         self._handle_purge(purge.hide)
 
     def _finish_interrupted(self, ledger: str | None = None) -> None:
         """Finish what a crash interrupted, for a writer with the writer lock."""
-        recovery.catch_up(self.parts, ledger=ledger)
+        recovery.catch_up(self.context, ledger=ledger)
         self._handle_purge(purge.resume)
 
     def _handle_purge(self, work: Callable[[StoreContext], None]) -> None:
         """Hide or finish an interrupted purge; a failure is a warning and blocks nobody."""
-        if not unfinished(self.parts.home):
+        if not unfinished(self.context.home):
             return
         try:
-            work(self.parts)
+            work(self.context)
         except (StoreError, OSError) as error:
-            self.parts.warn(f"a purge was interrupted and is not finished yet: {error}")
+            self.context.warn(f"a purge was interrupted and is not finished yet: {error}")
 
     def _ready_to_write(self) -> None:
         try:
@@ -392,45 +392,45 @@ class RefreshedStore:
 
     def reopen_replaced_index(self) -> None:
         """Switch to a new index file if another process has put one in place."""
-        if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
+        if self.context.index.reopen_if_replaced() and self.context.index.fresh:
             self._prepare()
 
     def repair_index(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Rebuild a damaged index; raises if the cause is a full disk or a busy process instead."""
-        index = self.parts.index
-        if not is_index_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
-            raise_explained(error, self.parts.home)
+        index = self.context.index
+        if not is_index_damage(error, self.context.home) and not index.reopen_if_replaced() and index.is_whole():
+            raise_explained(error, self.context.home)
         try:
             self._replace_index()
         except (sqlite3.DatabaseError, OSError) as again:
-            raise_explained(again, self.parts.home)
+            raise_explained(again, self.context.home)
 
     def _replace_index(self) -> None:
-        if not self.parts.index.reopen_if_replaced():
-            with self.parts.lock.held(self._deadline):
-                self.parts.index.discard()
-        if self.parts.index.fresh:
+        if not self.context.index.reopen_if_replaced():
+            with self.context.lock.held(self._deadline):
+                self.context.index.discard()
+        if self.context.index.fresh:
             self.rebuild()
 
     def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
         """Rebuild the index."""
-        with self.guard, self.parts.lock.held(self._deadline):
-            if not self.parts.index.fresh:
+        with self.guard, self.context.lock.held(self._deadline):
+            if not self.context.index.fresh:
                 # Others read the old index until the new one is complete.
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                     self._finish_interrupted()
-            noticed = recovery.rebuild(self.parts, progress)
+            noticed = recovery.rebuild(self.context, progress)
             self._handle_purge(purge.hide)
-            self.parts.index.fresh = False
-        self.parts.warnings += noticed.problems
+            self.context.index.fresh = False
+        self.context.warnings += noticed.problems
         return noticed
 
     def _fill_vectors(self, deadline: float | None = None) -> None:
         """Embed documents indexed without a vector (hand edits, replays), outside any transaction."""
         try:
-            fill_vectors(self.parts, self._deadline if deadline is None else deadline)
+            fill_vectors(self.context, self._deadline if deadline is None else deadline)
         except EmbedderError as error:
-            self.parts.warn(f"some documents can only be found by keyword for now: {error}")
+            self.context.warn(f"some documents can only be found by keyword for now: {error}")
 
     def _fill_if_free(self) -> None:
         """The same during a read, without waiting."""

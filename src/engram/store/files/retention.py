@@ -16,45 +16,45 @@ from engram.store.ledger import PRUNED, Head
 from engram.store.protocol import Pruned
 
 
-def plan(parts: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+def plan(context: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
     """What pruning by these ages would remove; 0 keeps everything of that kind."""
     return Pruned(
-        images=len(_old_images(parts, now - timedelta(days=journal_days))) if journal_days else 0,
-        usage_months=_old_months(parts, now - timedelta(days=usage_days)) if usage_days else (),
-        ledgers=_old_ledgers(parts, now - timedelta(days=ledger_days)) if ledger_days else (),
+        images=len(_old_images(context, now - timedelta(days=journal_days))) if journal_days else 0,
+        usage_months=_old_months(context, now - timedelta(days=usage_days)) if usage_days else (),
+        ledgers=_old_ledgers(context, now - timedelta(days=ledger_days)) if ledger_days else (),
     )
 
 
-def prune(parts: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+def prune(context: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
     """Prune. Uses must have been counted before. The caller holds the writer lock."""
-    planned = plan(parts, now, journal_days, usage_days, ledger_days)
+    planned = plan(context, now, journal_days, usage_days, ledger_days)
     if planned.images:
-        _drop_images(parts, _old_images(parts, now - timedelta(days=journal_days)))
-        reindex_journal(parts)
+        _drop_images(context, _old_images(context, now - timedelta(days=journal_days)))
+        reindex_journal(context)
     for month in planned.usage_months:
-        (parts.home.usage / f"{month}.jsonl").unlink(missing_ok=True)
+        (context.home.usage / f"{month}.jsonl").unlink(missing_ok=True)
     if planned.usage_months:
-        with parts.index.writing():
-            parts.index.db.execute("DELETE FROM uses WHERE position < ?", (after_month(planned.usage_months[-1]),))
+        with context.index.writing():
+            context.index.db.execute("DELETE FROM uses WHERE position < ?", (after_month(planned.usage_months[-1]),))
     for name in planned.ledgers:
-        _drop_ledger(parts, name)
-    forget_ledgers(parts, planned.ledgers)
+        _drop_ledger(context, name)
+    forget_ledgers(context, planned.ledgers)
     return planned
 
 
-def _drop_ledger(parts: StoreContext, name: str) -> None:
+def _drop_ledger(context: StoreContext, name: str) -> None:
     """Journal the pruning first: a ledger that disappears without an entry counts as lost."""
-    first = next(parts.ledger.read(name), None)
+    first = next(context.ledger.read(name), None)
     if first is not None:
-        placed = append_anchor(parts, first.session, Head(0, PRUNED), journal_tail(parts), durably=True)
-        with parts.index.writing():
-            index_entry(parts, placed)
-    (parts.home.ledger / name).unlink(missing_ok=True)
+        placed = append_anchor(context, first.session, Head(0, PRUNED), journal_tail(context), durably=True)
+        with context.index.writing():
+            index_entry(context, placed)
+    (context.home.ledger / name).unlink(missing_ok=True)
 
 
-def _old_images(parts: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
+def _old_images(context: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
     """(seq, id) of images older than the cutoff that a later image replaced. The last one and tombstones stay."""
-    rows = parts.index.db.execute(
+    rows = context.index.db.execute(
         "SELECT i.seq, i.id FROM images i WHERE i.at < ? AND i.op <> 'purge' "
         "AND EXISTS (SELECT 1 FROM images l WHERE l.id = i.id AND l.seq > i.seq)",
         (cutoff.timestamp(),),
@@ -62,14 +62,14 @@ def _old_images(parts: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
     return {(seq, memory_id) for seq, memory_id in rows}
 
 
-def _drop_images(parts: StoreContext, old: set[tuple[int, str]]) -> None:
-    mark = read_mark(parts.home)
+def _drop_images(context: StoreContext, old: set[tuple[int, str]]) -> None:
+    mark = read_mark(context.home)
     if mark is not None:
         # First: decisions that disappear without this mark count as lost.
         pruned = max(mark.unbroken_since, *(seq for seq, _ in old))
-        write_mark(parts.home, replace(mark, unbroken_since=pruned))
-    for month in parts.journal.months():
-        path = parts.journal.path(month)
+        write_mark(context.home, replace(mark, unbroken_since=pruned))
+    for month in context.journal.months():
+        path = context.journal.path(month)
         kept = []
         with reading(path) as file:
             for line in file:
@@ -88,16 +88,16 @@ def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any
     return {**fields, "changes": changes} if changes else None
 
 
-def _old_months(parts: StoreContext, cutoff: datetime) -> tuple[str, ...]:
+def _old_months(context: StoreContext, cutoff: datetime) -> tuple[str, ...]:
     """Whole months, never the newest: positions must not start over if the clock is set back."""
-    return tuple(month for month in parts.usage.months()[:-1] if month < cutoff.strftime("%Y-%m"))
+    return tuple(month for month in context.usage.months()[:-1] if month < cutoff.strftime("%Y-%m"))
 
 
-def _old_ledgers(parts: StoreContext, cutoff: datetime) -> tuple[str, ...]:
+def _old_ledgers(context: StoreContext, cutoff: datetime) -> tuple[str, ...]:
     found = []
-    for name in parts.ledger.sizes():
-        first = next(parts.ledger.read(name), None)
-        session = load_session(parts.home, first.session) if first else None
+    for name in context.ledger.sizes():
+        first = next(context.ledger.read(name), None)
+        session = load_session(context.home, first.session) if first else None
         if session is not None and session.ended is not None and session.ended < cutoff:
             found.append(name)
     return tuple(found)

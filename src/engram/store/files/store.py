@@ -40,27 +40,27 @@ class FilesStore(FilesReader):
     @property
     def place(self) -> str:
         """The store's directory."""
-        return str(self.parts.home.root)
+        return str(self.context.home.root)
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of the repository files the owner trusts."""
-        return trusted_of(self.parts.home.state, directory)
+        return trusted_of(self.context.home.state, directory)
 
     @repairs_index
     def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Update the index from all files, or from as many as the time allows."""
-        with self.parts.lock.held(self._deadline):
+        with self.context.lock.held(self._deadline):
             self._finish_interrupted()
-            noticed = file_sync.sync(self.parts, seconds=seconds)
+            noticed = file_sync.sync(self.context, seconds=seconds)
         self._fill_vectors()
         return noticed
 
     @repairs_index
     def _sync_briefly(self) -> SyncReport:
         """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
-        with self.parts.lock.held(PATIENCE):
+        with self.context.lock.held(PATIENCE):
             self._index_changes()
-            noticed = file_sync.sync(self.parts)
+            noticed = file_sync.sync(self.context)
         self._fill_if_free()
         return noticed
 
@@ -82,9 +82,9 @@ class FilesStore(FilesReader):
         process = os.getpid()
         reason = self.screen.decision(actor, reason, session)
         with self.guard:
-            with self.parts.lock.held(self._deadline):
+            with self.context.lock.held(self._deadline):
                 self._ready_to_write()
-                transaction = FilesTransaction(self.parts, op, actor, reason, session)
+                transaction = FilesTransaction(self.context, op, actor, reason, session)
                 try:
                     yield transaction
                     if os.getpid() != process:
@@ -96,7 +96,7 @@ class FilesStore(FilesReader):
                 except (sqlite3.DatabaseError, OSError) as error:
                     self._repair_in_decision(error, transaction)
             self._fill_vectors()
-            make_due_durable(self.parts)
+            make_due_durable(self.context)
 
     def _repair_in_decision(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
         self.repair_index(error)
@@ -107,27 +107,27 @@ class FilesStore(FilesReader):
 
     def note_use(self, use: Use) -> None:
         """Append a use, without a lock."""
-        self.parts.usage.append(self.screen.use(use))
+        self.context.usage.append(self.screen.use(use))
 
     @repairs_index
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
         """Every use of these memories, oldest first."""
-        return usage_index.uses_of(self.parts, memory_ids)
+        return usage_index.uses_of(self.context, memory_ids)
 
     @repairs_index
     def uses_in(self, session: str) -> list[Use]:
         """Every use in a session."""
-        return usage_index.uses_in(self.parts, session)
+        return usage_index.uses_in(self.context, session)
 
     @repairs_index
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        return usage_index.used_since(self.parts, position)
+        return usage_index.used_since(self.context, position)
 
     @repairs_index
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        return usage_index.last_use(self.parts, kind)
+        return usage_index.last_use(self.context, kind)
 
     # -- events and sessions
 
@@ -138,7 +138,7 @@ class FilesStore(FilesReader):
         kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
         with self.guard:
             written = self._append_events(session, kept, screened_jobs(self.screen, jobs), scope)
-            if self.parts.pending is not None and self.parts.pending.is_due:
+            if self.context.pending is not None and self.context.pending.is_due:
                 self._index_appended()
         return written
 
@@ -150,40 +150,40 @@ class FilesStore(FilesReader):
             except (sqlite3.DatabaseError, OSError) as error:
                 self.repair_index(error)
         except StoreError as error:
-            self.parts.warn(f"the latest events are not searchable yet: {error}")
+            self.context.warn(f"the latest events are not searchable yet: {error}")
 
     @repairs_index_on_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: JobFactory, scope: str) -> list[Event]:
-        if unfinished(self.parts.home):
-            with self.parts.lock.held(self._deadline):
+        if unfinished(self.context.home):
+            with self.context.lock.held(self._deadline):
                 self._finish_interrupted()
-        return events.append(self.parts, session, new, jobs, scope)
+        return events.append(self.context, session, new, jobs, scope)
 
     @repairs_index
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order."""
         name = ledger_name(session)
-        if self.parts.pending is None and self.parts.ledger.size(name) != indexed_size(self.parts, name):
+        if self.context.pending is None and self.context.ledger.size(name) != indexed_size(self.context, name):
             self._catch_up(name)
-        return events.of_ledger(self.parts, session, last, after)
+        return events.of_ledger(self.context, session, last, after)
 
     @repairs_index
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events."""
         self._refresh()
-        return [name for (name,) in self.parts.index.all("ledgers")]
+        return [name for (name,) in self.context.index.all("ledgers")]
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        state.save_session(self.parts.home, self.screen.session(session))
+        state.save_session(self.context.home, self.screen.session(session))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
-        return state.load_session(self.parts.home, session_id)
+        return state.load_session(self.context.home, session_id)
 
     def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
         """Sessions, newest first."""
-        return [one for one in state.all_sessions(self.parts.home) if shows(scopes, one.owner)][:limit]
+        return [one for one in state.all_sessions(self.context.home) if shows(scopes, one.owner)][:limit]
 
     def ledger_scope(self, name: str) -> str:
         """The scope that owns a ledger."""
@@ -196,18 +196,18 @@ class FilesStore(FilesReader):
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""
         kept = self.screen.task(task)
-        with self.guard, self.parts.lock.held():
-            state.save_task(self.parts.home, kept)
-            journal_task(self.parts, kept.id, BEGUN)
+        with self.guard, self.context.lock.held():
+            state.save_task(self.context.home, kept)
+            journal_task(self.context, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under the writer lock; returns it changed."""
-        with self.guard, self.parts.lock.held():
-            return state.change_task(self.parts.home, task_id, lambda task: self.screen.task(change(task)))
+        with self.guard, self.context.lock.held():
+            return state.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task)))
 
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
-        return state.load_task(self.parts.home, task_id)
+        return state.load_task(self.context.home, task_id)
 
     def tasks(
         self,
@@ -219,54 +219,54 @@ class FilesStore(FilesReader):
         problems: list[str] = []
         found = [
             task
-            for task in state.all_tasks(self.parts.home, problems)
+            for task in state.all_tasks(self.context.home, problems)
             if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
         ]
-        self.parts.warn(*problems)
+        self.context.warn(*problems)
         return sorted(found, key=lambda t: (t.created, t.id), reverse=True)[:limit]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` gives for the next number."""
-        with self.guard, self.parts.lock.held():
-            known = state.checkpoints(self.parts.home, task_id)
+        with self.guard, self.context.lock.held():
+            known = state.checkpoints(self.context.home, task_id)
             made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
-            state.add_checkpoint(self.parts.home, made)
-            journal_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
+            state.add_checkpoint(self.context.home, made)
+            journal_task(self.context, task_id, f"{CHECKPOINT} {made.number}")
             return made
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
         """A task's checkpoints, newest first."""
-        return state.checkpoints(self.parts.home, task_id)[::-1][:limit]
+        return state.checkpoints(self.context.home, task_id)[::-1][:limit]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task."""
-        with self.guard, self.parts.lock.held():
-            state.change_checkpoints(self.parts.home, task_id, change)
+        with self.guard, self.context.lock.held():
+            state.change_checkpoints(self.context.home, task_id, change)
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that exists already stays as it is."""
-        with self.guard, self.parts.lock.held():
-            state.enqueue(self.parts.home, [self.screen.job(job) for job in jobs])
+        with self.guard, self.context.lock.held():
+            state.enqueue(self.context.home, [self.screen.job(job) for job in jobs])
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
         """Take jobs that are due."""
-        with self.guard, self.parts.lock.held():
-            return state.lease(self.parts.home, kinds, owner, now, until, limit)
+        with self.guard, self.context.lock.held():
+            return state.lease(self.context.home, kinds, owner, now, until, limit)
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job is removed, or replaced by `then`."""
-        with self.guard, self.parts.lock.held():
-            return state.settle(self.parts.home, job, then and self.screen.job(then))
+        with self.guard, self.context.lock.held():
+            return state.settle(self.context.home, job, then and self.screen.job(then))
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has used on a day."""
-        return SpendFolder(self.parts.home.state / "spend").tokens_spent(day)
+        return SpendFolder(self.context.home.state / "spend").tokens_spent(day)
 
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Count tokens on a day."""
-        SpendFolder(self.parts.home.state / "spend").spend_tokens(day, tokens)
+        SpendFolder(self.context.home.state / "spend").spend_tokens(day, tokens)
 
     def jobs(
         self,
@@ -277,14 +277,14 @@ class FilesStore(FilesReader):
         """Jobs that are not done, oldest first."""
         found = [
             job
-            for job in state.all_jobs(self.parts.home)
+            for job in state.all_jobs(self.context.home)
             if (statuses is None or job.status in statuses) and (scopes is None or self._scope_of(job) in scopes)
         ]
         return found[:limit]
 
     def _scope_of(self, job: Job) -> str:
         """The scope of a job's events; for an older job from its task or payload."""
-        task = state.load_task(self.parts.home, str(job.payload.get("task", "")))
+        task = state.load_task(self.context.home, str(job.payload.get("task", "")))
         return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
 
     # -- upkeep
@@ -292,30 +292,30 @@ class FilesStore(FilesReader):
     @property
     def warnings(self) -> list[str]:
         """Messages for the owner."""
-        return self.parts.warnings
+        return self.context.warnings
 
     def new_token(self, size: int) -> str:
         """Random hex digits."""
-        return self.parts.token(size)
+        return self.context.token(size)
 
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
-        return state.is_paused(self.parts.home)
+        return state.is_paused(self.context.home)
 
     def pause(self, paused: bool) -> None:
         """Start or end a pause."""
-        state.pause(self.parts.home, paused)
+        state.pause(self.context.home, paused)
 
     @repairs_index
     def sync_team(self, folder: Path, *, again: bool = False) -> SyncReport:
         """Index a team store; `again` reads all its files because their trust changed."""
-        with self.parts.lock.held(self._deadline):
+        with self.context.lock.held(self._deadline):
             self._finish_interrupted(ledger="")
             if again:
-                with self.parts.index.writing():
-                    file_sync.forget_stamps(self.parts, folder)
-            noticed = file_sync.sync_folder(self.parts, folder)
+                with self.context.index.writing():
+                    file_sync.forget_stamps(self.context, folder)
+            noticed = file_sync.sync_folder(self.context, folder)
         self._fill_vectors()
         return noticed
 
@@ -324,7 +324,7 @@ class FilesStore(FilesReader):
         """Recreate all vectors with this process's embedder; the old ones are used until all are done."""
         from engram.store.files.index.vectors import reembed
 
-        return reembed(self.parts, self._deadline, progress)
+        return reembed(self.context, self._deadline, progress)
 
     def build_nearest(self, progress: Progress = lambda *_: None) -> str:
         """Not available: vectors of a files store are searched exactly, in milliseconds."""
@@ -334,12 +334,12 @@ class FilesStore(FilesReader):
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
         self.screen.decision(actor, "", "")
-        with self.parts.lock.held(self._deadline):
+        with self.context.lock.held(self._deadline):
             self._finish_interrupted()
-            purged = purging.purge(self.parts, ids, actor, drawn)
+            purged = purging.purge(self.context, ids, actor, drawn)
             with contextlib.suppress(OSError):
                 # A power loss must not bring back what was destroyed.
-                sync_folders(self.parts.home)
+                sync_folders(self.context.home)
             return purged
 
     @repairs_index
@@ -347,35 +347,35 @@ class FilesStore(FilesReader):
         """Remove history older than these numbers of days; with `dry_run` only report it."""
         from engram.store.files import retention
 
-        make_all_durable(self.parts)
-        with self.parts.lock.held(self._deadline):
+        make_all_durable(self.context)
+        with self.context.lock.held(self._deadline):
             self._finish_interrupted()
-            return (retention.plan if dry_run else retention.prune)(self.parts, now, journal, usage, ledger)
+            return (retention.plan if dry_run else retention.prune)(self.context, now, journal, usage, ledger)
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
         """Write the whole store to one archive."""
         from engram.store.files.backup import backup
 
-        return backup(self.parts.home, target, now, self.parts.warnings)
+        return backup(self.context.home, target, now, self.context.warnings)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Record a gate's verdict on an autonomous proposal."""
-        state.note_verdict(self.parts.home, gate, outcome, at)
+        state.note_verdict(self.context.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since a time."""
-        return state.verdicts_since(self.parts.home, since)
+        return state.verdicts_since(self.context.home, since)
 
     @repairs_index
     def verify_ledgers(self) -> list[str]:
         """Problems with the ledgers' chains, and with their ends compared with the journal."""
-        return verify_ledgers(self.parts)
+        return verify_ledgers(self.context)
 
     @repairs_index
     def facts(self) -> Mapping[str, Any]:
         """The figures that `status` and `doctor` show."""
         self._refresh()
-        return health.facts(self.parts)
+        return health.facts(self.context)
 
     def examine(self) -> list[Check]:
         """Checks of the files, the index and the embedder, after reading hand edits."""
@@ -386,6 +386,6 @@ class FilesStore(FilesReader):
             blocked = [health.read_only(error)]
         except StoreBusy as error:
             blocked = [health.busy(error)]
-        damaged = [*state.task_problems(self.parts.home), *state.session_problems(self.parts.home)]
+        damaged = [*state.task_problems(self.context.home), *state.session_problems(self.context.home)]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
-        return [*blocked, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]
+        return [*blocked, *found, *health.missing_records(self.context), *health.interrupted(self.context)]

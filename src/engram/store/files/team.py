@@ -43,36 +43,36 @@ def content_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def trusted_digests(parts: StoreContext, folder: Path | str) -> frozenset[str]:
+def trusted_digests(context: StoreContext, folder: Path | str) -> frozenset[str]:
     """The digests the reader trusts in a folder, read again when the file has changed."""
-    stamp = stamp_of(parts.home.state / TRUST_FILE)
-    if parts.trust is None or parts.trust[0] != stamp:
-        by_folder = trusted_by_folder(parts.home.state)
-        parts.trust = stamp, {name: frozenset(digests) for name, digests in by_folder.items()}
-    return parts.trust[1].get(str(folder), frozenset())
+    stamp = stamp_of(context.home.state / TRUST_FILE)
+    if context.trust is None or context.trust[0] != stamp:
+        by_folder = trusted_by_folder(context.home.state)
+        context.trust = stamp, {name: frozenset(digests) for name, digests in by_folder.items()}
+    return context.trust[1].get(str(folder), frozenset())
 
 
-def save_trust(parts: StoreContext, folder: Path, digests: Iterable[str]) -> None:
+def save_trust(context: StoreContext, folder: Path, digests: Iterable[str]) -> None:
     """Trust exactly these contents of a folder."""
-    with parts.lock.held():
-        everything = trusted_by_folder(parts.home.state)
+    with context.lock.held():
+        everything = trusted_by_folder(context.home.state)
         everything[str(folder)] = sorted(digests)
-        path = parts.home.state / TRUST_FILE
+        path = context.home.state / TRUST_FILE
         replace_file(path, json.dumps(everything, indent=1).encode() + b"\n")
-    parts.trust = None
+    context.trust = None
 
 
-def trust_own_writes(parts: StoreContext, written: Iterable[tuple[str, Stamp]]) -> None:
+def trust_own_writes(context: StoreContext, written: Iterable[tuple[str, Stamp]]) -> None:
     """Trust what the reader's own decision wrote to team files.
 
     `written` are files with their stamps; one that has changed since is left out, because someone else wrote it.
     """
     for path, stamp in ((Path(stored), stamp) for stored, stamp in written):
-        team = next((team for team in parts.teams if path.is_relative_to(team)), "")
+        team = next((team for team in context.teams if path.is_relative_to(team)), "")
         if team:
             data = read_bytes(path)
             if stamp_of(path) == stamp:
-                save_trust(parts, Path(team), trusted_digests(parts, team) | {content_digest(data)})
+                save_trust(context, Path(team), trusted_digests(context, team) | {content_digest(data)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class TeamFile:
 def attach_team(store: "FilesStore", directory: Path) -> None:
     """Attach the team store of a directory's repository; untrusted files are not used."""
     folder = team_folder(directory)
-    if folder is None or str(folder) in store.parts.teams:
+    if folder is None or str(folder) in store.context.teams:
         return
-    store.parts.teams.add(str(folder))
+    store.context.teams.add(str(folder))
     store.sync_team_if_free(folder)
-    waiting = [f for f in waiting_files(store.parts, folder) if not f.error]
+    waiting = [f for f in waiting_files(store.context, folder) if not f.error]
     if waiting:
-        store.parts.warnings.append(
+        store.context.warnings.append(
             f"{folder.parent} contains {len(waiting)} file(s) you have not trusted; they are not used. "
             f"Read them, then run `engram trust`."
         )
@@ -119,15 +119,15 @@ def begin_team(store: "FilesStore", directory: Path) -> Path:
     return folder
 
 
-def team_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
+def team_files(context: StoreContext, folder: Path) -> list[TeamFile]:
     """Every file of a team store, and the repository's settings, with their trust."""
-    known = trusted_digests(parts, folder)
+    known = trusted_digests(context, folder)
     return [_team_file(path, known) for path in _paths(folder)]
 
 
-def waiting_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
+def waiting_files(context: StoreContext, folder: Path) -> list[TeamFile]:
     """Files whose current content is not trusted."""
-    return [file for file in team_files(parts, folder) if not file.trusted]
+    return [file for file in team_files(context, folder) if not file.trusted]
 
 
 def _paths(folder: Path) -> list[Path]:
@@ -154,9 +154,9 @@ def trust(store: "FilesStore", directory: Path, listed: Sequence[TeamFile] | Non
     Files trusted before stay trusted while their content is unchanged.
     """
     folder = settings_folder(directory)
-    files = team_files(store.parts, folder)
+    files = team_files(store.context, folder)
     new = [file for file in files if not file.trusted] if listed is None else listed
-    save_trust(store.parts, folder, {f.digest for f in (*files, *new) if f.digest and (f.trusted or f in new)})
+    save_trust(store.context, folder, {f.digest for f in (*files, *new) if f.digest and (f.trusted or f in new)})
     store.sync_team(folder, again=True)
     return list(new)
 
@@ -172,5 +172,5 @@ def settings_folder(directory: Path) -> Path:
 def distrust(store: "FilesStore", directory: Path) -> None:
     """Stop trusting anything in the team store."""
     folder = settings_folder(directory)
-    save_trust(store.parts, folder, ())
+    save_trust(store.context, folder, ())
     store.sync_team(folder, again=True)

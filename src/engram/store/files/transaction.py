@@ -45,8 +45,8 @@ class _PendingWrite:
 class FilesTransaction:
     """Collects the changes of a decision; `commit` carries them out."""
 
-    def __init__(self, parts: StoreContext, op: str, actor: str, reason: str, session: str) -> None:
-        self._parts = parts
+    def __init__(self, context: StoreContext, op: str, actor: str, reason: str, session: str) -> None:
+        self._context = context
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
         self._pending: dict[str, _PendingWrite] = {}
         self._numbers: dict[str, int] = {}
@@ -66,12 +66,12 @@ class FilesTransaction:
         """Look up together which contents and names of a batch are new; usually all are."""
         self._new_hashes = {proposal.content_hash for proposal in proposals}
         self._new_names = {proposal.name for proposal in proposals if "\0" not in proposal.name}
-        index = self._parts.index
+        index = self._context.index
         self._new_hashes.difference_update(h for (h,) in index.all("known_hashes", json.dumps([*self._new_hashes])))
         self._new_names.difference_update(n for n, _ in index.all("taken_names", json.dumps([*self._new_names])))
 
     def _pick_up(self, place: str) -> None:
-        file_sync.pick_up(self._parts, [place])
+        file_sync.pick_up(self._context, [place])
         # A hand edit may have any content and name.
         self._new_hashes, self._new_names = set(), set()
 
@@ -79,7 +79,7 @@ class FilesTransaction:
         """A memory as it is now, including the changes of this decision."""
         if memory_id in self._pending:
             return self._pending[memory_id].memory
-        place = file_sync.place_of(self._parts, memory_id)
+        place = file_sync.place_of(self._context, memory_id)
         if place:
             self._pick_up(place)
         return self.stored(memory_id)
@@ -91,34 +91,34 @@ class FilesTransaction:
 
     def stored(self, memory_id: str) -> Memory | None:
         """A memory as it was before this decision."""
-        row = self._parts.index.one("by_ref", memory_id)
+        row = self._context.index.one("by_ref", memory_id)
         return decode_record(row[2]) if row else None
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
         if not content_hash or content_hash in self._new_hashes:
             return None
-        row = self._parts.index.one("exact", content_hash, scope)
+        row = self._context.index.one("exact", content_hash, scope)
         return decode_record(row[1]) if row else None
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
         """The current memories with a conflict key in a scope."""
         if not conflict_key:
             return []
-        ids = [i for (i,) in self._parts.index.all("heads", conflict_key, scope)]
+        ids = [i for (i,) in self._context.index.all("heads", conflict_key, scope)]
         put = self._put_by_key.get((conflict_key, scope), ())
         return heads_among([self.get(i) for i in dict.fromkeys([*ids, *put])], conflict_key, scope)
 
     def lineage(self, lineage_id: str) -> Sequence[Memory]:
         """Every version of a fact, by revision."""
-        known = [decode_record(record) for (record,) in self._parts.index.all("lineage", lineage_id)]
+        known = [decode_record(record) for (record,) in self._context.index.all("lineage", lineage_id)]
         return versions_among([*known, *(item.memory for item in self._pending.values())], lineage_id)
 
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
         """What others wrote in a scope after `mark`."""
-        if self._parts.index.change <= mark:
+        if self._context.index.change <= mark:
             return []
-        return [decode_record(record) for _, record in self._parts.index.all("changed_since", mark, scope)]
+        return [decode_record(record) for _, record in self._context.index.all("changed_since", mark, scope)]
 
     # -- giving out ids and names
 
@@ -128,10 +128,10 @@ class FilesTransaction:
             self._day = (at, at.astimezone(UTC).strftime("ENG-%Y-%m%d"))
         day = self._day[1]
         if team:
-            return f"{day}-{int(self._parts.token(TEAM_TOKEN_BYTES), 16)}"
+            return f"{day}-{int(self._context.token(TEAM_TOKEN_BYTES), 16)}"
         last = self._numbers.get(day)
         if last is None:
-            row = self._parts.index.db.execute("SELECT last FROM numbers WHERE day = ?", (day,)).fetchone()
+            row = self._context.index.db.execute("SELECT last FROM numbers WHERE day = ?", (day,)).fetchone()
             last = row[0] if row else 0
         self._numbers[day] = last + 1
         self._minted.add(minted := f"{day}-{last + 1:03d}")
@@ -141,7 +141,7 @@ class FilesTransaction:
         """The name, with a number appended if it is taken in its scope."""
         if not name:
             return ""
-        run = self._parts.index.db.execute
+        run = self._context.index.db.execute
         if (name, scope) not in self._names and (
             name in self._new_names
             or not run("SELECT 1 FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
@@ -167,22 +167,22 @@ class FilesTransaction:
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector
             return
-        place = "" if memory.id in self._minted else file_sync.place_of(self._parts, memory.id)
+        place = "" if memory.id in self._minted else file_sync.place_of(self._context, memory.id)
         if not place:
             self._refuse_purged(memory.id)
-            root = team or str(self._parts.home.engrams)
+            root = team or str(self._context.home.engrams)
             self._pending[memory.id] = _PendingWrite(memory, vector, self._free_place(root, memory), None)
             return
         place = self._split_if_shared(place, memory.id)
-        if file_sync.stamp_known(self._parts, place) is None:
+        if file_sync.stamp_known(self._context, place) is None:
             self._pick_up(place)
-        if file_sync.is_broken(self._parts, place) and self._op not in UNDECIDED:
-            raise StoreCorrupt(f"{self._parts.path(place)} cannot be read; repair it first, nothing was changed")
-        expected, broken = file_sync.stamp_known(self._parts, place), file_sync.is_broken(self._parts, place)
+        if file_sync.is_broken(self._context, place) and self._op not in UNDECIDED:
+            raise StoreCorrupt(f"{self._context.path(place)} cannot be read; repair it first, nothing was changed")
+        expected, broken = file_sync.stamp_known(self._context, place), file_sync.is_broken(self._context, place)
         self._pending[memory.id] = _PendingWrite(memory, vector, place, expected, broken)
 
     def _refuse_purged(self, memory_id: str) -> None:
-        run = self._parts.index.db.execute
+        run = self._context.index.db.execute
         if memory_id not in self._minted and run("SELECT 1 FROM tombstones WHERE id = ?", (memory_id,)).fetchone():
             raise NotFound(f"{memory_id} was purged and cannot come back")
 
@@ -193,12 +193,12 @@ class FilesTransaction:
         while os.path.lexists(path) and not self._has_come_back(path, memory.id):
             number += 1
             path = f"{wanted.removesuffix('.yaml')}-{number}.yaml"
-        return path.removeprefix(f"{self._parts.home.root}/")
+        return path.removeprefix(f"{self._context.home.root}/")
 
     def _has_come_back(self, path: str, memory_id: str) -> bool:
         """Whether the owner of a removed memory has put its file back; what they wrote wins."""
-        known = self._parts.index.one("by_ref", memory_id) is not None
-        if not known or file_sync.place_of(self._parts, memory_id):
+        known = self._context.index.one("by_ref", memory_id) is not None
+        if not known or file_sync.place_of(self._context, memory_id):
             return False
         try:
             return any(found.id == memory_id for found in memories.read(Path(path)))
@@ -207,29 +207,29 @@ class FilesTransaction:
 
     def _split_if_shared(self, place: str, memory_id: str) -> str:
         """Split a file with several memories before one of them changes; the original is kept as `.orig`."""
-        parts = self._parts
-        ids = [i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,))]
+        context = self._context
+        ids = [i for (i,) in context.index.db.execute("SELECT id FROM places WHERE path = ?", (place,))]
         if len(ids) < 2:
             return place
-        path = parts.confined(place)
-        root = file_sync.team_of(parts, place) or str(parts.home.engrams)
-        found = [decode_record(parts.index.one("by_ref", i)[2]) for i in ids]
+        path = context.confined(place)
+        root = file_sync.team_of(context, place) or str(context.home.engrams)
+        found = [decode_record(context.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
         # A second name first, the removal last: a crash never leaves the memories without a file.
-        with parts.index.writing():
-            note_file(parts, place, UNSEEN)
+        with context.index.writing():
+            note_file(context, place, UNSEEN)
         file_sync.keep_original(path)
-        entry = append_entry(parts, "split", "engram", f"{place} contained {len(ids)} memories",
+        entry = append_entry(context, "split", "engram", f"{place} contained {len(ids)} memories",
                              [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
-        write_through(parts, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
-        file_sync.drop_split(parts, place)
+        write_through(context, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
+        file_sync.drop_split(context, place)
         return next(file for memory, file in moved if memory.id == memory_id)
 
     def commit(self) -> None:
         """Journal the decision, then write its files and index it. Without changes nothing is written."""
         if not self._pending:
             return
-        if self._parts.index.get("filled") is None:
+        if self._context.index.get("filled") is None:
             # An empty index knows no ids and no duplicates: a decision based on it must not count.
             raise StoreError("the index was replaced meanwhile; nothing was written, try again")
         pending = list(self._pending.values())
@@ -237,21 +237,21 @@ class FilesTransaction:
         for item in pending:
             mapping, text = encoded_image(item.memory)
             changes.append(Change(item.memory.id, mapping, item.file, text))
-        placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
+        placed = append_entry(self._context, self._op, self._actor, self._reason, changes, self._session)
         self.journaled = True
-        write_through(self._parts, placed, pending)
+        write_through(self._context, placed, pending)
 
 
-def write_through(parts: StoreContext, placed: JournalLine, pending: Sequence[_PendingWrite]) -> None:
+def write_through(context: StoreContext, placed: JournalLine, pending: Sequence[_PendingWrite]) -> None:
     """Write files, then the index. If a file cannot be written the decision is undone: it was never acknowledged."""
     places = dict.fromkeys(item.file.rpartition("/")[0] for item in pending if item.file)
-    folders = _with_parents(parts, {parts.path(place): None for place in places})
-    steady = [folder for folder in folders if file_sync.is_steady(parts, folder)]
+    folders = _with_parents(context, {context.path(place): None for place in places})
+    steady = [folder for folder in folders if file_sync.is_steady(context, folder)]
     written: list[_PendingWrite] = []
-    root = f"{parts.home.root}{os.sep}"
+    root = f"{context.home.root}{os.sep}"
     try:
         for place in places:
-            refuse_links(parts.home.root, f"{place}/")
+            refuse_links(context.home.root, f"{place}/")
         for item, change in zip(pending, placed.entry.changes, strict=True):
             if item.file and not item.broken:
                 path = item.file if item.file.startswith(os.sep) else root + item.file
@@ -259,18 +259,18 @@ def write_through(parts: StoreContext, placed: JournalLine, pending: Sequence[_P
                 written.append(item)
                 if file_sync.is_team(item.file):
                     # What git removes or resets looks like a power loss, so team files are synced at once.
-                    _wait_for(parts.path(item.file))
+                    _wait_for(context.path(item.file))
     except EngramError:
-        _take_back(parts, placed, written)
+        _take_back(context, placed, written)
         raise
-    with parts.index.writing() as writer:
-        _index_pending(parts, writer, placed.entry, pending)
-        index_entry(parts, placed)
-        file_sync.note_folders(parts, steady)
+    with context.index.writing() as writer:
+        _index_pending(context, writer, placed.entry, pending)
+        index_entry(context, placed)
+        file_sync.note_folders(context, steady)
     trust_own_writes(
-        parts, [(item.file, item.stamp) for item in written if item.stamp and file_sync.is_team(item.file)]
+        context, [(item.file, item.stamp) for item in written if item.stamp and file_sync.is_team(item.file)]
     )
-    file_sync.pick_up(parts, [item.file for item in written if item.stamp is None])
+    file_sync.pick_up(context, [item.file for item in written if item.stamp is None])
 
 
 def _wait_for(path: Path) -> None:
@@ -278,32 +278,34 @@ def _wait_for(path: Path) -> None:
         sync_file_and_name(path)
 
 
-def _index_pending(parts: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_PendingWrite]) -> None:
+def _index_pending(
+    context: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_PendingWrite]
+) -> None:
     rows = []
     for item, change in zip(pending, entry.changes, strict=True):
         stamp = None if item.broken else item.stamp or UNSEEN
         rows.append(MemoryRow(item.memory, change.text or change.after or {}, item.file, stamp, item.vector))
-    index_memories(parts, writer, rows)
+    index_memories(context, writer, rows)
 
 
-def _with_parents(parts: StoreContext, folders: dict[Path, None]) -> list[Path]:
+def _with_parents(context: StoreContext, folders: dict[Path, None]) -> list[Path]:
     known = dict(folders)
     for folder in folders:
         known[folder.parent] = known[folder.parent.parent] = None
-    roots = file_sync.roots(parts)
+    roots = file_sync.roots(context)
     return [folder for folder in known if any(folder == root or root in folder.parents for root in roots)]
 
 
-def _take_back(parts: StoreContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
+def _take_back(context: StoreContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
     """Undo an unacknowledged decision. If this fails too, recovery completes the decision instead."""
     with contextlib.suppress(OSError, EngramError):
         for item in written:
             if item.stamp is None:
                 continue
-            path = parts.confined(item.file)
-            row = parts.index.one("by_ref", item.memory.id)
+            path = context.confined(item.file)
+            row = context.index.one("by_ref", item.memory.id)
             if row is None:
                 path.unlink(missing_ok=True)
             else:
                 memories.write(path, decode_record(row[2]), item.stamp)
-        parts.journal.cut(placed.start)
+        context.journal.cut(placed.start)

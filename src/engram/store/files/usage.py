@@ -122,48 +122,48 @@ def _parse(line: bytes, position: int) -> Use | None:
 _COLUMNS = "u.kind, u.id, u.at, u.session, u.signal, u.position"
 
 
-def index_uses(parts: "StoreContext") -> None:
+def index_uses(context: "StoreContext") -> None:
     """Index new uses. SQLite's own lock is enough, and a read-only home has no other."""
-    end, known = parts.usage.end(), int(parts.index.get("usage") or 0)
+    end, known = context.usage.end(), int(context.index.get("usage") or 0)
     if end <= known:
         return
-    with parts.index.writing():
-        for use in parts.usage.read(int(parts.index.get("usage") or 0)):
+    with context.index.writing():
+        for use in context.usage.read(int(context.index.get("usage") or 0)):
             for memory_id in use.ids:
-                parts.index.db.execute(
+                context.index.db.execute(
                     "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) SELECT ?, ?, ?, ?, ?, ? "
                     "WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE id = ?)",
                     (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp(), memory_id),
                 )
-        parts.index.set("usage", end)
+        context.index.set("usage", end)
 
 
-def uses_of(parts: "StoreContext", memory_ids: Iterable[str]) -> list[Use]:
+def uses_of(context: "StoreContext", memory_ids: Iterable[str]) -> list[Use]:
     """Every use of these memories, oldest first."""
-    return _select(parts, "FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value", json.dumps(list(memory_ids)))
+    return _select(context, "FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value", json.dumps(list(memory_ids)))
 
 
-def uses_in(parts: "StoreContext", session: str) -> list[Use]:
+def uses_in(context: "StoreContext", session: str) -> list[Use]:
     """Every use in a session."""
-    return _select(parts, "FROM uses u WHERE u.session = ?", session)
+    return _select(context, "FROM uses u WHERE u.session = ?", session)
 
 
-def used_since(parts: "StoreContext", position: int) -> list[str]:
+def used_since(context: "StoreContext", position: int) -> list[str]:
     """Ids of memories used after a position."""
-    index_uses(parts)
-    rows = parts.index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
+    index_uses(context)
+    rows = context.index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
     return [row[0] for row in rows]
 
 
-def last_use(parts: "StoreContext", kind: str) -> Use | None:
+def last_use(context: "StoreContext", kind: str) -> Use | None:
     """The newest use of a kind, with all its ids."""
-    found = _select(parts, "FROM uses u WHERE u.position = (SELECT max(position) FROM uses WHERE kind = ?)", kind)
+    found = _select(context, "FROM uses u WHERE u.position = (SELECT max(position) FROM uses WHERE kind = ?)", kind)
     return replace(found[0], ids=tuple(use.ids[0] for use in found)) if found else None
 
 
-def _select(parts: "StoreContext", clause: str, value: str) -> list[Use]:
-    index_uses(parts)
-    rows = parts.index.db.execute(f"SELECT {_COLUMNS} {clause} ORDER BY u.position", (value,))
+def _select(context: "StoreContext", clause: str, value: str) -> list[Use]:
+    index_uses(context)
+    rows = context.index.db.execute(f"SELECT {_COLUMNS} {clause} ORDER BY u.position", (value,))
     return [_use(row) for row in rows]
 
 

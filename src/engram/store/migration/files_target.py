@@ -159,7 +159,7 @@ class FilesTarget:
         from engram.store.files.recovery import rebuild
 
         vectors = VectorCache(home.state / VECTORS, self._embedder)
-        parts = StoreContext(
+        context = StoreContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),
@@ -169,12 +169,12 @@ class FilesTarget:
             embedder=vectors if self._embedder is not None else None,
         )
         try:
-            with parts.lock.held():
-                self.notes += rebuild(parts, progress).problems
+            with context.lock.held():
+                self.notes += rebuild(context, progress).problems
         except EmbedderError as error:
             self.notes.append(f"the index will be built when the store is first opened: {error}")
         finally:
-            parts.index.close()
+            context.index.close()
             vectors.close()
 
     # -- what has arrived

@@ -60,7 +60,7 @@ class PostgresSource:
     """Reads a tenant. Its store is opened without an embedder, so that it does not claim one."""
 
     def __init__(self, store: PostgresStore) -> None:
-        self._store, self._run = store, store.parts.database.run
+        self._store, self._run = store, store.context.database.run
         self.notes: list[str] = []
         self.positions: array[int] = array("q")
         self._journal_end = self._usage_end = 0
@@ -78,7 +78,7 @@ class PostgresSource:
     @property
     def embedder(self) -> str:
         """The embedder that made the current vectors."""
-        return str(self._store.parts.settings.get("embedder") or "")
+        return str(self._store.context.settings.get("embedder") or "")
 
     # -- where it ends
 
@@ -92,7 +92,7 @@ class PostgresSource:
         self.positions = array("q", (n for (n,) in self._run("positions_behind", upto=self._usage_end)))
 
     def _last_position(self) -> int:
-        database = self._store.parts.database
+        database = self._store.context.database
         with database.transaction(durable=False):
             if not database.is_replica():
                 database.run("await_uses")
@@ -164,7 +164,7 @@ class PostgresSource:
         """Events after the known number of each ledger."""
         ranges = (
             (session, after, min(head.seq, after + BATCH))
-            for session, head in heads(self._store.parts)
+            for session, head in heads(self._store.context)
             for after in range(known.get(session, 0), head.seq, BATCH)
         )
         for some in batches(ranges, lambda wanted: (wanted[2] - wanted[1], 0)):
@@ -174,7 +174,7 @@ class PostgresSource:
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of the current generation."""
-        rows = self._run("vectors_of", ids=list(ids), generation=self._store.parts.settings.generation)
+        rows = self._run("vectors_of", ids=list(ids), generation=self._store.context.settings.generation)
         return {i: (bytes(meaning), from_binary(vector)) for i, meaning, vector in rows}
 
 
@@ -182,8 +182,8 @@ class PostgresTarget:
     """Fills a tenant."""
 
     def __init__(self, store: PostgresStore) -> None:
-        self._store, self._parts, self._database = store, store.parts, store.parts.database
-        self.notes = store.parts.warnings
+        self._store, self._context, self._database = store, store.context, store.context.database
+        self.notes = store.context.warnings
         self._state = MigrationState("")
         self._scopes: dict[str, str] = {}
         self._embedder_failed = False
@@ -192,7 +192,9 @@ class PostgresTarget:
     def embedder(self) -> str:
         """The embedder whose vectors it can use."""
         return (
-            self._parts.embedder.name if self._parts.embedder is not None and self._parts.settings.can_embed() else ""
+            self._context.embedder.name
+            if self._context.embedder is not None and self._context.settings.can_embed()
+            else ""
         )
 
     # -- beginning and ending
@@ -258,7 +260,7 @@ class PostgresTarget:
 
     def heads(self) -> Mapping[str, int]:
         """The number of each ledger's last event."""
-        return {session: head.seq for session, head in heads(self._parts)}
+        return {session: head.seq for session, head in heads(self._context)}
 
     def positions(self) -> "array[int]":
         """The positions of all uses."""
@@ -282,7 +284,7 @@ class PostgresTarget:
         work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
         with self._batch():
             self._database.all_of(work)
-            self._parts.settings.set(paused=snapshot.paused or None)
+            self._context.settings.set(paused=snapshot.paused or None)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses, at the server's next positions."""
@@ -318,9 +320,9 @@ class PostgresTarget:
                 found[document.id] = known[1]
         missing = [] if self._embedder_failed else [document for document in documents if document.id not in found]
         try:
-            made = self._parts.embed([document.meaning for document in missing]) if missing else None
+            made = self._context.embed([document.meaning for document in missing]) if missing else None
         except EmbedderError as error:
-            self._parts.warn(f"some documents can only be found by keyword until they are embedded: {error}")
+            self._context.warn(f"some documents can only be found by keyword until they are embedded: {error}")
             self._embedder_failed, made = True, None
         if made is not None:
             found |= {document.id: vector for document, vector in zip(missing, made, strict=True)}
@@ -343,7 +345,7 @@ class PostgresTarget:
             with self._database.pipeline():
                 for some in chunks(memories):
                     self._database.send(memories_work(some, fresh))
-            write_documents(self._database, rows, self._parts.settings.generation)
+            write_documents(self._database, rows, self._context.settings.generation)
             self._state.journal = records[-1].cursor
             self._save_state()
 
@@ -378,7 +380,7 @@ class PostgresTarget:
                     ("load_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
                 ]
             )
-            write_documents(self._database, rows, self._parts.settings.generation)
+            write_documents(self._database, rows, self._context.settings.generation)
 
     # -- state
 
@@ -393,7 +395,7 @@ class PostgresTarget:
             yield
 
     def _save_state(self) -> None:
-        self._parts.settings.set(moving=asdict(self._state))
+        self._context.settings.set(moving=asdict(self._state))
 
 
 def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:

@@ -22,20 +22,20 @@ TRIES = 5
 """How often to check whether two clients share a server process: others may use it in between."""
 
 
-def examine_topology(parts: TenantContext) -> list[Check]:
+def examine_topology(context: TenantContext) -> list[Check]:
     """Checks of cluster, pooler and standbys; none changes anything."""
-    return [_cluster(parts), _pooler(parts), _standbys(parts), _jit(parts)]
+    return [_cluster(context), _pooler(context), _standbys(context), _jit(context)]
 
 
 # -- the cluster
 
 
-def _cluster(parts: TenantContext) -> Check:
-    with parts.database.reading() as connection:
+def _cluster(context: TenantContext) -> Check:
+    with context.database.reading() as connection:
         cluster = distribution.find_cluster(connection)
     if cluster is None:
         return Check("cluster", True, "none: one server")
-    problem = _undistributed(cluster) or _left_behind(cluster) or _unreached(parts)
+    problem = _undistributed(cluster) or _left_behind(cluster) or _unreached(context)
     if problem is not None:
         return problem
     place = f"Citus {cluster.version}"
@@ -75,10 +75,10 @@ def _left_behind(cluster: Cluster) -> Check | None:
     return Check("cluster", False, f"rows remain on the coordinator, where a purge cannot reach them: {names}", advice)
 
 
-def _unreached(parts: TenantContext) -> Check | None:
+def _unreached(context: TenantContext) -> Check | None:
     """A problem if the tenant's name does not reach the workers; their policies then hide every row."""
-    ((name, _),) = parts.database.run("citus_reached")
-    if name == parts.database.tenant:
+    ((name, _),) = context.database.run("citus_reached")
+    if name == context.database.tenant:
         return None
     advice = "set citus.propagate_set_commands to 'local'; check for a pooler between coordinator and workers"
     return Check("cluster", False, "the tenant's name does not reach the workers: its rows are hidden there", advice)
@@ -87,13 +87,13 @@ def _unreached(parts: TenantContext) -> Check | None:
 # -- the pooler
 
 
-def _pooler(parts: TenantContext) -> Check:
-    with parts.database.reading() as connection:
+def _pooler(context: TenantContext) -> Check:
+    with context.database.reading() as connection:
         direct = _pid(connection) == connection.info.backend_pid
         place, password = connection.info.dsn, connection.info.password
     if direct:
         return Check("pooler", True, "none: connected directly")
-    mode = _mode(parts, place, password)
+    mode = _mode(context, place, password)
     return Check("pooler", True, f"a pooler {mode}; statements are not prepared", _ADVICE.get(mode, ""))
 
 
@@ -106,7 +106,7 @@ _ADVICE = {
 }
 
 
-def _mode(parts: TenantContext, place: str, password: str) -> str:
+def _mode(context: TenantContext, place: str, password: str) -> str:
     """The pooler's mode: in transaction mode two connected clients can get the same server process."""
     # `closing`, not `with`: a connection that still waits for an answer cannot commit.
     with closing(psycopg.connect(place, password=password, autocommit=True)) as second:
@@ -116,7 +116,7 @@ def _mode(parts: TenantContext, place: str, password: str) -> str:
             if pid is None:
                 return _UNKNOWN
             seen.add(pid)
-            with parts.database.reading() as first:
+            with context.database.reading() as first:
                 shared = _pid(first) in seen
             if shared or len(seen) > 1:
                 return _SHARED
@@ -147,11 +147,11 @@ def _pid_within(connection: Connection, seconds: float) -> int | None:
 # -- standbys
 
 
-def _standbys(parts: TenantContext) -> Check:
-    if parts.database.is_replica():
-        return _following(parts)
-    rows = parts.database.run("standbys")
-    ((names, level),) = parts.database.run("commit_waits_for")
+def _standbys(context: TenantContext) -> Check:
+    if context.database.is_replica():
+        return _following(context)
+    rows = context.database.run("standbys")
+    ((names, level),) = context.database.run("commit_waits_for")
     hidden = [row for row in rows if row[1] is None]
     waited_for = [row for row in rows if row[2] in ("sync", "quorum")]
     detail = ", ".join(_standby(*row) for row in rows) or "none"
@@ -181,8 +181,8 @@ def _standby(name: str, state: str | None, sync: str | None, behind: int | None)
     return " ".join([f"{name}:", ", ".join([*known, *lag])]) if known or lag else name
 
 
-def _following(parts: TenantContext) -> Check:
-    ((unplayed, seconds, connected),) = parts.database.run("following")
+def _following(context: TenantContext) -> Check:
+    ((unplayed, seconds, connected),) = context.database.run("following")
     known = [f"{unplayed:,} bytes received and not yet replayed"] if unplayed is not None else []
     known += [f"last change {seconds:,.0f} s ago"] if seconds is not None else []
     detail = f"this is one; {', '.join(known) or 'its lag is unknown'}"
@@ -195,8 +195,8 @@ def _following(parts: TenantContext) -> Check:
 # -- compiling
 
 
-def _jit(parts: TenantContext) -> Check:
-    ((value,),) = parts.database.run("jit")
+def _jit(context: TenantContext) -> Check:
+    ((value,),) = context.database.run("jit")
     return Check(
         "jit", True, "off" if value == "off" else "on at the server; Engram switches it off in its transactions"
     )
@@ -205,33 +205,33 @@ def _jit(parts: TenantContext) -> Check:
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+) ON|CREATE TABLE engram\.(\w+) \((?:[^;]*?)PRIMARY KEY", re.DOTALL)
 
 
-def examine(parts: TenantContext) -> list[Check]:
+def examine(context: TenantContext) -> list[Check]:
     """All checks; none changes anything."""
     return [
-        _server(parts),
-        _extension(parts),
-        _schema(parts),
-        _indexes(parts),
-        _role(parts),
-        _privileges(parts),
-        *examine_topology(parts),
-        _index(parts),
-        _embedder(parts),
+        _server(context),
+        _extension(context),
+        _schema(context),
+        _indexes(context),
+        _role(context),
+        _privileges(context),
+        *examine_topology(context),
+        _index(context),
+        _embedder(context),
     ]
 
 
-def _server(parts: TenantContext) -> Check:
-    with parts.database.reading() as connection:
+def _server(context: TenantContext) -> Check:
+    with context.database.reading() as connection:
         version = connection.info.server_version
-        replica = parts.database.is_replica()
+        replica = context.database.is_replica()
     detail = f"Postgres {version // 10000}.{version % 10000}, {'a replica: reads only' if replica else 'a primary'}"
     if version // 10000 < LEAST_SERVER:
         return Check("server", False, detail, f"Engram needs Postgres {LEAST_SERVER} or newer")
     return Check("server", True, detail)
 
 
-def _extension(parts: TenantContext) -> Check:
-    rows = parts.database.run("extension")
+def _extension(context: TenantContext) -> Check:
+    rows = context.database.run("extension")
     if not rows:
         return Check("extension", False, "pgvector is missing", "as an administrator, run: CREATE EXTENSION vector")
     if vector_version(rows[0][0]) < LEAST_VECTOR:
@@ -239,8 +239,8 @@ def _extension(parts: TenantContext) -> Check:
     return Check("extension", True, f"pgvector {rows[0][0]}")
 
 
-def _schema(parts: TenantContext) -> Check:
-    with parts.database.reading() as connection:
+def _schema(context: TenantContext) -> Check:
+    with context.database.reading() as connection:
         version = version_of(connection)
     if version < LATEST:
         return Check("schema", False, f"version {version} of {LATEST}", "run `engram init` with the owner's role")
@@ -255,8 +255,8 @@ def expected_indexes() -> set[str]:
     return found
 
 
-def _indexes(parts: TenantContext) -> Check:
-    known: dict[str, bool] = dict(parts.database.run("indexes"))
+def _indexes(context: TenantContext) -> Check:
+    known: dict[str, bool] = dict(context.database.run("indexes"))
     missing = sorted(expected_indexes() - set(known))
     broken = sorted(name for name, valid in known.items() if not valid)
     if missing:
@@ -269,9 +269,9 @@ def _indexes(parts: TenantContext) -> Check:
     return Check("indexes", True, f"{len(known)}, all valid")
 
 
-def _role(parts: TenantContext) -> Check:
-    ((name, superuser, bypasses, *_),) = parts.database.run("role")
-    unsecured = [table for (table,) in parts.database.run("unsecured")]
+def _role(context: TenantContext) -> Check:
+    ((name, superuser, bypasses, *_),) = context.database.run("role")
+    unsecured = [table for (table,) in context.database.run("unsecured")]
     if unsecured:
         advice = "ALTER TABLE … ENABLE ROW LEVEL SECURITY; ALTER TABLE … FORCE ROW LEVEL SECURITY"
         return Check("tenants", False, f"row security is off on {', '.join(unsecured)}", advice)
@@ -280,45 +280,45 @@ def _role(parts: TenantContext) -> Check:
         return Check(
             "tenants", True, f"{name} {power}", "connect as an ordinary role, so that the server isolates tenants"
         )
-    return Check("tenants", True, f"{name} sees only tenant {parts.database.tenant}")
+    return Check("tenants", True, f"{name} sees only tenant {context.database.tenant}")
 
 
-def _privileges(parts: TenantContext) -> Check:
-    lacking: dict[str, list[str]] = dict(parts.database.run("lacking"))
+def _privileges(context: TenantContext) -> Check:
+    lacking: dict[str, list[str]] = dict(context.database.run("lacking"))
     if not lacking:
         return Check("privileges", True, "may read and write")
-    if not any("SELECT" in what for what in lacking.values()) and not parts.database.run("writable"):
+    if not any("SELECT" in what for what in lacking.values()) and not context.database.run("writable"):
         return Check("privileges", True, "may read; every write is refused")
     named = ", ".join(f"{' and '.join(what)} on {table}" for table, what in lacking.items())
     return Check("privileges", False, f"lacks {named}", "roles.sql grants what is needed; see docs/postgres.md")
 
 
-def _index(parts: TenantContext) -> Check:
-    generation = parts.settings.generation
-    documents = int(parts.database.run("document_count")[0][0])
-    vectors = int(parts.database.run("vector_count", generation=generation)[0][0])
+def _index(context: TenantContext) -> Check:
+    generation = context.settings.generation
+    documents = int(context.database.run("document_count")[0][0])
+    vectors = int(context.database.run("vector_count", generation=generation)[0][0])
     detail = f"{documents} documents, {vectors} vectors"
-    if strays := parts.database.run("stray_documents", limit=10):
+    if strays := context.database.run("stray_documents", limit=10):
         return Check(
             "index", False, f"{detail}; {len(strays)} or more without a record", "run `engram index --rebuild`"
         )
-    name = neighbours.index_name(parts.database.tenant, generation)
-    if parts.settings.get("hnsw") == generation and name not in neighbours.indexes_of(parts.database):
+    name = neighbours.index_name(context.database.tenant, generation)
+    if context.settings.get("hnsw") == generation and name not in neighbours.indexes_of(context.database):
         return Check("index", False, f"{detail}; the HNSW index {name} is missing", "run `engram index --nearest`")
-    if vectors < documents and parts.embedder is not None and parts.settings.can_embed():
+    if vectors < documents and context.embedder is not None and context.settings.can_embed():
         missing = documents - vectors
         return Check("index", False, f"{detail}; {missing} lack a vector", "run `engram index --reembed`")
-    if vectors >= neighbours.WORTHWHILE and parts.settings.get("hnsw") != generation:
+    if vectors >= neighbours.WORTHWHILE and context.settings.get("hnsw") != generation:
         advice = "`engram index --nearest` builds an HNSW index for this tenant"
         return Check("index", True, f"{detail}, searched exhaustively", advice)
     return Check("index", True, detail)
 
 
-def _embedder(parts: TenantContext) -> Check:
-    there = parts.settings.get("embedder")
-    if parts.embedder is None:
+def _embedder(context: TenantContext) -> Check:
+    there = context.settings.get("embedder")
+    if context.embedder is None:
         return Check("embedder", True, "none: search is by keyword")
-    if not parts.settings.can_embed():
-        detail = f"configured {parts.embedder.name}, the store has {there or 'none'}; search is by keyword"
+    if not context.settings.can_embed():
+        detail = f"configured {context.embedder.name}, the store has {there or 'none'}; search is by keyword"
         return Check("embedder", False, detail, "run `engram index --reembed`")
-    return Check("embedder", True, parts.embedder.name)
+    return Check("embedder", True, context.embedder.name)

@@ -44,7 +44,7 @@ from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_n
 class PostgresLedger:
     """The events and sessions of a tenant."""
 
-    parts: TenantContext
+    context: TenantContext
     screen: Screen
     _statistics: Statistics
 
@@ -53,111 +53,111 @@ class PostgresLedger:
     ) -> list[Event]:
         """Append to a ledger."""
         kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
-        appended = append(self.parts, session, kept, screened_jobs(self.screen, jobs), scope)
+        appended = append(self.context, session, kept, screened_jobs(self.screen, jobs), scope)
         self._statistics.written(len(new))
         return appended
 
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
-        rows = self.parts.database.run("event", id=event_id)
+        rows = self.context.database.run("event", id=event_id)
         return decode_event(rows[0][0]) if rows else None
 
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order: those after a number, and of these the last so many."""
-        rows = self.parts.database.run("events_of", session=session, after=after, limit=last)
+        rows = self.context.database.run("events_of", session=session, after=after, limit=last)
         return [decode_event(record) for (record,) in reversed(rows)]
 
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events."""
-        return sorted(session for session, head in heads(self.parts) if head.seq)
+        return sorted(session for session, head in heads(self.context) if head.seq)
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        self.parts.database.run("save_session", **session_values(self.screen.session(session)))
+        self.context.database.run("save_session", **session_values(self.screen.session(session)))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
-        rows = self.parts.database.run("session", id=session_id)
+        rows = self.context.database.run("session", id=session_id)
         return session_of(rows[0]) if rows else None
 
     def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
         """Sessions, newest first."""
-        rows = self.parts.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
+        rows = self.context.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
         return [session_of(row) for row in rows]
 
     def ledger_scope(self, name: str) -> str:
         """The scope a ledger belongs to."""
-        task, session = _owners(self.parts, name)
+        task, session = _owners(self.context, name)
         last = self.events(name, last=1) if task is None else []
         return ledger_owner(name, task, session, last[0].scope if last else "")
 
     def verify_ledgers(self) -> list[str]:
         """What is wrong with the ledgers' chains."""
-        return verify(self.parts)
+        return verify(self.context)
 
 
-def checkpoint_entry(parts: TenantContext, session: str, head: Head) -> tuple[str, dict[str, Any]]:
+def checkpoint_entry(context: TenantContext, session: str, head: Head) -> tuple[str, dict[str, Any]]:
     """The statement that writes a ledger's checkpoint to the journal.
 
     It links to the newest committed checkpoint; writers to different ledgers do not wait for each other.
     """
     # A sequence belongs to no shard, so it is a separate statement; both take one round trip.
-    ((seq,),), newest = parts.database.answers([(statement("next_decision"), {}), (statement("newest_anchor"), {})])
+    ((seq,),), newest = context.database.answers([(statement("next_decision"), {}), (statement("newest_anchor"), {})])
     link = link_to(*newest[0]) if newest else FIRST
     entry = {"op": LEDGER_OP, "actor": "engram", "reason": checkpoint_text(head, link), "session": session}
-    return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}
+    return "put_decision", {"seq": seq, "at": context.clock(), "ids": [], **entry}
 
 
-def redaction_entries(parts: TenantContext, events: Iterable[Event], actor: str) -> list[tuple[str, dict[str, Any]]]:
+def redaction_entries(context: TenantContext, events: Iterable[Event], actor: str) -> list[tuple[str, dict[str, Any]]]:
     """The statements that record in the journal which events' content is destroyed."""
     ordered = sorted((event for event in events if event.salt), key=lambda event: event.session)
     work = []
     for session, redacted in groupby(ordered, key=lambda event: event.session):
-        ((seq,),) = parts.database.run("next_decision")
+        ((seq,),) = context.database.run("next_decision")
         reason = redaction_text(event.id for event in redacted)
         entry = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
-        work.append(("put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}))
+        work.append(("put_decision", {"seq": seq, "at": context.clock(), "ids": [], **entry}))
     return work
 
 
 def append(
-    parts: TenantContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
+    context: TenantContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events. Returns one for each given: the new one, or the existing one for a repeated key."""
-    vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
-    with parts.database.transaction():
-        task = locked_task(parts, session, "share_task")
+    vectors = context.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
+    with context.database.transaction():
+        task = locked_task(context, session, "share_task")
         refuse_closed(task)
         for named in tasks_named(session, events):
-            refuse_closed(locked_task(parts, named, "share_task"))
-        ((seq, digest),) = parts.database.run("lock_ledger", session=session)
-        last = _last(parts, session, Head(seq, digest))
-        kept = _kept(parts, session) if task is None else None
+            refuse_closed(locked_task(context, named, "share_task"))
+        ((seq, digest),) = context.database.run("lock_ledger", session=session)
+        last = _last(context, session, Head(seq, digest))
+        kept = _kept(context, session) if task is None else None
         refuse_ended(kept)
         scope = new_owner(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
         keys = [event.key for event in events if event.key]
-        rows = parts.database.run("events_by_key", session=session, keys=keys)
+        rows = context.database.run("events_by_key", session=session, keys=keys)
         known = {key: decode_event(record) for key, record in rows}
         fresh = new_positions(events, known)
         head = Head(last.seq, last.digest) if last else NO_HEAD
-        new = chained_events(head, session, [events[i] for i in fresh], parts.token, scope)
+        new = chained_events(head, session, [events[i] for i in fresh], context.token, scope)
         if new:
-            _write(parts, session, new, jobs(new))
+            _write(context, session, new, jobs(new))
             documents = [
                 DocumentRow(event_document(event, scope), vectors[i] if vectors is not None else None)
                 for i, event in zip(fresh, new, strict=True)
             ]
-            write_documents(parts.database, documents, parts.settings.generation)
+            write_documents(context.database, documents, context.settings.generation)
     written = dict(zip(fresh, new, strict=True))
     by_key = known | {event.key: event for event in new if event.key}
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _last(parts: TenantContext, session: str, head: Head) -> Event | None:
+def _last(context: TenantContext, session: str, head: Head) -> Event | None:
     """A ledger's last event; `StoreCorrupt` unless it is the one its head names."""
     if not head.seq:
         return None
-    rows = parts.database.run("event_at", session=session, seq=head.seq)
+    rows = context.database.run("event_at", session=session, seq=head.seq)
     last = decode_event(rows[0][0]) if rows else None
     if last is None or last.digest != head.digest:
         raise StoreCorrupt(
@@ -167,12 +167,12 @@ def _last(parts: TenantContext, session: str, head: Head) -> Event | None:
     return last
 
 
-def _kept(parts: TenantContext, session: str) -> Session | None:
-    rows = parts.database.run("session", id=session)
+def _kept(context: TenantContext, session: str) -> Session | None:
+    rows = context.database.run("session", id=session)
     return session_of(rows[0]) if rows else None
 
 
-def _write(parts: TenantContext, session: str, new: Sequence[Event], jobs: Sequence[Job]) -> None:
+def _write(context: TenantContext, session: str, new: Sequence[Event], jobs: Sequence[Job]) -> None:
     values = {
         "session": session,
         "ids": [event.id for event in new],
@@ -182,15 +182,15 @@ def _write(parts: TenantContext, session: str, new: Sequence[Event], jobs: Seque
     }
     head = Head(new[-1].seq, new[-1].digest)
     work: Work = [("put_events", values), ("move_head", {"session": session, **head._asdict()})]
-    work.append(checkpoint_entry(parts, session, head))
+    work.append(checkpoint_entry(context, session, head))
     work += [("put_jobs", job_columns(jobs))] if jobs else []
-    parts.database.all_of(work)
+    context.database.all_of(work)
 
 
-def heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
+def heads(context: TenantContext) -> Iterator[tuple[str, Head]]:
     """The head of each ledger."""
     after = ""
-    while rows := parts.database.run("ledgers", after=after):
+    while rows := context.database.run("ledgers", after=after):
         yield from ((session, Head(seq, digest)) for session, seq, digest in rows)
         after = rows[-1][0]
 
@@ -216,29 +216,29 @@ def session_of(row: tuple[object, ...]) -> Session:
     return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
 
 
-def session_scope(parts: TenantContext, session_id: str) -> str:
+def session_scope(context: TenantContext, session_id: str) -> str:
     """The scope of events that do not carry their own: their task's, else their session's first, else global."""
-    return ledger_owner(session_id, *_owners(parts, session_id)) or GLOBAL
+    return ledger_owner(session_id, *_owners(context, session_id)) or GLOBAL
 
 
-def _owners(parts: TenantContext, ledger: str) -> tuple[TaskRun | None, Session | None]:
+def _owners(context: TenantContext, ledger: str) -> tuple[TaskRun | None, Session | None]:
     """The task and the session that a ledger belongs to."""
-    tasks, sessions = parts.database.run("task", id=ledger), parts.database.run("session", id=ledger)
+    tasks, sessions = context.database.run("task", id=ledger), context.database.run("session", id=ledger)
     task = from_fields(TaskRun, json.loads(tasks[0][0])) if tasks else None
     return task, session_of(sessions[0]) if sessions else None
 
 
-def verify(parts: TenantContext) -> list[str]:
+def verify(context: TenantContext) -> list[str]:
     """The problems of every ledger."""
-    run = parts.database.run
+    run = context.database.run
     redacted = frozenset(event_id for (reason,) in run("redactions") for event_id in reason.split())
     ends = {
         session: {reason: digest for _, reason, digest in rows}
         for session, rows in groupby(run("anchors"), key=lambda row: str(row[0]))
     }
     problems: list[str] = []
-    for session, head in _heads(parts):
-        problems += _of_ledger(parts, session, head, list(ends.get(session, ())), redacted)
+    for session, head in _heads(context):
+        problems += _of_ledger(context, session, head, list(ends.get(session, ())), redacted)
     for session, checkpoints in ends.items():
         counts = {reason: reason.partition(" ")[0] for reason in checkpoints}
         digests = {int(counts[reason]): digest for reason, digest in checkpoints.items() if counts[reason].isdigit()}
@@ -246,15 +246,17 @@ def verify(parts: TenantContext) -> list[str]:
     return problems + broken_links((session, reason) for session, reason in run("linked_checkpoints"))
 
 
-def _heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
-    yield from heads(parts)
-    yield from ((session, NO_HEAD) for (session,) in parts.database.run("headless"))
+def _heads(context: TenantContext) -> Iterator[tuple[str, Head]]:
+    yield from heads(context)
+    yield from ((session, NO_HEAD) for (session,) in context.database.run("headless"))
 
 
-def _of_ledger(parts: TenantContext, session: str, head: Head, ends: list[str], redacted: frozenset[str]) -> list[str]:
+def _of_ledger(
+    context: TenantContext, session: str, head: Head, ends: list[str], redacted: frozenset[str]
+) -> list[str]:
     found: list[Event] = []
     problems: list[str] = []
-    for event_id, seq, key, record in parts.database.run("rows_of", session=session):
+    for event_id, seq, key, record in context.database.run("rows_of", session=session):
         event, wrong = checked_event(record)
         if (event.id, event.seq, event.key, event.session) != (event_id, seq, key, session):
             wrong = f"event {event_id} is in the place of event {event.seq} of {event.session}"

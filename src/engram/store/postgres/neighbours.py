@@ -42,9 +42,9 @@ _POLL = 0.2
 _NAME = re.compile(r"near_[0-9a-f]{16}_[0-9]+")
 
 
-def uses_index(parts: TenantContext, filters: Filters, generation: int) -> bool:
+def uses_index(context: TenantContext, filters: Filters, generation: int) -> bool:
     """Whether the tenant's HNSW index answers a query with these filters."""
-    return parts.settings.get("hnsw") == generation and not _is_narrow(parts, filters)
+    return context.settings.get("hnsw") == generation and not _is_narrow(context, filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class NeighbourSearch:
         return answers[len(self.settings)]
 
 
-def nearest(parts: TenantContext, search: NeighbourSearch) -> list[tuple[int, float]]:
+def nearest(context: TenantContext, search: NeighbourSearch) -> list[tuple[int, float]]:
     """Numbers and similarities of the nearest vectors, before any condition on their documents."""
-    with parts.database.reading():
-        rows = search.answer(parts.database.answers(search.statements()))
+    with context.database.reading():
+        rows = search.answer(context.database.answers(search.statements()))
     return [(n, -distance) for n, distance in rows]
 
 
@@ -96,7 +96,7 @@ def _values(vector: "Vectors", filters: Filters, wide: int, generation: int) -> 
 
 
 def exact_search(
-    parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
+    context: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
 ) -> NeighbourSearch:
     """The nearest, by comparing with every vector that passes the filters."""
     name = "near_all" if filters.scopes is None else "near_scopes"
@@ -109,21 +109,21 @@ def _fits(alias: str, dim: int) -> str:
     return f"vector_dims({alias}.vector) {'<=' if dim <= LONGEST_COVERED else '>'} {LONGEST_COVERED}"
 
 
-def _is_narrow(parts: TenantContext, filters: Filters) -> bool:
+def _is_narrow(context: TenantContext, filters: Filters) -> bool:
     values = {"kinds": list(filters.kinds), "scopes": list(filters.scopes or ()), "enough": NARROW + 1}
-    ((count,),) = parts.database.run("few_all" if filters.scopes is None else "few_scopes", **values)
+    ((count,),) = context.database.run("few_all" if filters.scopes is None else "few_scopes", **values)
     return int(count) <= NARROW
 
 
 def index_search(
-    parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
+    context: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
 ) -> NeighbourSearch:
     """The nearest, by the tenant's HNSW index, scanned until enough pass the filters."""
     values = _values(vector, filters, wide, generation)
     # The planner uses a partial index only for constants, so tenant and generation are literals.
     text = sql.SQL(statement("near_by_index")).format(
         generation=sql.Literal(generation),
-        tenant=sql.Literal(parts.database.tenant),
+        tenant=sql.Literal(context.database.tenant),
         dim=sql.SQL(str(len(vector))),
         scoped=sql.SQL("AND v.scope = ANY(%(scopes)s::text[])" if filters.scopes is not None else ""),
     )
@@ -144,13 +144,13 @@ def index_name(tenant: str, generation: int) -> str:
     return f"near_{hashlib.sha256(tenant.encode()).hexdigest()[:16]}_{generation}"
 
 
-def build(parts: TenantContext, progress: Progress) -> str:
+def build(context: TenantContext, progress: Progress) -> str:
     """Build the HNSW index of the current generation without blocking readers or writers; returns its name.
 
     Only the owner of the tables may. The tenant's inserts are slower from then on. Waits for another process that is building
     one; raises `StoreBusy` if that takes too long.
     """
-    database, generation, dim = parts.database, parts.settings.generation, int(parts.settings.get("dim") or 0)
+    database, generation, dim = context.database, context.settings.generation, int(context.settings.get("dim") or 0)
     table = _table(database)
     if not dim or table is None:
         raise InvalidInput("this tenant has no vectors yet; add a memory with an embedder first")
@@ -161,7 +161,7 @@ def build(parts: TenantContext, progress: Progress) -> str:
         if not waited or not _known(database).get(name, False):
             _build(database, name, table, dim, generation)
     with database.transaction():
-        parts.settings.set(hnsw=generation)
+        context.settings.set(hnsw=generation)
     progress("nearest", 1, 1)
     return name
 
@@ -234,14 +234,14 @@ def _try_lock(holding: psycopg.Connection[Row]) -> bool:
     return False
 
 
-def drop_others(parts: TenantContext, generation: int) -> None:
+def drop_others(context: TenantContext, generation: int) -> None:
     """Drop the HNSW indexes of all other generations; warns about those that this role cannot drop now."""
-    others = indexes_of(parts.database) - {index_name(parts.database.tenant, generation)}
+    others = indexes_of(context.database) - {index_name(context.database.tenant, generation)}
     try:
-        _drop_in_turn(parts.database, others)
+        _drop_in_turn(context.database, others)
     except (StoreDenied, StoreBusy):
         names = ", ".join(f"engram.{name}" for name in sorted(others))
-        parts.warn(f"indexes of old vectors remain; the owner of the tables can drop them: DROP INDEX {names}")
+        context.warn(f"indexes of old vectors remain; the owner of the tables can drop them: DROP INDEX {names}")
 
 
 def indexes_of(database: Database) -> set[str]:

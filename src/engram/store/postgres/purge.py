@@ -69,34 +69,34 @@ _TABLES = (
 
 def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from every table; leave tombstones; prove absence."""
-    wanted, parts = sorted(set(ids)), store.parts
-    with parts.database.transaction():
+    wanted, context = sorted(set(ids)), store.context
+    with context.database.transaction():
         # One purge at a time: two that blank the same events or uncount the same terms could deadlock.
         for name in ("begin_statistics", "await_statistics"):
-            parts.database.run(name)
-        parts.database.run("lock_memories", ids=wanted)
+            context.database.run(name)
+        context.database.run("lock_memories", ids=wanted)
         memory_ids = [i for i in wanted if i not in drawn and store.event(i) is None]
-        owners = _owners(parts, wanted)
+        owners = _owners(context, wanted)
         everywhere = _all_texts(store, memory_ids)
         own = [text for text in _all_texts(store, sorted({*wanted} - {*memory_ids})) if text not in everywhere]
         evidence = _events_to_blank(store, wanted, memory_ids, everywhere)
-        quoting = (event for event in _quoting(parts, own) if event.id not in evidence)
+        quoting = (event for event in _quoting(context, own) if event.id not in evidence)
         texts = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
         # A memory purged by id is removed from every record; a purge of an owner or an event spares other owners' records.
         spares: Spares = (lambda _: False) if memory_ids else partial(is_foreign, own=owners)
-        _blank_sessions(parts, texts, spares)
-        _blank_tasks(parts, texts, spares)
-        _blank_reasons(parts, texts, spares)
-        _blank_journal(parts, wanted, actor)
-        _remove(parts, [*wanted, *evidence])
-        _blank_events(parts, evidence, actor)
-    _vacuum(parts)
-    return Purged(tuple(sorted({*wanted, *evidence})), _remaining(parts, texts, owners), OUT_OF_REACH)
+        _blank_sessions(context, texts, spares)
+        _blank_tasks(context, texts, spares)
+        _blank_reasons(context, texts, spares)
+        _blank_journal(context, wanted, actor)
+        _remove(context, [*wanted, *evidence])
+        _blank_events(context, evidence, actor)
+    _vacuum(context)
+    return Purged(tuple(sorted({*wanted, *evidence})), _remaining(context, texts, owners), OUT_OF_REACH)
 
 
-def _owners(parts: TenantContext, ids: Sequence[str]) -> set[str]:
+def _owners(context: TenantContext, ids: Sequence[str]) -> set[str]:
     """The scopes that own these records."""
-    rows = [row for i in ids for row in parts.database.run("owner_of", id=i)]
+    rows = [row for i in ids for row in context.database.run("owner_of", id=i)]
     return {str(scope) for (scope,) in rows}
 
 
@@ -121,16 +121,16 @@ def _events_to_blank(
     named = list(wanted)
     for memory_id in memory_ids:
         cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
-        named += [i for i, scope in cited if goes_with(next(iter(_owners(store.parts, [i])), ""), scope)]
+        named += [i for i, scope in cited if goes_with(next(iter(_owners(store.context, [i])), ""), scope)]
     found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
-    return found | {event.id: event for event in _quoting(store.parts, [*filter(is_sentence, everywhere)])}
+    return found | {event.id: event for event in _quoting(store.context, [*filter(is_sentence, everywhere)])}
 
 
-def _quoting(parts: TenantContext, texts: Sequence[str]) -> list[Event]:
+def _quoting(context: TenantContext, texts: Sequence[str]) -> list[Event]:
     """The events that contain any of the texts."""
     if not texts:
         return []
-    rows = parts.database.run("quoting_events", needles=quoted_spellings(texts))
+    rows = context.database.run("quoting_events", needles=quoted_spellings(texts))
     found = [decode_event(record) for (record,) in rows]
     return [event for event in found if any(says(words_of(event), text) for text in texts)]
 
@@ -139,50 +139,50 @@ def _versions(store: "PostgresStore", memory_id: str) -> list[Memory]:
     return [image.memory for image in store.history(memory_id) if image.memory is not None]
 
 
-def _blank_sessions(parts: TenantContext, texts: Sequence[str], spares: Spares) -> None:
+def _blank_sessions(context: TenantContext, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in the tasks and summaries of sessions."""
     if not texts:
         return
-    for row in parts.database.run("quoting_sessions", texts=list(texts)):
+    for row in context.database.run("quoting_sessions", texts=list(texts)):
         session = session_of(row)
         if session.scopes and spares(session.scopes[0]):
             continue
         blank = {"id": session.id, "task": without(session.task, texts), "summary": without(session.summary, texts)}
-        parts.database.run("blank_session", **blank)
+        context.database.run("blank_session", **blank)
 
 
-def _blank_tasks(parts: TenantContext, texts: Sequence[str], spares: Spares) -> None:
+def _blank_tasks(context: TenantContext, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in tasks, checkpoints and jobs."""
     needles = quoted_spellings(texts)
-    found = parts.database.run("quoting_tasks", needles=needles) if texts else []
+    found = context.database.run("quoting_tasks", needles=needles) if texts else []
     for kind, task_id, number, scope, record in found:
         if spares(scope):
             continue
         fields = reworded(json.loads(record), lambda text: without(text, texts))
         blank = {"id": task_id, "number": number, "record": to_json(fields)}
-        parts.database.run(f"blank_{kind}", **blank)
+        context.database.run(f"blank_{kind}", **blank)
 
 
-def _blank_reasons(parts: TenantContext, texts: Sequence[str], spares: Spares) -> None:
+def _blank_reasons(context: TenantContext, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in the reasons of decisions."""
-    rows = parts.database.run("quoting_reasons", texts=list(texts)) if texts else []
+    rows = context.database.run("quoting_reasons", texts=list(texts)) if texts else []
     for seq, reason, scopes in rows:
         if scopes and all(map(spares, scopes)):
             continue
-        parts.database.run("blank_reason", seq=seq, reason=without(reason, texts))
+        context.database.run("blank_reason", seq=seq, reason=without(reason, texts))
 
 
-def _blank_journal(parts: TenantContext, wanted: Sequence[str], actor: str) -> None:
+def _blank_journal(context: TenantContext, wanted: Sequence[str], actor: str) -> None:
     """Remove the images from every entry and record the purge; the entries stay for order and audit."""
-    parts.database.run("blank_reasons", ids=list(wanted))
-    blank = parts.database.run("blank_images", ids=list(wanted))
+    context.database.run("blank_reasons", ids=list(wanted))
+    blank = context.database.run("blank_images", ids=list(wanted))
     known = sorted({memory_id for (memory_id,) in blank})
     if not known:
         return
-    ((seq,),) = parts.database.run("next_decision")
-    entry = {"seq": seq, "at": parts.clock(), "op": "purge", "ids": known}
+    ((seq,),) = context.database.run("next_decision")
+    entry = {"seq": seq, "at": context.clock(), "op": "purge", "ids": known}
     made_by = {"actor": actor, "reason": "", "session": ""}
-    parts.database.all_of(
+    context.database.all_of(
         [
             ("put_decision", {**entry, **made_by}),
             ("put_images", {**entry, "images": [None] * len(known)}),
@@ -191,11 +191,11 @@ def _blank_journal(parts: TenantContext, wanted: Sequence[str], actor: str) -> N
     )
 
 
-def _remove(parts: TenantContext, ids: Sequence[str]) -> None:
-    known = known_documents(parts.database, ids)
+def _remove(context: TenantContext, ids: Sequence[str]) -> None:
+    known = known_documents(context.database, ids)
     numbers = [document.n for document in known.values()]
     terms = [term for document in known.values() for term in set(" ".join(document.texts).split())]
-    parts.database.all_of(
+    context.database.all_of(
         [
             ("drop_postings", {"numbers": numbers}),
             ("uncount_terms", {"terms": terms}),
@@ -210,30 +210,30 @@ def _remove(parts: TenantContext, ids: Sequence[str]) -> None:
     )
 
 
-def _blank_events(parts: TenantContext, evidence: dict[str, Event], actor: str) -> None:
+def _blank_events(context: TenantContext, evidence: dict[str, Event], actor: str) -> None:
     """Blank events; their positions in the chains stay, because later events refer to them."""
     if not evidence:
         return
-    parts.database.all_of(redaction_entries(parts, evidence.values(), actor))
+    context.database.all_of(redaction_entries(context, evidence.values(), actor))
     empty = [blanked(event) for event in evidence.values()]
     records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
-    parts.database.run("blank_events", **records)
-    rows = [DocumentRow(event_document(event, session_scope(parts, event.session))) for event in empty]
-    write_documents(parts.database, rows, parts.settings.generation)
+    context.database.run("blank_events", **records)
+    rows = [DocumentRow(event_document(event, session_scope(context, event.session))) for event in empty]
+    write_documents(context.database, rows, context.settings.generation)
 
 
-def _vacuum(parts: TenantContext) -> None:
+def _vacuum(context: TenantContext) -> None:
     """Make the deleted rows' space reusable; only the tables' owner may."""
     with contextlib.suppress(EngramError):
-        parts.database.vacuum(_TABLES)
+        context.database.vacuum(_TABLES)
 
 
-def _remaining(parts: TenantContext, texts: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
+def _remaining(context: TenantContext, texts: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
     """Lines for records that still contain a whole text; those of other owners are only counted."""
     if not texts:
         return ()
     try:
-        rows = parts.database.run("still_quoted", needles=quoted_spellings(texts))
+        rows = context.database.run("still_quoted", needles=quoted_spellings(texts))
     except EngramError as error:
         return (f"unknown: the search for remaining text failed ({error}); purge again to prove it",)
     return quoting_lines(
@@ -245,25 +245,25 @@ def _says_any(record: str, texts: Sequence[str]) -> bool:
     return any(says(words, text) for words in strings_in(json.loads(record)) for text in texts)
 
 
-def prune(parts: TenantContext, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
+def prune(context: TenantContext, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
     """Remove history beyond these ages in days, or report what would go; 0 keeps everything of that kind.
 
     Uses must have been folded in before.
     """
-    planned = _plan(parts, now, journal, usage, ledger)
+    planned = _plan(context, now, journal, usage, ledger)
     if dry_run:
         return planned
     if planned.images:
-        _drop_images(parts, now - timedelta(days=journal))
+        _drop_images(context, now - timedelta(days=journal))
     if planned.usage_months:
-        parts.database.run("drop_old_uses", cutoff=_month_of(now - timedelta(days=usage)))
+        context.database.run("drop_old_uses", cutoff=_month_of(now - timedelta(days=usage)))
     if planned.ledgers:
-        _drop_ledgers(parts, planned.ledgers)
+        _drop_ledgers(context, planned.ledgers)
     return planned
 
 
-def _plan(parts: TenantContext, now: datetime, journal: int, usage: int, ledger: int) -> Pruned:
-    run = parts.database.run
+def _plan(context: TenantContext, now: datetime, journal: int, usage: int, ledger: int) -> Pruned:
+    run = context.database.run
     images = run("old_images", cutoff=now - timedelta(days=journal))[0][0] if journal else 0
     months = run("old_uses", cutoff=_month_of(now - timedelta(days=usage))) if usage else []
     ledgers = run("old_ledgers", cutoff=now - timedelta(days=ledger)) if ledger else []
@@ -275,18 +275,18 @@ def _month_of(moment: datetime) -> datetime:
     return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
-def _drop_images(parts: TenantContext, cutoff: datetime) -> None:
-    with parts.database.transaction():
+def _drop_images(context: TenantContext, cutoff: datetime) -> None:
+    with context.database.transaction():
         for name in ("drop_old_images", "drop_empty_decisions"):
-            parts.database.run(name, cutoff=cutoff)
+            context.database.run(name, cutoff=cutoff)
 
 
-def _drop_ledgers(parts: TenantContext, sessions: tuple[str, ...]) -> None:
-    with parts.database.transaction():
-        rows = parts.database.run("ledger_documents", sessions=list(sessions))
+def _drop_ledgers(context: TenantContext, sessions: tuple[str, ...]) -> None:
+    with context.database.transaction():
+        rows = context.database.run("ledger_documents", sessions=list(sessions))
         numbers = [n for n, _ in rows]
         ended = {"sessions": list(sessions)}
-        parts.database.all_of(
+        context.database.all_of(
             [
                 ("drop_postings", {"numbers": numbers}),
                 ("drop_vectors", {"numbers": numbers}),
@@ -297,5 +297,5 @@ def _drop_ledgers(parts: TenantContext, sessions: tuple[str, ...]) -> None:
         )
         # Without a checkpoint they would count as lost. Each one is linked to the one before it.
         for session in sessions:
-            entry = checkpoint_entry(parts, session, Head(0, PRUNED))
-            parts.database.all_of([entry])
+            entry = checkpoint_entry(context, session, Head(0, PRUNED))
+            context.database.all_of([entry])

@@ -17,27 +17,27 @@ from engram.store.records import decode_record
 EMBEDDED_AT_ONCE = 256
 
 
-def fill(parts: TenantContext) -> int:
+def fill(context: TenantContext) -> int:
     """Embed documents without a vector of the current generation, a slice at a time; returns how many."""
-    if parts.embedder is None or not parts.settings.can_embed():
+    if context.embedder is None or not context.settings.can_embed():
         return 0
     done, after = 0, 0
-    while made := _embed_slice(parts, parts.settings.generation, after):
+    while made := _embed_slice(context, context.settings.generation, after):
         after, done = made[0], done + made[1]
     return done
 
 
-def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int, int] | None:
+def _embed_slice(context: TenantContext, generation: int, after: int) -> tuple[int, int] | None:
     """Embed the next documents without a vector; returns the last number read and how many were written."""
-    assert parts.embedder is not None
-    rows = parts.database.run("without_vector", generation=generation, after=after, limit=EMBEDDED_AT_ONCE)
+    assert context.embedder is not None
+    rows = context.database.run("without_vector", generation=generation, after=after, limit=EMBEDDED_AT_ONCE)
     if not rows:
         return None
     texts = {n: stored_meaning(kind, record) for n, kind, _, record, _ in rows}
-    vectors = dict(zip(texts, parts.embedder.embed(list(texts.values())), strict=True))
-    with parts.database.transaction():
+    vectors = dict(zip(texts, context.embedder.embed(list(texts.values())), strict=True))
+    with context.database.transaction():
         # Another writer may have changed or purged a document meanwhile.
-        current = parts.database.run("meanings", numbers=list(texts))
+        current = context.database.run("meanings", numbers=list(texts))
         kinds = {n: kind for n, kind, *_ in rows}
         unchanged = [
             (n, kinds[n], scope, vectors[n])
@@ -45,106 +45,106 @@ def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int
             if bytes(meaning) == meaning_digest(texts[n])
         ]
         if unchanged:
-            parts.database.run("put_vectors", **vector_columns(unchanged, generation))
+            context.database.run("put_vectors", **vector_columns(unchanged, generation))
     return rows[-1][0], len(unchanged)
 
 
-def reembed(parts: TenantContext, progress: Progress) -> int:
+def reembed(context: TenantContext, progress: Progress) -> int:
     """Embed every document with this process's embedder. Resumable; searches use the old vectors meanwhile."""
-    if parts.embedder is None:
+    if context.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
-    parts.settings.refresh()
-    if parts.settings.can_embed():
-        if not parts.settings.get("pending"):
-            _drop_old(parts, parts.settings.generation)  # left by a re-embedding that was interrupted at its end
-        return fill(parts)
-    generation = _pending_generation(parts)
-    total = int(parts.database.run("document_count")[0][0])
+    context.settings.refresh()
+    if context.settings.can_embed():
+        if not context.settings.get("pending"):
+            _drop_old(context, context.settings.generation)  # left by a re-embedding that was interrupted at its end
+        return fill(context)
+    generation = _pending_generation(context)
+    total = int(context.database.run("document_count")[0][0])
     done = after = 0
     while True:
-        made = _embed_slice(parts, generation, after)
+        made = _embed_slice(context, generation, after)
         if made is not None:
             after, done = made[0], done + made[1]
             progress("vectors", done, max(total, done))
-        elif _switch(parts, generation):
+        elif _switch(context, generation):
             time.sleep(CACHE_SECONDS)  # other processes may use the old vectors until they read the settings again
-            _drop_old(parts, generation)
+            _drop_old(context, generation)
             return done
         else:
             after = 0
 
 
-def _pending_generation(parts: TenantContext) -> int:
-    assert parts.embedder is not None
-    with parts.database.transaction():
-        parts.database.run("lock_facts")
-        parts.settings.refresh()
-        pending = parts.settings.get("pending")
-        if pending and pending[1] == parts.embedder.name:
+def _pending_generation(context: TenantContext) -> int:
+    assert context.embedder is not None
+    with context.database.transaction():
+        context.database.run("lock_facts")
+        context.settings.refresh()
+        pending = context.settings.get("pending")
+        if pending and pending[1] == context.embedder.name:
             return int(pending[0])
-        generation = max(parts.settings.generation, pending[0] if pending else 0) + 1
-        parts.settings.set(pending=[generation, parts.embedder.name])
+        generation = max(context.settings.generation, pending[0] if pending else 0) + 1
+        context.settings.set(pending=[generation, context.embedder.name])
     return generation
 
 
-def _switch(parts: TenantContext, generation: int) -> bool:
+def _switch(context: TenantContext, generation: int) -> bool:
     """Make a generation current if no document lacks a vector of it. Returns whether it is."""
-    assert parts.embedder is not None
-    with parts.database.transaction():
-        parts.database.run("lock_facts")
-        if parts.database.run("lacks_vector", generation=generation):
+    assert context.embedder is not None
+    with context.database.transaction():
+        context.database.run("lock_facts")
+        if context.database.run("lacks_vector", generation=generation):
             return False
-        parts.settings.set(
-            generation=generation, embedder=parts.embedder.name, dim=parts.embedder.dim, pending=None, hnsw=None
+        context.settings.set(
+            generation=generation, embedder=context.embedder.name, dim=context.embedder.dim, pending=None, hnsw=None
         )
-    parts.settings.refresh()
+    context.settings.refresh()
     return True
 
 
-def _drop_old(parts: TenantContext, generation: int) -> None:
-    neighbours.drop_others(parts, generation)
-    while parts.database.run("drop_generation_slice", generation=generation):
+def _drop_old(context: TenantContext, generation: int) -> None:
+    neighbours.drop_others(context, generation)
+    while context.database.run("drop_generation_slice", generation=generation):
         pass
 
 
 REBUILT_AT_ONCE = 500
 
 
-def rebuild(parts: TenantContext, progress: Progress) -> None:
+def rebuild(context: TenantContext, progress: Progress) -> None:
     """Write every document and its words again, drop documents without a record, add missing vectors, recount terms."""
-    total = int(parts.database.run("record_count")[0][0])
+    total = int(context.database.run("record_count")[0][0])
     done = 0
     for name in ("memory_slice", "event_slice"):
         after = ""
         while True:
-            with parts.database.transaction():
+            with context.database.transaction():
                 # Locked: otherwise a record changed or purged between reading and writing would return in its old form.
                 slice_ = f"{statement(name)} FOR UPDATE"
-                rows = parts.database.query(slice_, {"after": after, "limit": REBUILT_AT_ONCE})
+                rows = context.database.query(slice_, {"after": after, "limit": REBUILT_AT_ONCE})
                 if not rows:
                     break
-                documents = [DocumentRow(document) for document in _documents(parts, name, rows)]
-                write_documents(parts.database, documents, parts.settings.generation, rewrite=True)
+                documents = [DocumentRow(document) for document in _documents(context, name, rows)]
+                write_documents(context.database, documents, context.settings.generation, rewrite=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
-    _drop_strays(parts)
-    with parts.database.transaction():
-        parts.database.all_of([("forget_statistics", {}), ("forget_terms", {})])
-    fill(parts)
+    _drop_strays(context)
+    with context.database.transaction():
+        context.database.all_of([("forget_statistics", {}), ("forget_terms", {})])
+    fill(context)
 
 
-def _drop_strays(parts: TenantContext) -> None:
+def _drop_strays(context: TenantContext) -> None:
     """Drop documents whose record is gone."""
-    while strays := parts.database.run("stray_documents", limit=REBUILT_AT_ONCE):
+    while strays := context.database.run("stray_documents", limit=REBUILT_AT_ONCE):
         numbers = {"numbers": [n for (n,) in strays]}
-        with parts.database.transaction():
-            parts.database.all_of([(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")])
+        with context.database.transaction():
+            context.database.all_of([(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")])
 
 
-def _documents(parts: TenantContext, name: str, rows: list[tuple[str, str]]) -> Iterator[Document]:
+def _documents(context: TenantContext, name: str, rows: list[tuple[str, str]]) -> Iterator[Document]:
     for _, record in rows:
         if name == "memory_slice":
             yield memory_document(decode_record(record))
         else:
             event = decode_event(record)
-            yield event_document(event, session_scope(parts, event.session))
+            yield event_document(event, session_scope(context, event.session))

@@ -156,15 +156,15 @@ _NEVER = 1e-6
 _WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
 
 
-def candidates(parts: TenantContext, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
+def candidates(context: TenantContext, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
     """What the retrievers find."""
-    totals, generation = statistics.totals(), parts.settings.usable_generation()
-    with parts.database.reading():
-        found = _CandidateSearch(parts, statistics, query, filters).run(totals, generation)
-    if parts.embedder is not None and generation is None:
+    totals, generation = statistics.totals(), context.settings.usable_generation()
+    with context.database.reading():
+        found = _CandidateSearch(context, statistics, query, filters).run(totals, generation)
+    if context.embedder is not None and generation is None:
         found.warnings.append(
-            f"searched by keyword only: the store's vectors are from {parts.settings.get('embedder') or 'no embedder'}, this process "
-            f"uses {parts.embedder.name}; run `engram index --reembed`"
+            f"searched by keyword only: the store's vectors are from {context.settings.get('embedder') or 'no embedder'}, this process "
+            f"uses {context.embedder.name}; run `engram index --reembed`"
         )
     return found
 
@@ -173,7 +173,7 @@ def candidates(parts: TenantContext, statistics: Statistics, query: Query, filte
 class _CandidateSearch:
     """Both retrievers for one query, in one transaction."""
 
-    parts: TenantContext
+    context: TenantContext
     statistics: Statistics
     query: Query
     filters: Filters
@@ -198,7 +198,7 @@ class _CandidateSearch:
         return found
 
     def _answers(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
-        return self.parts.database.answers(statements) if statements else []
+        return self.context.database.answers(statements) if statements else []
 
     def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
         """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
@@ -215,9 +215,9 @@ class _CandidateSearch:
     def _neighbour_search(self, generation: int | None) -> neighbours.NeighbourSearch | None:
         if self.query.vector is None or generation is None:
             return None
-        by_index = neighbours.uses_index(self.parts, self.filters, generation)
+        by_index = neighbours.uses_index(self.context, self.filters, generation)
         make = neighbours.index_search if by_index else neighbours.exact_search
-        return make(self.parts, self.query.vector, self.filters, max(self.query.limit * _SLACK, _LEAST), generation)
+        return make(self.context, self.query.vector, self.filters, max(self.query.limit * _SLACK, _LEAST), generation)
 
     def _near(self, nearby: neighbours.NeighbourSearch) -> list[BoundStatement]:
         """The nearest of all that pass the filters."""
@@ -250,10 +250,10 @@ def _ranking(rows: Sequence[Row], found: Candidates) -> list[tuple[int, float]]:
 
 
 def passages(
-    parts: TenantContext, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    context: TenantContext, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
 ) -> "tuple[list[IndexedPassage], Vectors | None]":
     """These documents, then every document of these ranges, in order; with their vectors."""
-    generation = parts.settings.usable_generation()
+    generation = context.settings.usable_generation()
     condition, values = where(filters)
     statements: list[BoundStatement] = []
     if numbers:
@@ -266,29 +266,29 @@ def passages(
         }
         text = statement("together").format(condition=condition)
         statements.append((text, {**values, **read, "generation": generation}))
-    with parts.database.reading():
-        rows = list(chain.from_iterable(parts.database.answers(statements))) if statements else []
+    with context.database.reading():
+        rows = list(chain.from_iterable(context.database.answers(statements))) if statements else []
     placed = [
         IndexedPassage(n, (statement_, about, support), parent, position, time, eligible)
         for n, statement_, about, support, parent, position, time, eligible, _ in rows
     ]
-    return placed, None if generation is None else rows_of([row[-1] for row in rows], _dim(parts))
+    return placed, None if generation is None else rows_of([row[-1] for row in rows], _dim(context))
 
 
-def vectors_of(parts: TenantContext, numbers: Sequence[int]) -> "Vectors | None":
+def vectors_of(context: TenantContext, numbers: Sequence[int]) -> "Vectors | None":
     """Vectors of documents, one row each; zeros where one is missing."""
-    generation = parts.settings.usable_generation()
+    generation = context.settings.usable_generation()
     if generation is None:
         return None
     parameters = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
-    with parts.database.reading():
-        (rows,) = parts.database.answers([(statement("vectors"), parameters)])
+    with context.database.reading():
+        (rows,) = context.database.answers([(statement("vectors"), parameters)])
     found: dict[int, bytes] = dict(rows)
-    return rows_of([found.get(n) for n in numbers], _dim(parts))
+    return rows_of([found.get(n) for n in numbers], _dim(context))
 
 
-def _dim(parts: TenantContext) -> int:
-    return int(parts.settings.get("dim") or 0)
+def _dim(context: TenantContext) -> int:
+    return int(context.settings.get("dim") or 0)
 
 
 def links(database: Database, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:

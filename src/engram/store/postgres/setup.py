@@ -36,7 +36,7 @@ def open_store(
     with _prepared(url, create):
         store = PostgresStore(url, tenant, embedder, clock=clock)
         try:
-            store.parts.settings.claim()
+            store.context.settings.claim()
         except BaseException:
             store.close()
             raise

@@ -63,7 +63,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         token: Callable[[int], str] = random_hex,
     ) -> None:
         database = Database(url, tenant)
-        self.parts = TenantContext(
+        self.context = TenantContext(
             database=database,
             settings=TenantSettings(database, embedder.name if embedder else "", embedder.dim if embedder else 0),
             numbers=Numbers(database),
@@ -75,12 +75,12 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def close(self) -> None:
         """Close the connections."""
-        self.parts.database.close()
+        self.context.database.close()
 
     @property
     def place(self) -> str:
         """Server, database and tenant."""
-        return f"{self.parts.database.where} (tenant {self.parts.database.tenant})"
+        return f"{self.context.database.where} (tenant {self.context.database.tenant})"
 
     # -- reads
 
@@ -115,11 +115,11 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts, or None."""
-        return self.parts.embed(texts)
+        return self.context.embed(texts)
 
     def embedder_name(self) -> str:
         """This process's embedding model."""
-        return self.parts.embedder.name if self.parts.embedder else ""
+        return self.context.embedder.name if self.context.embedder else ""
 
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """All of them: a server has no team stores."""
@@ -152,17 +152,17 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Memories, newest first."""
         condition, values = where(filters)
         text = statement("listed").format(condition=condition)
-        rows = self.parts.database.query(text, {**values, "limit": limit, "offset": offset})
+        rows = self.context.database.query(text, {**values, "limit": limit, "offset": offset})
         return [decode_record(record) for (record,) in rows]
 
     def count(self, filters: Filters) -> int:
         """The number of documents that pass the filters."""
         condition, values = where(filters)
-        return int(self.parts.database.query(statement("counted").format(condition=condition), values)[0][0])
+        return int(self.context.database.query(statement("counted").format(condition=condition), values)[0][0])
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
-        return search.candidates(self.parts, self._statistics, query, filters)
+        return search.candidates(self.context, self._statistics, query, filters)
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """The position of each document in its session, task or file."""
@@ -172,7 +172,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
         """These documents, then every document of these ranges, with their vectors."""
-        return search.passages(self.parts, numbers, ranges, filters)
+        return search.passages(self.context, numbers, ranges, filters)
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """The number of documents each term occurs in."""
@@ -195,7 +195,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
         """Vectors of documents."""
-        return search.vectors_of(self.parts, numbers)
+        return search.vectors_of(self.context, numbers)
 
     def history(self, memory_id: str) -> list[Image]:
         """Every decision about a memory, oldest first."""
@@ -220,13 +220,13 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
         """The links of some memories."""
-        return search.links(self.parts.database, ids, hops, most)
+        return search.links(self.context.database, ids, hops, most)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """The reads inside share one transaction of this thread."""
         self._statistics.totals()
-        with self.parts.database.reading():
+        with self.context.database.reading():
             yield
 
     # -- decisions
@@ -246,9 +246,9 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """One decision: reserves its ids, then locks its scopes and memories in order."""
         needs_vectors = False
         reason = self.screen.decision(actor, reason, session)
-        with self._reserved(ids_for) as reserved, self.parts.database.transaction() as connection:
+        with self._reserved(ids_for) as reserved, self.context.database.transaction() as connection:
             transaction = PostgresTransaction(
-                self.parts, connection, DecisionResult(op, actor, reason, session), reserved
+                self.context, connection, DecisionResult(op, actor, reason, session), reserved
             )
             transaction.lock_scopes(scopes)
             transaction.lock_memories(about)
@@ -264,7 +264,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def _reserved(self, moments: Iterable[datetime]) -> Iterator[dict[str, range]]:
         """Reserve id numbers for the days of these moments; unused ones are returned at the end."""
         days = Counter(map(day_of, moments))
-        reserved = {day: self.parts.numbers.take(day, count) for day, count in sorted(days.items())}
+        reserved = {day: self.context.numbers.take(day, count) for day, count in sorted(days.items())}
         try:
             yield reserved
         except StoreUnreachable:
@@ -277,24 +277,24 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def _give_back(self, reserved: Mapping[str, range]) -> None:
         for day, unused in reserved.items():
             with contextlib.suppress(EngramError):  # the numbers become a gap; the decision is committed
-                self.parts.numbers.give_back(day, unused)
+                self.context.numbers.give_back(day, unused)
 
     def _fill_vectors(self) -> None:
         """Embed documents without a vector, outside of any transaction."""
         from engram.store.postgres.rebuild import fill
 
         try:
-            fill(self.parts)
+            fill(self.context)
         except EngramError as error:
             # The decision is committed whether or not this succeeds.
-            self.parts.warn(f"some documents can only be found by keyword until they are embedded: {error}")
+            self.context.warn(f"some documents can only be found by keyword until they are embedded: {error}")
 
     # -- uses: positions come from a sequence, so a use may commit after one with a higher position. A reader that folds uses up
     # to a position must know that none below it is still to come: appenders share a lock, and such a reader waits for them.
 
     def note_use(self, use: Use) -> None:
         """Append a use without waiting for the disk; a rating is a person's decision and does wait."""
-        use, database = self.screen.use(use), self.parts.database
+        use, database = self.screen.use(use), self.context.database
         values = {"ids": list(use.ids), "kind": use.kind, "signal": use.signal, "session": use.session, "at": use.at}
         with database.transaction(durable=use.kind == "rated"):
             database.run("share_uses")
@@ -310,7 +310,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         return self._settled_uses("uses_in", session=session)
 
     def _settled_uses(self, name: str, **values: object) -> list[Use]:
-        database = self.parts.database
+        database = self.context.database
         waits = not database.in_transaction
         with database.transaction(durable=False):
             if waits and not database.is_replica():
@@ -331,22 +331,22 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     @property
     def warnings(self) -> list[str]:
         """Messages for the owner."""
-        return self.parts.warnings
+        return self.context.warnings
 
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
-        self.parts.settings.refresh()
-        return bool(self.parts.settings.get("paused", False))
+        self.context.settings.refresh()
+        return bool(self.context.settings.get("paused", False))
 
     def pause(self, paused: bool) -> None:
         """Pause or resume learning and injection, for every process of this tenant."""
-        with self.parts.database.transaction():
-            self.parts.settings.set(paused=paused or None)
+        with self.context.database.transaction():
+            self.context.settings.set(paused=paused or None)
 
     def new_token(self, size: int) -> str:
         """Random hex digits."""
-        return self.parts.token(size)
+        return self.context.token(size)
 
     def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Embed documents without a vector; nothing changes outside of Engram on a server."""
@@ -357,21 +357,21 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Rebuild documents, words and vectors from the records; searches continue meanwhile."""
         from engram.store.postgres.rebuild import rebuild
 
-        rebuild(self.parts, progress)
-        self._statistics = Statistics(self.parts.database)
+        rebuild(self.context, progress)
+        self._statistics = Statistics(self.context.database)
         return SyncReport()
 
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors again with this process's embedder; the old ones are used until it is complete."""
         from engram.store.postgres.rebuild import reembed
 
-        return reembed(self.parts, progress)
+        return reembed(self.context, progress)
 
     def build_nearest(self, progress: Progress = lambda *_: None) -> str:
         """Build this tenant's HNSW index. Only the owner of the tables may; worthwhile for a large tenant."""
         from engram.store.postgres import neighbours
 
-        return neighbours.build(self.parts, progress)
+        return neighbours.build(self.context, progress)
 
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
@@ -379,18 +379,18 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
         self.screen.decision(actor, "", "")
         purged = purge(self, ids, actor, drawn)
-        self._statistics = Statistics(self.parts.database)
+        self._statistics = Statistics(self.context.database)
         return purged
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Remove history older than so many days, or report what would be removed."""
         from engram.store.postgres.purge import prune
 
-        return prune(self.parts, now, journal, usage, ledger, dry_run=dry_run)
+        return prune(self.context, now, journal, usage, ledger, dry_run=dry_run)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count a gate's verdict on an autonomous proposal."""
-        self.parts.database.run("put_verdict", gate=gate, outcome=outcome, at=at)
+        self.context.database.run("put_verdict", gate=gate, outcome=outcome, at=at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of each verdict since a moment."""
@@ -407,11 +407,11 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Health checks of the server, the schema and the role."""
         from engram.store.postgres.health import examine
 
-        return examine(self.parts)
+        return examine(self.context)
 
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` report of the store."""
-        generation = self.parts.settings.generation
+        generation = self.context.settings.generation
         return {
             "store": self.place,
             "statuses": dict(self._run("statuses")),
@@ -420,14 +420,14 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
             "index": {
                 "documents": dict(self._run("kinds")),
                 "vectors": self._run("vector_count", generation=generation)[0][0],
-                "embedder": self.parts.settings.get("embedder"),
+                "embedder": self.context.settings.get("embedder"),
                 "generation": generation,
             },
-            "embedder": self.parts.embedder.name if self.parts.embedder else None,
+            "embedder": self.context.embedder.name if self.context.embedder else None,
         }
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        return self.parts.database.run(name, **values)
+        return self.context.database.run(name, **values)
 
 
 def _use(row: Row) -> Use:

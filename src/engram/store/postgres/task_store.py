@@ -15,18 +15,18 @@ from engram.store.tasks import from_fields, leased, same_lease, to_fields
 class PostgresTaskStore:
     """Tasks, checkpoints and jobs of a tenant."""
 
-    parts: TenantContext
+    context: TenantContext
     screen: Screen
 
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""
-        self.parts.database.run("put_task", **task_values(self.screen.task(task)))
+        self.context.database.run("put_task", **task_values(self.screen.task(task)))
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under its row lock; returns it changed."""
-        database = self.parts.database
+        database = self.context.database
         with database.transaction():
-            task = locked_task(self.parts, task_id, "lock_task")
+            task = locked_task(self.context, task_id, "lock_task")
             if task is None:
                 raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
             changed = self.screen.task(change(task))
@@ -36,7 +36,7 @@ class PostgresTaskStore:
 
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
-        rows = self.parts.database.run("task", id=task_id)
+        rows = self.context.database.run("task", id=task_id)
         return _task(rows[0][0]) if rows else None
 
     def tasks(
@@ -46,15 +46,15 @@ class PostgresTaskStore:
         scopes: Collection[str] | None = None,
     ) -> list[TaskRun]:
         """Tasks, newest first."""
-        run, seen = self.parts.database.run, {"any": scopes is None, "scopes": list(scopes or ()), "limit": limit}
+        run, seen = self.context.database.run, {"any": scopes is None, "scopes": list(scopes or ()), "limit": limit}
         rows = run("tasks", **seen) if statuses is None else run("tasks_in", statuses=list(statuses), **seen)
         return [_task(record) for (record,) in rows]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` returns for the next number, under the task's row lock."""
-        database = self.parts.database
+        database = self.context.database
         with database.transaction():
-            locked_task(self.parts, task_id, "lock_task")
+            locked_task(self.context, task_id, "lock_task")
             ((last,),) = database.run("last_checkpoint", task=task_id)
             made = self.screen.checkpoint(make(last + 1))
             database.run("put_checkpoint", **checkpoint_values(made))
@@ -62,14 +62,14 @@ class PostgresTaskStore:
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
         """A task's checkpoints, newest first."""
-        rows = self.parts.database.run("checkpoints", task=task_id, limit=limit)
+        rows = self.context.database.run("checkpoints", task=task_id, limit=limit)
         return [from_fields(Checkpoint, json.loads(record)) for (record,) in rows]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task, under its row lock."""
-        database = self.parts.database
+        database = self.context.database
         with database.transaction():
-            locked_task(self.parts, task_id, "lock_task")
+            locked_task(self.context, task_id, "lock_task")
             rows = database.run("checkpoints", task=task_id, limit=None)
             changed = [change(from_fields(Checkpoint, json.loads(record))) for (record,) in rows]
             columns = [checkpoint_values(checkpoint) for checkpoint in changed]
@@ -78,13 +78,13 @@ class PostgresTaskStore:
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; existing ones are left unchanged."""
         if jobs:
-            self.parts.database.run("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
+            self.context.database.run("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
         """Lease jobs that are due, oldest first."""
-        database = self.parts.database
+        database = self.context.database
         wanted = {"now": now, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
         with database.transaction():
             found = [_job(record) for (record,) in database.run("due_jobs", **wanted)]
@@ -94,7 +94,7 @@ class PostgresTaskStore:
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: remove the job, or replace it by `then`."""
-        database = self.parts.database
+        database = self.context.database
         with database.transaction():
             rows = database.run("lock_job", id=job.id)
             if not same_lease(_job(rows[0][0]) if rows else None, job):
@@ -107,12 +107,12 @@ class PostgresTaskStore:
 
     def tokens_spent(self, day: date) -> int:
         """Language model tokens spent on a day."""
-        rows = self.parts.database.run("tokens_spent", day=day)
+        rows = self.context.database.run("tokens_spent", day=day)
         return max(0, int(rows[0][0])) if rows else 0
 
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Add to the tokens spent on a day."""
-        self.parts.database.run("spend_tokens", day=day, tokens=tokens)
+        self.context.database.run("spend_tokens", day=day, tokens=tokens)
 
     def jobs(
         self,
@@ -122,13 +122,13 @@ class PostgresTaskStore:
     ) -> list[Job]:
         """Unfinished jobs, oldest first."""
         seen = {"everyone": scopes is None, "scopes": list(scopes or ()), "limit": limit}
-        rows = self.parts.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
+        rows = self.context.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
         return [_job(record) for (record,) in rows]
 
 
-def locked_task(parts: TenantContext, task_id: str, lock: str) -> TaskRun | None:
+def locked_task(context: TenantContext, task_id: str, lock: str) -> TaskRun | None:
     """A task, locked by the named statement; None if there is none."""
-    rows = parts.database.run(lock, id=task_id)
+    rows = context.database.run(lock, id=task_id)
     return _task(rows[0][0]) if rows else None
 
 

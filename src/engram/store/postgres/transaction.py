@@ -52,9 +52,9 @@ class PostgresTransaction:
     """
 
     def __init__(
-        self, parts: TenantContext, connection: Connection, decision: DecisionResult, reserved: dict[str, range]
+        self, context: TenantContext, connection: Connection, decision: DecisionResult, reserved: dict[str, range]
     ) -> None:
-        self._parts, self._connection, self._decision = parts, connection, decision
+        self._context, self._connection, self._decision = context, connection, decision
         self._pending: dict[str, _Pending] = {}
         self._stored: dict[str, Memory | None] = {}
         self._changes: dict[str, int] = {}
@@ -172,7 +172,7 @@ class PostgresTransaction:
 
     def _next_number(self, day: str) -> int:
         # A number that was not reserved is taken in this transaction; other decisions of the day wait for it.
-        numbers = self._reserved.get(day) or self._parts.numbers.take(day, 1)
+        numbers = self._reserved.get(day) or self._context.numbers.take(day, 1)
         self._reserved[day] = numbers[1:]
         return numbers[0]
 
@@ -227,7 +227,7 @@ class PostgresTransaction:
     @property
     def lacks_vectors(self) -> bool:
         """Whether a written memory may still need a vector."""
-        if self._parts.embedder is None:
+        if self._context.embedder is None:
             return False
         return any(item.vector is None and self._has_new_meaning(item.memory) for item in self._pending.values())
 
@@ -247,12 +247,12 @@ class PostgresTransaction:
         """
         if not self._pending:
             return
-        database, ids, generation = self._parts.database, Texts(self._pending), self._parts.settings.generation
+        database, ids, generation = self._context.database, Texts(self._pending), self._context.settings.generation
         fresh = {i for i in ids if self._stored.get(i) is None}
         # Reads come first: inside the pipeline no answer is available before its end.
         ((seq,),) = self._run("next_decision")
         placed = number_documents(database, ids, self._minted)
-        entry = {"seq": seq, "at": self._parts.clock(), "op": self._decision.op}
+        entry = {"seq": seq, "at": self._context.clock(), "op": self._decision.op}
         with database.pipeline():
             for some in chunks(list(self._pending.values())):
                 records = [(item.memory, encoded_image(item.memory)[1]) for item in some]
@@ -260,13 +260,13 @@ class PostgresTransaction:
                 database.send([*memories_work(records, fresh), ("put_images", {**entry, **images})])
                 database.send(documents_work([self._row(item) for item in some], placed, generation))
             database.send([("put_decision", {**entry, **self._decision._asdict(), "ids": ids})])
-        self._parts.numbers.raise_to([i for i in fresh if i not in self._minted])
+        self._context.numbers.raise_to([i for i in fresh if i not in self._minted])
 
     def _row(self, item: _Pending) -> DocumentRow:
         return DocumentRow(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope))
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        return self._parts.database.within(self._connection, statement(name), values)
+        return self._context.database.within(self._connection, statement(name), values)
 
 
 def day_of(moment: datetime) -> str:
