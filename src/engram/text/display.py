@@ -182,6 +182,9 @@ def longest_fitting(text: str, fits: Callable[[str], bool], least: int) -> str:
 
     Looks are taken at doubling lengths first, so that a long text costs no more than what is kept of it.
     """
+    shortest = cut(text, least)
+    if not fits(shortest):
+        return shortest
     low, high = least, max(least, _FIRST_LOOK)
     while high < len(text) and fits(cut(text, high)):
         low, high = high, 2 * high
