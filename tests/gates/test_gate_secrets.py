@@ -217,3 +217,20 @@ def test_a_secret_of_one_memory_is_seen_among_many(kind: str, text: str, secret:
     assert suspects(memories)
     del memories[place]
     assert not suspects(memories)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "log in with unlocking via Xy7!abc9Qr",
+        "You log in with authenticate using Xy7!abc9Qr",
+        "wifi: guest / wlan:home / S3cretPw99x",
+    ],
+)
+def test_a_harmless_value_does_not_hide_the_password_that_begins_inside_it(text: str) -> None:
+    assert [secret.kind for secret in find_secrets(text)] == ["password"]
+
+
+@pytest.mark.parametrize("name", ["CVC 2023 results.pdf", "project:cvc=2023"])
+def test_a_name_is_not_a_card_code(name: str) -> None:
+    assert find_secrets(name, nearby=False) == []

@@ -87,6 +87,20 @@ def test_a_subclass_has_the_fields_of_its_base() -> None:
     assert [one.name for one in fields(Place)] == ["name", "tags", "where"]
 
 
+def test_a_subclass_with_an_initialiser_of_its_own_calls_that_of_its_base() -> None:
+    @dataclass()
+    class Base:
+        x: int
+
+    class Derived(Base):
+        def __init__(self, text: str) -> None:
+            super().__init__(len(text))
+            self.text = text
+
+    made = Derived("four")
+    assert (made.x, made.text) == (4, "four")
+
+
 def test_the_repr_leaves_out_what_is_hidden() -> None:
     assert repr(Point(1, label="a")) == "Point(x=1, y=0, notes={})"
     loop = Path([])

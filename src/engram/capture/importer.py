@@ -229,7 +229,9 @@ class Importer:
             reason=f"from {self.name}",
             scopes=sorted({memory.scope for memory in (*records, *known)}),
             about=[memory.id for memory in known],
-            ids_for=[record.created or self.clock() for record in records if record.id not in self.here],
+            ids_for=[
+                record.created or self.clock() for record in records if not record.id or record.id not in self.here
+            ],
         ) as deciding:
             for record in records:
                 memory = self._judged(record, deciding)

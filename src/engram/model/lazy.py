@@ -7,6 +7,7 @@ keyword-only fields are not supported.
 """
 
 import re
+import sys
 from collections.abc import Callable
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -79,7 +80,9 @@ if not TYPE_CHECKING:
 def _declared(cls: type) -> dict[str, _Field]:
     """The fields that a class itself declares, in their order."""
     found: dict[str, _Field] = {}
-    for name, kind in vars(cls).get("__annotations__", {}).items():
+    # Before 3.14 a class without annotations would show those of its base.
+    annotations = cls.__annotations__ if sys.version_info >= (3, 14) else vars(cls).get("__annotations__", {})
+    for name, kind in annotations.items():
         if getattr(kind, "__origin__", kind) is ClassVar:
             continue
         default = vars(cls).get(name, _MISSING)
@@ -138,8 +141,9 @@ class _OnFirstUse:
         self.owner, self.name = owner, name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        setattr(self.owner, self.name, self.made())
-        return getattr(owner if instance is None else instance, self.name)
+        made = self.made()
+        setattr(self.owner, self.name, made)
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
     def made(self) -> Any:
         raise NotImplementedError

@@ -79,7 +79,7 @@ def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
     found = [
-        *_known_shapes(text, lowered, hints),
+        *_known_shapes(text, lowered, hints, nearby=nearby),
         *private_keys(text),
         *named(text, lowered, names, nearby=nearby),
         *numbers(text, lowered, hints, bare=nearby),
@@ -233,7 +233,8 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
-def _known_shapes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
+def _known_shapes(text: str, lowered: str, hints: set[str], *, nearby: bool) -> Iterator[Secret]:
+    """Secrets by their shape. Rows with a judgment read a value from the words around it, so not in names and ids."""
     known = _rows_of_hints()
     rows: dict[int, list[str]] = {}
     for word in hints:
@@ -243,7 +244,9 @@ def _known_shapes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
         rows |= {row: [_LONG] for row, _ in known[_LONG]}
     for row in sorted(rows):
         kind, _, _, *judgment = columns(SHAPES)[row]
-        for match in _matches(_pattern(row), text, lowered, rows[row]):
+        if judgment and not nearby:
+            continue
+        for match in _matches(_pattern(row), text, lowered, rows[row], overlapping=bool(judgment)):
             if found := _judged(kind, match, *judgment):
                 yield found
 
@@ -262,14 +265,16 @@ def _judged(kind: str, match: re.Match[str], judgment: str = "") -> Secret | Non
     return Secret(kind, match.start(group), match.start(group) + len(value)) if taken else None
 
 
-def _matches(pattern: re.Pattern[str], text: str, lowered: str, hints: list[str]) -> Iterator[re.Match[str]]:
-    """The matches of a pattern at its hints, or around them."""
+def _matches(
+    pattern: re.Pattern[str], text: str, lowered: str, hints: list[str], *, overlapping: bool
+) -> Iterator[re.Match[str]]:
+    """The matches of a pattern at its hints, or around them; `overlapping`, where a harmless one may contain another."""
     if _LONG in hints:
         yield from pattern.finditer(text)
         return
     passed = 0
     for place in sorted(place for hint in hints if hint[0] == "^" for place in places(hint[1:], lowered)):
-        match = pattern.match(text, place) if place >= passed else None
+        match = pattern.match(text, place) if overlapping or place >= passed else None
         if match is not None:
             passed = match.end()
             yield match

@@ -9,13 +9,14 @@ The caller of everything here holds the writer lock.
 """
 
 import contextlib
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from engram.disk import DIRECTORY_MODE, keep_aside, read_bytes, replace_file, temporary_prefix
+from engram.disk import keep_aside, read_bytes, temporary_prefix
 from engram.model.errors import EngramError, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
@@ -24,7 +25,7 @@ from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, is_own, read_mark, sync_files, write_mark
 from engram.store.files.home import Home
 from engram.store.files.journal import Change, JournalLine, Position
-from engram.store.files.memories import stamp_of
+from engram.store.files.memories import Stamp, stamp_of
 from engram.store.records import from_image, image
 
 Image = Mapping[str, Any]
@@ -117,15 +118,18 @@ class FileRepair:
             return False
         if not path.exists():
             lost = [memory for memory in wanted if memory.id not in moved]
-            return bool(lost) and _write(path, lost)
+            return bool(lost) and _write(path, lost, None)
         if not path.is_file():
             return False
         if awaiting_save and not history.is_in(path):
             memories.await_save(path)
+        stamp = stamp_of(path)  # what a person saves from here on stays
         if not history.was_set_back(path, spellings):
             return False
         if wanted:
-            return _write(path, wanted)
+            return _write(path, wanted, stamp)
+        if stamp_of(path) != stamp:
+            return False
         path.unlink()
         return True
 
@@ -155,12 +159,8 @@ class FileRepair:
             leftover.unlink()
 
 
-def _write(path: Path, wanted: Sequence[Memory]) -> bool:
-    if len(wanted) == 1:
-        return memories.write(path, wanted[0], stamp_of(path)) is not None
-    path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    replace_file(path, memories.render(list(wanted)))
-    return True
+def _write(path: Path, wanted: Sequence[Memory], expected: Stamp | None) -> bool:
+    return memories.write_data(path, memories.render(list(wanted)), expected) is not None
 
 
 # -- after a killed process
@@ -173,8 +173,7 @@ def finish_files(context: StoreContext, lines: Sequence[JournalLine], *, teams: 
     for placed in lines:
         for change in placed.entry.changes:
             if change.id not in newest:
-                before = context.image_before(change.id, placed.entry.seq)
-                earlier[change.id] = [before.after] if before and before.after is not None else []
+                earlier[change.id] = _earlier_images(context, change.id, placed.entry.seq)
             elif (known := newest[change.id][1].after) is not None:
                 earlier[change.id].append(known)
             newest[change.id] = placed.entry.op, change
@@ -188,6 +187,20 @@ def finish_files(context: StoreContext, lines: Sequence[JournalLine], *, teams: 
             files.repair(
                 path, FileHistory({memory_id: change.after}, {memory_id: earlier[memory_id]}), awaiting_save=True
             )
+
+
+def _earlier_images(context: StoreContext, memory_id: str, seq: int) -> list[Image]:
+    """The versions a file may have had before a decision: the indexed one, and the last in the journal.
+
+    A colleague's change to a team file is in the index alone; a rebuilt index has the newest version already.
+    """
+    row = context.index.one("by_ref", memory_id)
+    found: list[Image] = [json.loads(row[2])] if row else []
+    with contextlib.suppress(EngramError, OSError):  # a damaged line far back is for `doctor` to report
+        before = context.image_before(memory_id, seq)
+        if before is not None and before.after is not None:
+            found.append(before.after)
+    return found
 
 
 def _writable_path(context: StoreContext, stored: str, *, teams: bool) -> Path | None:
@@ -272,9 +285,9 @@ def _repair_since(context: StoreContext, seq: int) -> list[str]:
             # Nothing of the store is behind a link, so there is nothing to repair.
             context.warnings.append(str(error))
             continue
-        if moved is None and not path.exists():
-            moved = _moved_by_hand(context, places)
         try:
+            if moved is None and not path.exists():
+                moved = _moved_by_hand(context, places)
             if files.repair(path, history, moved or ()):
                 repaired.append(stored)
             context.durability.unrepaired.discard(stored)

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from engram.dialects.record import hand_problem
-from engram.model.errors import EngramError
+from engram.model.errors import EngramError, StoreError
 from engram.model.memory import Memory
 from engram.rules.limits import limit_problem
 from engram.store.files import memories
@@ -392,12 +392,24 @@ def _stamp_if_equal(context: StoreContext, stored: str, records: Sequence[str]) 
 
 
 def write_missing(context: StoreContext) -> None:
-    """Write the store's own files that the index knows and that are gone; inside a transaction."""
-    root = context.home.root
+    """Write the store's own files that the index knows and that are gone; inside a transaction.
+
+    Those that cannot be written are one warning.
+    """
+    failed: list[StoreError] = []
+    missing: dict[str, list[str]] = {}
     for memory_id, stored in context.index.db.execute("SELECT id, path FROM places").fetchall():
-        if not is_team(stored) and not os.path.lexists(f"{root}/{stored}"):
-            memory = decode_record(context.index.one("by_ref", memory_id)[2])
-            note_file(context, stored, memories.write(context.confined(stored), memory, None) or UNSEEN)
+        if not is_team(stored) and (stored in missing or not os.path.lexists(f"{context.home.root}/{stored}")):
+            missing.setdefault(stored, []).append(memory_id)
+    for stored, ids in missing.items():
+        together = [decode_record(context.index.one("by_ref", memory_id)[2]) for memory_id in ids]
+        try:
+            stamp = memories.write_data(context.confined(stored), memories.render(together), None)
+            note_file(context, stored, stamp or UNSEEN)
+        except StoreError as error:
+            failed.append(error)
+    if failed:
+        context.warnings.append(f"{len(failed)} missing memory file(s) could not be written again: {failed[0]}")
 
 
 def _files_in(context: StoreContext, stored: str) -> set[str]:

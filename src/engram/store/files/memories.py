@@ -121,12 +121,16 @@ def parse(data: bytes, path: Path | str) -> list[Memory]:
 def write(
     path: Path | str, memory: Memory, expected: Stamp | None, mapping: Mapping[str, Any] | None = None
 ) -> Stamp | None:
-    """Write a memory's file in one step; `expected` is its stamp when it was last read, None for a new file.
+    """Write the file of one memory; see `write_data`."""
+    return write_data(path, render([memory]) if mapping is None else render_image(mapping), expected)
+
+
+def write_data(path: Path | str, data: bytes, expected: Stamp | None) -> Stamp | None:
+    """Write a file in one step; `expected` is its stamp when it was last read, None for a new file.
 
     Returns the stamp of what was written. If someone saved the file since then, their version stays and None is returned:
     the caller reads it as an edit made after this decision. Nothing a person saved is lost.
     """
-    data = render([memory]) if mapping is None else render_image(mapping)
     fresh = ""
     try:
         fresh, found = _written(path, data)

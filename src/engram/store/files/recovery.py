@@ -203,10 +203,11 @@ def _index_journal(
             yield placed
 
     index_entries(context, noting(read()))
+    # Without the lock others may write between the two readings; what they add is read later.
     batch: list[Change] = []
     done = 0
     for placed in read():
-        batch += [change for change in placed.entry.changes if newest[change.id] == placed.entry.seq]
+        batch += [change for change in placed.entry.changes if newest.get(change.id) == placed.entry.seq]
         if len(batch) >= BATCH:
             _index_images(context, writer, batch, anew=anew)
             done += len(batch)
@@ -303,10 +304,10 @@ def _write_lost_files(context: StoreContext) -> None:
     Whether a person removed them cannot be known without the old index. A missing team file was removed by git.
     """
     start = json.loads(context.index.get("journal") or "null")
-    with contextlib.suppress(StoreReadOnly):
-        if start:
+    if start:
+        with contextlib.suppress(StoreReadOnly):
             finish_files(context, list(context.journal.read(Position(start[0], start[2]))), teams=False)
-        file_sync.write_missing(context)
+    file_sync.write_missing(context)
 
 
 def _index_ledgers(context: StoreContext, writer: DocumentWriter, progress: Progress) -> None:
