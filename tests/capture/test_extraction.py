@@ -318,12 +318,9 @@ def test_next_friday_is_left_when_two_days_could_be_meant() -> None:
 
 
 @table("piece", ["I prefer ", "a, ", "if i ", "the ", "never use ", '"', "> ", "```", "my ", "we use a and "])
-def test_a_long_hostile_turn_takes_no_time(piece: str) -> None:
-    import time
-
-    started = time.process_time()
-    taken(piece * 20_000)
-    assert time.process_time() - started < 2
+def test_a_long_hostile_turn_tells_nothing(piece: str) -> None:
+    """How the time grows with the length is held by tests/issues/test_bounded_work.py."""
+    assert taken(piece * 20_000) == []
 
 
 def test_the_manual_shows_what_is_really_remembered() -> None:
