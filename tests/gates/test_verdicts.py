@@ -362,7 +362,9 @@ def test_autopromotion_is_a_setting_and_never_reaches_tier_three() -> None:
 
 def test_a_verdict_tells_the_gates_passed_in_order() -> None:
     passed = judged("Use tabs").passed
-    assert passed == ("shape", "secrets", "instructions", "exact", "near", "policy", "contradiction", "paraphrase")
+    assert passed == (
+        "shape", "secrets", "instructions", "exact", "relation", "near", "policy", "contradiction", "paraphrase",
+    )  # fmt: skip
     captured = judged("Prefer pnpm over npm because of the shared store", autonomous=True, source="harvest").passed
     assert captured == GATES[:-1]
 
