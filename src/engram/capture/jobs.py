@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from engram.capture.changes import COMPARE, Changes
 from engram.capture.conversation import JOB, Conversations
-from engram.capture.learn import COMPARE, Learner
+from engram.capture.learn import Learner
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
 from engram.model.lazy import dataclass, replace
@@ -88,7 +89,7 @@ def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
             return  # the turns were purged
 
     def compare(job: Job) -> None:
-        learner.compare([str(memory_id) for memory_id in job.payload["ids"]])
+        Changes(store, learner.clock).find([str(memory_id) for memory_id in job.payload["ids"]])
 
     return {DERIVE: derive, JOB: consult, COMPARE: compare}
 

@@ -8,29 +8,28 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.capture.changes import Changes
 from engram.capture.draft import draft
-from engram.gates.neighbourhood import Neighbourhood
+from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
 from engram.gates.pipeline import admit_all, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
-from engram.gates.proposal import Conflict, GateSettings, Neighbour, Proposal, Verdict
+from engram.gates.proposal import Conflict, GateSettings, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, trust
 from engram.model.decision import RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
-from engram.model.task import Job
 from engram.model.usage import Use
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
-from engram.review.waiting import change_link, conflict_link, outdated, release, waiting_on, waits_alone
-from engram.rules.sources import CONFIRMED, Rank, is_evidence, may_replace, rank_of, said_by
+from engram.review.waiting import conflict_link, release, waiting_on, waits_alone
+from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.protocol import Filters, ProposalKeys, Query, Store, Transaction
-from engram.store.records import CURRENT, find_memory, heads_among
+from engram.store.protocol import ProposalKeys, Store, Transaction
+from engram.store.records import CURRENT, find_memory
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
-from engram.text.tokens import query_terms, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,77 +38,11 @@ if TYPE_CHECKING:
 
 MOST_RELATED = 3
 """How many memories a decision names that the new one may outdate or contradict."""
-NEIGHBOURS = 6
-"""How many of the nearest memories by meaning, and as many by words, the gates compare with."""
-LOOKUP_TERMS = 6
-"""How many of the rarest words of a statement its neighbours are looked up by."""
 FEW = 8
 """Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
-COMPARE = "compare"
-"""The job, and the journal's operation, that compares added memories with their neighbours."""
 BATCH = 500
 """Memories per transaction of `add_batch`; bounds how long other writers wait."""
-COMPARED = ("active", "dormant", "candidate")
 _FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
-
-
-@dataclass(slots=True)
-class StoreKnown:
-    """The gates' lookups (`gates.proposal.Known`) in a store."""
-
-    store: Store
-    vector: "Vectors | None" = None
-
-    def exact(self, text_hash: str, scope: str) -> Memory | None:
-        """The live memory with this content hash in a scope."""
-        return self.store.exact(text_hash, scope)
-
-    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The current memories with a conflict key in a scope."""
-        return self.store.heads(conflict_key, scope)
-
-    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest live memories of the same scope, by meaning and by words."""
-        scope = (proposal.memory.scope,)
-        filters = Filters(scopes=scope, statuses=COMPARED)
-        found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, NEIGHBOURS), filters)
-        numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
-        hits = self.store.get_many(numbers)
-        cosines = self._cosines([hit.n for hit in hits])
-        pairs = zip(hits, cosines, strict=True)
-        return [Neighbour(hit.record, cosine) for hit, cosine in pairs if isinstance(hit.record, Memory)]
-
-    def _rarest_terms(self, proposal: Proposal) -> tuple[str, ...]:
-        """The rarest words of a statement: any memory that says the same, or the opposite, shares some of them."""
-        terms = query_terms(proposal.memory.statement[:4000])
-        known = self.store.frequencies(terms)
-        return tuple(sorted(known, key=lambda term: (known[term], term))[:LOOKUP_TERMS])
-
-    def _cosines(self, numbers: Sequence[int]) -> Sequence[float]:
-        vectors = self.store.vectors(numbers)
-        if vectors is None or self.vector is None:
-            return [-1.0] * len(numbers)
-        values: list[float] = (vectors @ self.vector).tolist()
-        return values
-
-
-@dataclass(slots=True)
-class LateKnown:
-    """The gates' lookups among the few memories that others wrote between the verdict and the lock."""
-
-    memories: Sequence[Memory]
-
-    def exact(self, text_hash: str, scope: str) -> Memory | None:
-        """The one with this content hash in a scope."""
-        return next((m for m in self.memories if m.scope == scope and content_hash(m.statement) == text_hash), None)
-
-    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The current ones with a conflict key in a scope."""
-        return heads_among(self.memories, conflict_key, scope)
-
-    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """All of them; their cosines are unknown."""
-        return [Neighbour(memory, -1.0) for memory in self.memories]
 
 
 @dataclass(slots=True)
@@ -367,7 +300,7 @@ class Learner:
     def _add_slice(self, drafted: Sequence[Memory], source: str, now: datetime, team: str) -> list[Memory]:
         vectors = self._embed(drafted)
         compares = not team and rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM
-        changes = self._changes(drafted, vectors) if compares and len(drafted) <= FEW else {}
+        changes = self._changes.found(drafted, vectors) if compares and len(drafted) <= FEW else {}
         hashes = [content_hash(memory.statement) for memory in drafted]
         names = [_wanted_name(memory) for memory in drafted]
         stored: list[Memory] = []
@@ -403,7 +336,7 @@ class Learner:
         for i in duplicates:
             stored[i] = self._vouched_for(stored[i], drafted[i], now)
         if compares and len(drafted) > FEW:
-            self._compare_later([known.id for known in added.values()], now)
+            self._changes.find_later([known.id for known in added.values()])
         return stored
 
     def _added(
@@ -425,80 +358,18 @@ class Learner:
         if above := outranking_head(heads, new.source):
             return _contradicting(new.but(status="candidate"), above, now)
         if not heads and change is not None:
-            return self._changed(deciding, new, change)
+            return self._changes.applied(deciding, new, change)
         return superseding(deciding, new, heads, self.clock()) if heads else new
-
-    # -- what an added memory outdates
-
-    def _changes(self, memories: Sequence[Memory], vectors: "Vectors | None") -> dict[int, Conflict]:
-        """The current memory that each of these probably outdates or contradicts, by its place."""
-        found: dict[int, Conflict] = {}
-        with self.store.reading():
-            for i, memory in enumerate(memories):
-                if memory.status in CURRENT and not memory.supersedes:
-                    change = self._change_of(memory, vectors[i] if vectors is not None else None)
-                    found |= {i: change} if change is not None else {}
-        return found
-
-    def _change_of(self, memory: Memory, vector: "Vectors | None") -> Conflict | None:
-        proposal = propose(memory)
-        near = StoreKnown(self.store, vector).near(proposal)
-        # A memory that was just added is compared with those before it.
-        older = [one for one in near if one.memory.status in CURRENT and _is_before(one.memory.id, memory.id)]
-        found = Neighbourhood(proposal, older).conflicts()
-        return found[0] if found and found[0].is_likely else None
-
-    def _changed(self, deciding: Transaction, new: Memory, change: Conflict) -> Memory:
-        """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
-        older, now = deciding.get(change.other.id), self.clock()
-        if older is None or older.status not in CURRENT or older.statement != change.other.statement:
-            return new
-        if change.is_sure and may_replace(new.source, older):
-            return superseding(deciding, new, [older], now)
-        return new.but(associations=(*new.associations, change_link(older, change.probability, now)))
-
-    def _compare_later(self, ids: Sequence[str], now: datetime) -> None:
-        if ids:
-            self.store.enqueue([Job(f"{COMPARE}:{ids[0]}:{len(ids)}", COMPARE, now, now, {"ids": list(ids)})])
-
-    def compare(self, ids: Sequence[str]) -> list[Memory]:
-        """Compare stored memories with what was there before them; returns those that supersede, or may supersede, another."""
-        changed = []
-        for memory in filter(None, map(self.store.get, ids)):
-            if memory.status not in CURRENT or memory.supersedes or outdated(self.store.get, memory):
-                continue
-            vectors = self._embed([memory])
-            with self.store.reading():
-                change = self._change_of(memory, vectors[0] if vectors is not None else None)
-            if change is not None:
-                changed.append(self._compared(memory, change))
-        return changed
-
-    def _compared(self, memory: Memory, change: Conflict) -> Memory:
-        lineages = Lineages(self.store, self.clock)
-        about = [memory.id, *(version.id for version in lineages.versions(change.other.id))]
-        waiting = waiting_on(self.store, about)
-        with self.store.deciding(
-            COMPARE,
-            actor="engram",
-            reason=f"contradiction: {change.other.id}",
-            scopes=[memory.scope],
-            about=[*about, *(other.id for other in waiting)],
-        ) as deciding:
-            found = deciding.get(memory.id)
-            if found is None or found.status not in CURRENT:
-                return memory
-            changed = self._changed(deciding, found, change)
-            if changed != found:
-                deciding.put(changed.but(updated=self.clock()))
-            release(deciding, waiting, self.clock())
-        return changed
 
     def _about(self, memories: Sequence[Memory]) -> list[str]:
         """The ids of every version of what these memories supersede; the current one changes."""
         lineages = Lineages(self.store, self.clock)
         named = dict.fromkeys(older for memory in memories for older in memory.supersedes)
         return [version.id for older in named for version in lineages.versions(older)]
+
+    @property
+    def _changes(self) -> Changes:
+        return Changes(self.store, self.clock)
 
     def _drafted(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
         """The memory that a caller's fields and the policy describe."""
@@ -507,11 +378,6 @@ class Learner:
 
     def _embed(self, memories: Sequence[Memory]) -> "Vectors | None":
         return self.store.embed([meaning_of(memory) for memory in memories])
-
-
-def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
-    """A memory with its content hash and tokens, as the gates compare it."""
-    return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(memory.statement[:20_000])))
 
 
 def _weight(verdict: Verdict) -> int:
@@ -604,12 +470,6 @@ def _vouches(repeated: Memory, known: Memory) -> bool:
     return rank_of(repeated.source) > said_by(known) and (
         is_human(repeated.source) or (is_evidence(known) and not is_untrusted(repeated.source))
     )
-
-
-def _is_before(memory_id: str, other: str) -> bool:
-    """Whether a memory was stored before another; before one without an id, every one was."""
-    one, two = (text.rpartition("-") for text in (memory_id, other))
-    return not other or (one[0], len(one[2]), one[2]) < (two[0], len(two[2]), two[2])
 
 
 def _wanted_name(memory: Memory) -> str:

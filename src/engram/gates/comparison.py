@@ -199,12 +199,13 @@ def _turned(one: NormalizedStatement, other: NormalizedStatement, difference: _D
 
 
 def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
-    """ "8080 / 9090" when each side has a number the other lacks; a number more on one side is a detail."""
+    """ "8080 / 9090" when each side has one number the other lacks.
+
+    A number more on one side is a detail, and where several differ, one of them may say which thing is meant.
+    """
     first, second = Counter(one), Counter(other)
-    left, right = first - second, second - first
-    if not left or not right:
-        return ""
-    return f"{', '.join(map(str, left))} / {', '.join(map(str, right))}"
+    left, right = list((first - second).elements()), list((second - first).elements())
+    return f"{left[0]} / {right[0]}" if len(left) == len(right) == 1 else ""
 
 
 def _swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: list[tuple[str, str]]) -> bool:

@@ -9,6 +9,7 @@ from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.cli.verbs.options import NewMemory, Session, Text
 from engram.model.decision import Decision
 from engram.model.errors import InvalidInput, Refused
+from engram.model.memory import MAY_SUPERSEDE
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -107,6 +108,8 @@ def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> 
         added = mem.add(text_or_stdin(text), source=source, team=team, **given)
         now = surface.now
         surface.answer(memory_data(added, now), lambda: views.listing([added], now))
+        older = [link.target for link in added.associations if link.type == MAY_SUPERSEDE]
+        surface.hint(f"engram: it may supersede {older[0]}; `engram review {added.id}` decides" if older else "")
 
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
