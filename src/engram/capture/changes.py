@@ -10,8 +10,8 @@ from engram.gates.proposal import Conflict
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.task import Job
+from engram.review.conflicts import change_link, outdated, release, waiting_on
 from engram.review.lineage import Lineages, superseding
-from engram.review.waiting import change_link, outdated, release, waiting_on
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store, Transaction

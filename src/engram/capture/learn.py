@@ -21,8 +21,8 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.model.usage import Use
+from engram.review.conflicts import conflict_link, release, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
-from engram.review.waiting import conflict_link, release, waiting_on, waits_alone
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of

@@ -297,8 +297,8 @@ class WriteVerbs(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
+        from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
-        from engram.review.waiting import release, waiting_on
         from engram.store.records import locked_memory
 
         reason = redact(reason)[0]

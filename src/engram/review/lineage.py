@@ -280,7 +280,7 @@ class Lineages:
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
         from engram.gates.secrets.scan import redact
-        from engram.review.waiting import release, waiting_on
+        from engram.review.conflicts import release, waiting_on
 
         changes = checked_fields(fields)
         if not changes:
@@ -328,7 +328,7 @@ class Lineages:
     def forget(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
         """Retire a memory; of a fact with versions, the newest remaining one becomes current again."""
         from engram.gates.secrets.scan import redact
-        from engram.review.waiting import release, waiting_on
+        from engram.review.conflicts import release, waiting_on
 
         found = find_memory(self.store, ref)
         about = [version.id for version in self.versions(found.id)]
@@ -391,7 +391,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
 
     What the decision created is retired; what it changed is restored. Strength gained by use since then stays.
     """
-    from engram.review.waiting import release, waiting_on
+    from engram.review.conflicts import release, waiting_on
 
     memory = store.get(ref)
     if memory is None:
@@ -420,7 +420,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
 
 def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:
     """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
-    from engram.review.waiting import waited_on
+    from engram.review.conflicts import waited_on
 
     released = [other.id for other in waited_on(store, memory.supersedes)] if memory.supersedes else []
     return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by or i in released]

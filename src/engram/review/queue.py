@@ -10,8 +10,8 @@ from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
+from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.lineage import Lineages, contradicted, refuse_outranked, replaced_by, superseding
-from engram.review.waiting import outdated, release, waiting_on
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import shows

@@ -8,8 +8,8 @@ from engram.model.event import Session
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
+from engram.review.conflicts import waiting_on
 from engram.review.lineage import VERSIONS, Lineages
-from engram.review.waiting import waiting_on
 from engram.rules.scopes import ancestors
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
