@@ -21,7 +21,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.model.usage import Use
-from engram.review.conflicts import conflict_link, release, waiting_on, waits_alone
+from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
@@ -356,7 +356,7 @@ class Learner:
             new = new.but(status="candidate")
         heads = replaced_by(deciding, new)
         if above := outranking_head(heads, new.source):
-            return _contradicting(new.but(status="candidate"), above, now)
+            return _contradicting(new.but(status="candidate"), above, now, waits_alone=new.status == "active")
         if not heads and change is not None:
             return self._changes.applied(deciding, new, change)
         return superseding(deciding, new, heads, self.clock()) if heads else new
@@ -454,13 +454,13 @@ def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:
 
 
 def _without_claims(memory: Memory) -> Memory:
-    """A proposal without what its source may not claim: a person's confirmation, ratings, and for content a pin."""
+    """A proposal without what its source may not claim: a person's confirmation, ratings, what it waits for, and for content a pin."""
     if rank_of(memory.source) >= Rank.PROGRAM:
         return memory
     blank = Memory("", "")
     claimed = "unverified" if memory.verification == CONFIRMED else memory.verification
     return memory.but(
-        verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
+        associations=tuple(map(unmarked, memory.associations)), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
 

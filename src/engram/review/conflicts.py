@@ -19,6 +19,11 @@ def conflict_link(other: Memory, now: datetime, *, waits_alone: bool = False) ->
     return Association(other.id, CONTRADICTS, 0.5, last_reinforced=now, extra={WAITS: True} if waits_alone else {})
 
 
+def unmarked(link: Association) -> Association:
+    """The link without that mark."""
+    return replace(link, extra={key: value for key, value in link.extra.items() if key != WAITS})
+
+
 def change_link(other: Memory, probability: float, now: datetime) -> Association:
     """The link from a current memory to the older one that it probably replaces."""
     return Association(other.id, MAY_SUPERSEDE, 0.5, confidence=round(probability, 3), last_reinforced=now)
@@ -103,7 +108,8 @@ def _activated(deciding: Transaction, memory: Memory, now: datetime) -> Memory |
     from engram.gates.proposal import GateSettings
     from engram.gates.trust import trust
 
-    if trust(memory, False, GateSettings()).status != "active":
+    # A program's own decision needs no trust.
+    if memory.learned_by != "add" and trust(memory, False, GateSettings()).status != "active":
         return None
     active = memory.but(status="active")
     heads = replaced_by(deciding, active)
