@@ -161,6 +161,7 @@ CONTRADICTIONS = [
     ("احذف الملفات القديمة", "لا احذف الملفات القديمة"),
     ("캐시를 사용하세요", "캐시를 사용하지 마세요"),
     ("Use spaces", "Use tabs, not spaces"),
+    ("we use black", "We use Ruff, not Black"),
     # an opposite
     ("Enable caching in production", "Disable caching in production"),
     ("The cache is enabled", "The cache is disabled"),
@@ -247,6 +248,10 @@ COMPATIBLE = [
     ("缓存在北京", "缓存在北京的机房里"),
     ("Rotate keys every 90 days", "Back up the database every 7 days"),
     ("Deploy on Fridays", "Do not merge on Fridays"),
+    ("Deploy on Fridays", "Do not deploy Acme on Fridays"),
+    ("Room 12 seats 8 people", "Room 14 seats 20 people"),
+    ("Room 12 seats 8 people", "Room 14 seats 8 people"),
+    ("Widget 3 weighs 40 grams", "Widget 4 weighs 55 grams"),
 ]
 
 

@@ -134,10 +134,16 @@ def _difference(
     if left and right:
         return None
     difference.extra = frozenset(left or right)
-    difference.circumstances = bool(
-        difference.extra & (one.qualified | other.qualified | about | one.names | other.names)
-    )
+    longer = one if left else other
+    names = frozenset() if _is_contrast(longer, one.content & other.content) else one.names | other.names
+    difference.circumstances = bool(difference.extra & (one.qualified | other.qualified | about | names))
     return difference
+
+
+def _is_contrast(reading: NormalizedStatement, shared: frozenset[str]) -> bool:
+    """Whether a statement affirms one thing and denies another that both statements name: "Ruff, not Black"."""
+    denied = reading.negated & shared
+    return bool(denied) and denied < shared and reading.negated <= shared
 
 
 def _worth_pairing(left: int, right: int, shared: int) -> bool:
@@ -168,7 +174,8 @@ def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: 
     flips = turned + len(difference.opposites) + (swapped and any(converse(*pair) for pair in difference.opposites))
     if flips:
         return _flip_found(difference.opposites, turned) if flips % 2 and not numbers else None
-    if numbers and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
+    knows_which = one.has_verb or len(one.numbers) == 1
+    if numbers and knows_which and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
         return Comparison("opposite", f"different numbers: {numbers}")
     return Comparison("opposite", "the same words with two parts swapped") if swapped else None
 
