@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from engram.capture.draft import draft
 from engram.capture.extraction import REDACTED, Extracted, clauses, extract
-from engram.capture.learn import LateKnown, Learner, StoreKnown, propose
+from engram.capture.known import LateKnown, StoreKnown, propose
+from engram.capture.learn import Learner
 from engram.capture.model_review import ModelReview, choices_for, read_facts
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
