@@ -13,7 +13,7 @@ from datetime import datetime
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.answer.events import EventAnswerer, asks_for_all, happened, within
+from engram.recall.answer.events import AS_GOOD, EventAnswerer, asks_for_all, happened, names_only_acts, within
 from engram.recall.answer.history import (
     EVERY_VERSION,
     INSTANT,
@@ -34,9 +34,11 @@ from engram.recall.cutoff import (
     ABOUT,
     HALF,
     LOOKED_UP,
+    NEAREST,
     SURE,
     about,
     among,
+    at_least,
     best_of,
     is_about,
     kept,
@@ -44,23 +46,22 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
+from engram.recall.freshness import Replacements, compared, current_first, noted
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.trace import TracedAnswer, first
+from engram.recall.trace import TracedAnswer, first, leaving_out
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.protocol import LIVE, Store
 from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
-from engram.text.tokens import query_terms
+from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of, revises
 from engram.text.word_tables import word_class
 
 MOST_SUPERSEDED = 5_000
 """The most superseded memories read for what changed in a window, newest first."""
-AS_GOOD = 0.8
-"""The share of the best relevance from which another statement counts as an equal match."""
 VERSIONS = "the versions of each fact asked about, oldest first"
 CHANGES = "superseded memories, before and after each change; listed, not searched"
 _ACTORS = frozenset(("i", "we", "you", "he", "she", "they", "who"))
@@ -83,7 +84,7 @@ class LineageAnswerer:
         changed = window is None or any(changes_within(history.versions, window) for history, _ in chosen)
         notes = () if changed or not chosen else ("It did not change in that time.",)
         hits, left = _cut(
-            [[shown(version, history.best) for version in versions] for history, versions in chosen], query.limit
+            [[history.shown(version) for version in versions] for history, versions in chosen], query.limit
         )
         return TracedAnswer(among(found, hits), window, (*notes, *left), VERSIONS)
 
@@ -185,6 +186,7 @@ EVERY = "every version about the question"
 FROM_LOG = "the session log, since no memory is as relevant"
 PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
+NEWEST_FIRST = "what holds now comes before what it replaced"
 EVIDENCE_LAST = "evidence from documents comes after what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
@@ -216,12 +218,37 @@ class Answerer:
         return replace(answered, notes=notes, anchor=anchored.anchor_id)
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
-        """The answer without irrelevant hits; where none is left, with the closest results."""
-        hits = first(about(answered.hits, question.text, self.floor), query.limit)
+        """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
+        replaced = compared(answered.hits, self.store, query.filters)
+        answered = self._current_first(answered, replaced)
+        hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
             return replace(answered, hits=hits, nearest=self._nearest(question, query, answered.hits))
+        if question.intent != "lineage":
+            hits = noted(hits, replaced)
         answered = replace(answered, hits=hits)
         return _said_first(answered) if question.intent == "current" or query.narrowed else answered
+
+    def _relevant(self, question: ParsedQuestion, hits: Hits) -> Hits:
+        """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
+        if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
+            return about(hits, question.text, self.floor)
+        act = set(query_terms(question.subject))
+        least = min(self.floor, NEAREST)
+        return leaving_out(
+            at_least(hits, least),
+            lambda hit: hit.relevance < self.floor and act.isdisjoint(tokens(hit.text)),
+            "does not tell of it",
+        )
+
+    def _current_first(self, answered: TracedAnswer, replaced: Replacements) -> TracedAnswer:
+        """What holds now before what it replaced, in an answer about now; where the question or a filter set a time, only among the hits."""
+        if not replaced or answered.method not in (CURRENT, CURRENT_THEN, AS_FILTERED):
+            return answered
+        before = [hit.id for hit in answered.hits]
+        hits = current_first(answered.hits, replaced, self.clock(), self.floor, adding=answered.method == CURRENT)
+        moved = before != [hit.id for hit in hits]
+        return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}" if moved else answered.method)
 
     def _nearest(self, question: ParsedQuestion, query: SearchQuery, found: Hits) -> Hits:
         """The closest results to a question that nothing answers: of what its own search found, else of current memories and events."""
@@ -327,7 +354,7 @@ class Answerer:
     def _current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
-            return TracedAnswer(self.facts.search(_wide(query)), window, (), CURRENT)
+            return TracedAnswer(self.facts.current(_wide(query)), window, (), CURRENT)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, query, anchored)
         every = asks_for_all(query.text) and word_class("asking", "manner").isdisjoint(
@@ -364,7 +391,7 @@ class Answerer:
             for history, versions in zip(histories, held, strict=True)
         ]
         hits = among(
-            found, [shown(version, history.best) for history, versions in told for version in versions][: query.limit]
+            found, [history.shown(version) for history, versions in told for version in versions][: query.limit]
         )
         if hits:
             method = f"the versions {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
