@@ -181,3 +181,26 @@ def test_what_held_in_a_window_is_known_though_nothing_was_superseded(mem: Engra
     assert mem.get(anna.id).valid_until is None
     late = mem.recall(f"Who was the release manager in {clock():%B} {clock().year}?")
     assert texts(late)[0] == "Tom took over from Anna as release manager"
+
+
+def test_when_it_changed_is_the_change_and_not_how_it_was(mem: Engram, clock: Clock) -> None:
+    mem.add("Our bank for the company account is Novo Banco", scope="global")
+    clock.forward(days=60)
+    changed = mem.add("We switched from Novo Banco to Qonto for the company account", scope="global")
+    clock.forward(days=60)
+    assert mem.recall("When did we change the bank of the company account?").hits[0].id == changed.id
+
+
+def test_a_past_time_in_which_nothing_happened_is_answered_with_what_held(mem: Engram, clock: Clock) -> None:
+    mem.add("We charge 78 euros an hour", scope="global")
+    clock.forward(days=200)
+    mem.add("From now on we charge 92 euros an hour", scope="global")
+    clock.forward(days=30)
+    answer = mem.recall("What did we charge per hour in May 2026?")
+    assert texts(answer)[0] == "We charge 78 euros an hour"
+
+
+def test_statements_of_one_document_stand_side_by_side() -> None:
+    first = Memory("ENG-2026-0101-001", "The cache keeps pages for 15 minutes", source="document:a.md")
+    second = first.but(id="ENG-2026-0101-002", statement="The cache now keeps pages for 45 minutes")
+    assert not replacements([first, second])

@@ -20,10 +20,23 @@ from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.display import cut, quoted, word
 
-__all__ = ["COMPARED", "WAITS", "Replacements", "compared", "current_first", "noted", "replacements"]
+__all__ = [
+    "COMPARED",
+    "WAITS",
+    "Replacements",
+    "change_first",
+    "compared",
+    "contradicted_by",
+    "current_first",
+    "noted",
+    "replacements",
+]
 
 COMPARED = 8
 """The most hits that are compared with one another."""
+CHANGED = 0.5
+"""The probability of a change from which a newer hit comes first, if it is about the question as well. Less than where something is
+written for it: that both are about one question makes it likelier that they are about one thing."""
 LONGEST_CLAIM = 2_000
 """Longer texts are documents, not claims."""
 QUOTED = 80
@@ -58,6 +71,10 @@ class Replacements:
             memory_id = found.id
         return found
 
+    def is_change(self, memory_id: str) -> bool:
+        """Whether a memory replaced another one."""
+        return any(newer.id == memory_id for found in self.newer.values() for newer in found)
+
     def end(self, memory_id: str) -> datetime | None:
         """When something first came instead of a memory."""
         sure = [newer for newer in self.newer.get(memory_id, ()) if (memory_id, newer.id) not in self.unsure]
@@ -65,7 +82,7 @@ class Replacements:
 
     def relate(self, some: Collection[str], others: Collection[str]) -> bool:
         """Whether a memory of either group replaced one of the other."""
-        steps = ((older, newer.id) for older, found in self.newer.items() for newer in found)
+        steps = {(older, newer.id) for older, found in self.newer.items() for newer in found} - self.unsure
         return any((a in some and b in others) or (a in others and b in some) for a, b in steps)
 
     def note(self, memory: Memory) -> str:
@@ -127,7 +144,7 @@ def _replaced(late: Memory, earlier: Sequence[Memory]) -> list[tuple[Memory, boo
     """Which of some earlier memories a later one replaced, and whether that is sure."""
     recorded = [early for early in earlier if _is_recorded(early, late)]
     known = {early.id for early in recorded}
-    claims = [early for early in earlier if early.id not in known and early.status in LIVE and _is_claim(early)]
+    claims = [early for early in earlier if early.id not in known and _is_rival(early, late)]
     return [*((early, True) for early in recorded), *(_judged(late, claims) if claims and _is_claim(late) else ())]
 
 
@@ -139,17 +156,26 @@ def _is_recorded(early: Memory, late: Memory) -> bool:
     return _is_linked(late, early, _LINKS)
 
 
+def _is_rival(early: Memory, late: Memory) -> bool:
+    """Whether one memory may have replaced another though nothing says so: what one text or one message says stands side by side."""
+    events = {evidence.event for evidence in early.evidence}
+    together = any(evidence.event in events for evidence in late.evidence)
+    one_text = early.source == late.source and early.source.startswith("document")
+    return early.status in LIVE and not together and not one_text and _is_claim(early)
+
+
 def _is_claim(memory: Memory) -> bool:
     return len(memory.statement) <= LONGEST_CLAIM and not memory.statement.rstrip().endswith("?")
 
 
 def _judged(late: Memory, claims: Sequence[Memory]) -> Iterator[tuple[Memory, bool]]:
-    from engram.models.pairs import LIKELY_CHANGE, SURE_UPDATE, relate_all
+    from engram.models.pairs import LIKELY_CHANGE, relate_all
 
     relations = relate_all([early.statement for early in claims], late.statement)
     for early, relation in zip(claims, relations, strict=True):
-        if relation.update + relation.contradiction >= LIKELY_CHANGE:
-            yield early, relation.update >= SURE_UPDATE
+        change = relation.update + relation.contradiction
+        if change >= CHANGED:
+            yield early, change >= LIKELY_CHANGE
 
 
 def compared(hits: Hits, store: Store, filters: Filters) -> Replacements:
@@ -181,15 +207,20 @@ def current_first(hits: Hits, found: Replacements, now: datetime, floor: float =
     return hits
 
 
+def change_first(hits: Hits, older: str, newest: Memory) -> Hits:
+    """The hits with what replaced one of them before that one; it is added where no search found it."""
+    ordered = list(hits)
+    _put_before(ordered, next(hit for hit in hits if hit.id == older), newest)
+    hits[:] = ordered
+    return hits
+
+
 def _put_before(hits: list[Hit], older: Hit, newest: Memory) -> None:
-    """Move the newest memory before the one it replaced, with at least the relevance of that one: it is about the same."""
-    place = [hit.id for hit in hits].index(older.id)
-    own = next((hit for hit in hits if hit.id == newest.id), None)
-    if own is not None and hits.index(own) < place:
-        return
-    if own is not None:
-        hits.remove(own)
-    hits.insert(place, _as_relevant(own or _hit(newest), older))
+    """Put the newest memory before the one it replaced, with at least the relevance of that one: it is about the same."""
+    ids = [hit.id for hit in hits]
+    place = ids.index(older.id)
+    own = hits.pop(ids.index(newest.id)) if newest.id in ids else _hit(newest)
+    hits.insert(min(place, ids.index(newest.id) if newest.id in ids else place), _as_relevant(own, older))
 
 
 def _as_relevant(newer: Hit, older: Hit) -> Hit:
@@ -238,6 +269,13 @@ def _linked(memories: Sequence[Memory], store: Store) -> list[Memory]:
     sources = {source for source, _, kind, _ in store.links_to([memory.id for memory in memories]) if kind in _LINKS}
     found = [store.get(source) for source in sorted(sources)]
     return [memory for memory in found if memory is not None and memory.status in (*LIVE, "candidate")]
+
+
+def contradicted_by(memory: Memory, store: Store) -> list[Memory]:
+    """The current memories that a candidate contradicts, if nothing else keeps it from being active."""
+    targets = [link.target for link in memory.associations if link.type == CONTRADICTS]
+    found = [store.get(target) for target in targets] if targets and is_only_waiting(memory) else []
+    return [other for other in found if other is not None and other.status in LIVE and other.scope == memory.scope]
 
 
 def is_only_waiting(memory: Memory) -> bool:

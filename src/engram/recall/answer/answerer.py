@@ -13,7 +13,16 @@ from datetime import datetime
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.answer.events import AS_GOOD, EventAnswerer, asks_for_all, happened, names_only_acts, within
+from engram.recall.answer.events import (
+    AS_GOOD,
+    BEST_FIRST,
+    KNOWN,
+    EventAnswerer,
+    asks_for_all,
+    happened,
+    names_only_acts,
+    within,
+)
 from engram.recall.answer.history import (
     EVERY_VERSION,
     INSTANT,
@@ -46,7 +55,7 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import Replacements, compared, current_first, noted
+from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -124,6 +133,11 @@ def asks_when_it_changed(question: str) -> bool:
     return keys[:1] == ["when"] and changed and _ACTORS.isdisjoint(keys)
 
 
+def asks_for_a_change(question: str) -> bool:
+    """Whether the question names a change: "when did we change banks", "when was the machine replaced"."""
+    return any(kind_of(word.key) == "change" or revises(word.key, loosely=True) for word in words(question))
+
+
 def asks_what_changed(question: str, intent: str) -> bool:
     """Whether the question asks for everything that changed: "what changed", "what is different", but not "what did I change"."""
     keys = [word.key for word in words(question)]
@@ -181,6 +195,7 @@ _BELIEF_VERBS = frozenset(
 CURRENT = "current memories"
 CURRENT_THEN = "current memories from that time"
 KNOWN_THEN = "memories as they were known at that time"
+HELD = "the versions"
 PAST = "past versions about the question"
 EVERY = "every version about the question"
 FROM_LOG = "the session log, since no memory is as relevant"
@@ -211,7 +226,7 @@ class Answerer:
         query = replace(query, text=question.subject or question.text)
         answered = self._cut(question, query, self._answered(question, query, anchored))
         if not answered.hits and question.phrase:
-            answered = self._outside(question, query) or answered
+            answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
@@ -220,7 +235,7 @@ class Answerer:
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
         replaced = compared(answered.hits, self.store, query.filters)
-        answered = self._current_first(answered, replaced)
+        answered = self._current_first(question, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
             return replace(answered, hits=hits, nearest=self._nearest(question, query, answered.hits))
@@ -241,14 +256,25 @@ class Answerer:
             "does not tell of it",
         )
 
-    def _current_first(self, answered: TracedAnswer, replaced: Replacements) -> TracedAnswer:
-        """What holds now before what it replaced, in an answer about now; where the question or a filter set a time, only among the hits."""
-        if not replaced or answered.method not in (CURRENT, CURRENT_THEN, AS_FILTERED):
-            return answered
-        before = [hit.id for hit in answered.hits]
-        hits = current_first(answered.hits, replaced, self.clock(), self.floor, adding=answered.method == CURRENT)
+    def _current_first(self, question: ParsedQuestion, answered: TracedAnswer, replaced: Replacements) -> TracedAnswer:
+        """What holds now before what it replaced, in an answer about now; where the question or a filter set a time, only among the hits.
+        In an answer about when something changed, the change.
+        """
+        before, hits = [hit.id for hit in answered.hits], answered.hits
+        if replaced and answered.method in (CURRENT, CURRENT_THEN, AS_FILTERED):
+            hits = current_first(hits, replaced, self.clock(), self.floor, adding=answered.method == CURRENT)
+        elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):
+            hits = self._change_first(question, hits, replaced)
         moved = before != [hit.id for hit in hits]
-        return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}" if moved else answered.method)
+        return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
+
+    def _change_first(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
+        """What replaced the best hit, before it; but "when did I move to Lima" names the value itself, whatever came after."""
+        best = next((hit.memory for hit in hits if hit.relevance >= self.floor), None)
+        newest = replaced.newest(best.id) if best is not None and not replaced.is_change(best.id) else None
+        if best is None or newest is None or best in of_that_value([best, newest], question.text):
+            return hits
+        return change_first(hits, best.id, newest)
 
     def _nearest(self, question: ParsedQuestion, query: SearchQuery, found: Hits) -> Hits:
         """The closest results to a question that nothing answers: of what its own search found, else of current memories and events."""
@@ -258,6 +284,14 @@ class Answerer:
             now = replace(query, text=question.text, filters=anywhere, purpose="what comes nearest")
             near = nearest(self.searcher.search(now), LOOKED_UP)
         return among(found, near)
+
+    def _held_then(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer | None:
+        """What held at a time in which nothing is known to have happened; None where that is not known either."""
+        window = anchored.window
+        if question.intent != "event" or window is None or window.until is None or window.until > self.clock():
+            return None
+        held = self._historical(question, query, anchored)
+        return self._cut(question, query, held) if held.method.startswith(HELD) else None
 
     def _outside(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer | None:
         """Current memories, where nothing is known about the time asked for; None where none answers.
@@ -354,7 +388,10 @@ class Answerer:
     def _current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
-            return TracedAnswer(self.facts.current(_wide(query)), window, (), CURRENT)
+            hits = self.facts.current(_wide(query))
+            if best_of(hits) < self.floor:
+                hits = self.facts.waiting(query) or hits
+            return TracedAnswer(hits, window, (), CURRENT)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, query, anchored)
         every = asks_for_all(query.text) and word_class("asking", "manner").isdisjoint(
@@ -394,7 +431,7 @@ class Answerer:
             found, [history.shown(version) for history, versions in told for version in versions][: query.limit]
         )
         if hits:
-            method = f"the versions {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
+            method = f"{HELD} {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
             return TracedAnswer(hits, window, (), method)
         hits = self._past(query, window)
         return TracedAnswer(hits, window, (), PAST) if hits else self._not_superseded(query, histories, window)

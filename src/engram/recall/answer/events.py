@@ -18,7 +18,7 @@ from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_act, is_past, kind_of
 from engram.text.word_tables import word_class
 
-__all__ = ["AS_GOOD", "EventAnswerer", "asks_for_all", "happened", "names_only_acts", "within"]
+__all__ = ["AS_GOOD", "BEST_FIRST", "KNOWN", "EventAnswerer", "asks_for_all", "happened", "names_only_acts", "within"]
 
 FROM_MEMORIES = "Nothing in the session log; answered from memories."
 NOT_THEN = "Something is known about this, but not from that time."

@@ -16,8 +16,8 @@ from pathlib import Path
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, among, looked_up
-from engram.recall.freshness import COMPARED, Replacements, replacements
+from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, among, is_about, looked_up
+from engram.recall.freshness import COMPARED, Replacements, contradicted_by, replacements
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -322,6 +322,7 @@ def time_of(hit: Hit) -> str:
     return f"since {start}" if memory.valid_until is None else f"{start} to {memory.valid_until:%Y-%m-%d}"
 
 
+WAITING = "statements that wait for review"
 WIDE = 30
 """Hits read for the versions of facts: those of one fact must not crowd out another."""
 MOST_FACTS = 10
@@ -391,6 +392,17 @@ class FactFinder:
         hits.filtered = [*found.filtered, *left]
         return hits
 
+    def waiting(self, query: SearchQuery) -> Hits:
+        """Statements that wait for review only because they contradict a current memory, each with that memory after it."""
+        found = self.search(replace(query, filters=replace(query.filters, statuses=("candidate",)), purpose=WAITING))
+        hits: dict[str, Hit] = {}
+        for hit in found:
+            rivals = contradicted_by(hit.memory, self.store) if hit.memory is not None and is_about(hit) else []
+            if rivals:
+                hits.setdefault(hit.id, hit)
+                hits.update({rival.id: hits.get(rival.id) or shown(rival, hit) for rival in rivals})
+        return among(found, hits.values())
+
     def _head(self, hit: Hit, scopes: Collection[str] | None) -> Hit | None:
         """The current version of a hit; None where there is none."""
         memory, now = hit.memory, self.clock()
@@ -425,7 +437,12 @@ class FactFinder:
         groups, meant = by_lineage(found), {hit.id for hit in about(found, query.text, floor)}
         by_key = [group for group in groups if any(map(_is_named, group))]
         likely = [group for group in groups if any(hit.id in meant for hit in group)]
-        return found, _joined([self._history(group, query.filters) for group in (by_key or likely)[:MOST_FACTS]])
+        chosen = (by_key or likely)[:MOST_FACTS]
+        near = [group for group in groups[:COMPARED] if group not in chosen and group[0].relevance >= NEAREST]
+        told, others = (
+            [self._history(group, query.filters) for group in some] for some in (chosen, near if chosen else ())
+        )
+        return found, _joined(told, others)
 
     def unknown(self, query: SearchQuery) -> tuple[str, ...]:
         """The names in a question that nothing the caller may see mentions."""
@@ -473,20 +490,23 @@ class FactFinder:
                    relevance=LOOKED_UP)  # fmt: skip
 
 
-def _joined(histories: list[FactHistory]) -> list[FactHistory]:
-    """The histories; those of statements that seem to have replaced one another become one, each true until the next began."""
-    if len(histories) < 2:
+def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[FactHistory]:
+    """The histories; those of statements that seem to have replaced one another become one, each true until the next began.
+
+    A history that is only near the question counts where it joins one that is about it.
+    """
+    every = [*histories, *near]
+    if len(every) < 2:
         return histories
-    versions = [version for history in histories for version in history.versions]
-    replaced = replacements(versions[:COMPARED])
+    replaced = replacements([version for history in every for version in history.versions][: 2 * COMPARED])
     joined: list[FactHistory] = []
-    for history in histories:
+    for history in every:
         ids = {version.id for version in history.versions}
         related = [other for other in joined if replaced.relate(ids, {version.id for version in other.versions})]
         joined = [other for other in joined if other not in related]
         joined.append(_merged([*related, history], replaced) if related else history)
     order = {history.best.id: place for place, history in enumerate(histories)}
-    return sorted(joined, key=lambda history: order[history.best.id])
+    return sorted((one for one in joined if one.best.id in order), key=lambda history: order[history.best.id])
 
 
 def _merged(histories: Sequence[FactHistory], replaced: Replacements) -> FactHistory:
