@@ -1,7 +1,7 @@
 """Sessions: each starts with an injection, has a ledger, and folds in its uses at the end."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -19,6 +19,7 @@ from engram.sessions.observations import new_event
 from engram.settings import Settings
 from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Store
+from engram.text.time.zone import SYSTEM
 
 EventList = list[Event]
 SessionList = list[Session]
@@ -39,6 +40,8 @@ class Sessions:
     settings: Settings
     ask_summary: "tuple[str, Callable[[str], str]] | None" = None
     """A model's name, and a function that asks it for a summary."""
+    zone: tzinfo = SYSTEM
+    """The zone of times that are given without one."""
 
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
@@ -145,7 +148,7 @@ class Sessions:
         if not session_id.strip():
             raise InvalidInput("observe needs a session id, or a name of your own for one")
         refuse_secret(session_id, "the session's id")
-        events = [new_event(item, self.clock()) for item in items]
+        events = [new_event(item, self.clock(), zone=self.zone) for item in items]
         return self.store.append_events(session_id, events, scope=scope) if events else []
 
 

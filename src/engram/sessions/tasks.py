@@ -1,7 +1,7 @@
 """`mem.tasks`: work that outlives a conversation: tasks, their ledgers and their checkpoints."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Unpack
 
 from engram.gates.secrets.scan import redact, refuse_secret
@@ -17,6 +17,7 @@ from engram.recall.search import Searcher
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.sessions.observations import json_data, new_event, storable
 from engram.store.protocol import Filters, JobFactory, Store, no_jobs
+from engram.text.time.zone import SYSTEM
 
 Events = list[Event]
 Checkpoints = list[Checkpoint]
@@ -39,6 +40,8 @@ class Tasks:
     store: Store
     searcher: Searcher
     clock: Callable[[], datetime]
+    zone: tzinfo = SYSTEM
+    """The zone of times that are given without one."""
 
     # -- tasks
 
@@ -136,7 +139,7 @@ class Tasks:
 
     def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool = False) -> Events:
         task, now = self.get(task_id), self.clock()
-        events = [new_event(item, now, task.id) for item in items]
+        events = [new_event(item, now, task.id, self.zone) for item in items]
         return self.store.append_events(task.id, events, _derivation(task, now) if derive else no_jobs)
 
     def events(self, task_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> Events:
@@ -158,7 +161,7 @@ class Tasks:
         scopes: Scopes = None,
     ) -> Hits:
         """Find events of a task, or of every ledger; everyone's, or those of these scopes."""
-        first, last = checked_window(since, until)
+        first, last = checked_window(since, until, self.zone)
         filters = Filters(
             kinds=("event",),
             scopes=None if scopes is None else tuple(scopes),
