@@ -26,6 +26,8 @@ Scopes = Collection[str] | None
 """The scopes a caller sees; None is everything, for the store's operator."""
 DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
+FACT_EVENTS = ("message",)
+"""Event types that facts are derived from; tool output is evidence, not a statement by anyone."""
 _ANSWERS = {"result": "tool_result", "error": "error"}
 """The results of a tool call, and the type of the event that records each."""
 _NOTHING = "(nothing)"
@@ -105,9 +107,20 @@ class Tasks:
 
     # -- the ledger
 
-    def record_event(self, task_id: str, role: str, content: str, **fields: Unpack[EventFields]) -> Event:
-        """Append one event: what was said, called, answered, seen or made."""
-        return self._append(task_id, [{"role": role, "content": content, **fields}])[0]
+    def record_event(
+        self, task_id: str, role: str, content: str, *, derive: bool = True, **fields: Unpack[EventFields]
+    ) -> Event:
+        """Append one event: what was said, called, answered, seen or made.
+
+        With `derive`, facts are derived from a message later by the background jobs.
+        """
+        return self.record_events(task_id, [{"role": role, "content": content, **fields}], derive=derive)[0]
+
+    def record_events(self, task_id: str, items: Iterable[Mapping[str, Any]], *, derive: bool = True) -> Events:
+        """Append several events, all or none, each with the fields of `record_event`."""
+        given = list(items)
+        told = any(item.get("event_type") in (None, "", *FACT_EVENTS) for item in given)
+        return self._append(task_id, given, derive=derive and told)
 
     def record_turn(
         self,
