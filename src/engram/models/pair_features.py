@@ -6,7 +6,7 @@ never met. training/train_pairs.py uses the same functions.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Any
 
 from engram.model.lazy import dataclass
@@ -27,21 +27,24 @@ __all__ = ["Alignment", "align", "dense", "sparse", "vectors"]
 _SAME = 0.995
 _ALIKE = 0.45
 """The cosine from which two words that are left over are taken for one another."""
-_CONTRASTED = (
-    "also",
-    "too",
-    "another",
-    "other",
-    "both",
-    "now",
-    "new",
-    "still",
-    "only",
-    "was",
-    "used",
-    "had",
-    "but",
-    "so",
+_CONTRASTED = tuple(
+    (f"word_{word}", word)
+    for word in (
+        "also",
+        "too",
+        "another",
+        "other",
+        "both",
+        "now",
+        "new",
+        "still",
+        "only",
+        "was",
+        "used",
+        "had",
+        "but",
+        "so",
+    )
 )
 """Words that often tell many values from one, or the present from the past; any other is left to the n-grams."""
 _ARTICLES = frozenset(("the", "a", "an", ","))
@@ -88,28 +91,31 @@ def align(older: Statement, newer: Statement) -> Alignment:
     return Alignment(older, newer, cosines, best_old, best_new, matched_old, matched_new, sums)
 
 
+_SIDE = ("covered", "shared", "words", "length", "left")
+_ENDS = ("first", "second", "last", "runs", "subject", "subject_least", "object")
+_SIDES = {side: tuple(f"{name}_{side}" for name in (*_SIDE, *_ENDS, *WORDING)) for side in ("old", "new")}
+
+
 def dense(pair: Alignment) -> dict[str, float]:
     """Measures of a pair, by name; always the same names in the same order."""
     old, new = pair.older, pair.newer
     found: dict[str, float] = {}
-    for name, each, best, hits in (
+    for side, each, best, hits in (
         ("old", old, pair.best_old, pair.matched_old),
         ("new", new, pair.best_new, pair.matched_new),
     ):
-        found[f"covered_{name}"] = _mean([max(0.0, one) for one in best], each.weights)
-        found[f"shared_{name}"] = _mean(hits, each.weights)
-        found[f"words_{name}"] = len(each.words)
-        found[f"length_{name}"] = len(each.tokens)
-        found[f"left_{name}"] = hits.count(False)
-        found.update(_ends(name, each, best, hits))
-        found.update(zip([f"{kind}_{name}" for kind in WORDING], each.wording, strict=True))
+        covered, shared = _mean([max(0.0, one) for one in best], each.weights), _mean(hits, each.weights)
+        counts = (len(each.words), len(each.tokens), hits.count(False))
+        found.update(
+            zip(_SIDES[side], (covered, shared, *counts, *_ends(each, best, hits), *each.wording), strict=True)
+        )
     found.update(_cosines(pair))
     found.update(_kinds(pair))
     found.update(_leftovers(pair))
     found.update(_frame(pair))
     found.update(_numbers(pair))
-    for word in _CONTRASTED:
-        found[f"word_{word}"] = (word in new.keys) - (word in old.keys)
+    for name, word in _CONTRASTED:
+        found[name] = (word in new.keys) - (word in old.keys)
     found["not_either"] = float((found["not_old"] > 0) != (found["not_new"] > 0))
     found["me_either"] = float(found["me_old"] != found["me_new"])
     found["verb"] = float(old.verb == new.verb != "")
@@ -135,17 +141,17 @@ def _cosines(pair: Alignment) -> dict[str, float]:
     return {"cosine": of(0, 1), "left_cosine": of(2, 3), "left_old_new": of(2, 1), "left_new_old": of(3, 0)}
 
 
-def _ends(name: str, each: Statement, best: list[float], hits: list[bool]) -> Iterator[tuple[str, float]]:
-    """How well the other has the first words, the last one, and those before and after the verb."""
-    yield f"first_{name}", best[0] if best else 0.0
-    yield f"second_{name}", best[1] if len(best) > 1 else 0.0
-    yield f"last_{name}", best[-1] if best else 0.0
-    yield f"runs_{name}", sum(hits[at] and not hits[at + 1] for at in range(len(hits) - 1))
-    before = [likeness for likeness, place in zip(best, each.places, strict=True) if place < each.verb_place]
-    after = [likeness for likeness, place in zip(best, each.places, strict=True) if place > each.verb_place]
-    yield f"subject_{name}", sum(before) / len(before) if before else -1.0
-    yield f"subject_least_{name}", min(before, default=-1.0)
-    yield f"object_{name}", sum(after) / len(after) if after else -1.0
+def _ends(each: Statement, best: list[float], hits: list[bool]) -> tuple[float, ...]:
+    """The values of `_ENDS`: how well the other has the first words, the last one, and those before and after the verb."""
+    if not best:
+        return (0.0, 0.0, 0.0, 0, -1.0, -1.0, -1.0)
+    runs = sum([one and not two for one, two in pairwise(hits)])
+    verb = each.verb_place
+    before = [likeness for likeness, place in zip(best, each.places, strict=True) if place < verb]
+    after = [likeness for likeness, place in zip(best, each.places, strict=True) if place > verb]
+    subject = (sum(before) / len(before), min(before)) if before else (-1.0, -1.0)
+    second = best[1] if len(best) > 1 else 0.0
+    return (best[0], second, best[-1], runs, *subject, sum(after) / len(after) if after else -1.0)
 
 
 def _kinds(pair: Alignment) -> dict[str, float]:
@@ -185,9 +191,19 @@ def _leftovers(pair: Alignment) -> dict[str, float]:
     found["left_soft_old"] = sum(each > _ALIKE for each in columns) / len(columns)
     theirs = [canonical(pair.older.words[at].key) for at in old]
     mine = [canonical(pair.newer.words[at].key) for at in new]
-    found["left_opposite"] = float(any(opposite(one, two) for one in mine for two in theirs))
-    found["left_rival"] = float(any(rival(one, two) for one in mine for two in theirs))
+    crossed = [(one, two) for one in mine for two in theirs]
+    found["left_opposite"] = float(any(starmap(opposite, crossed)))
+    found["left_rival"] = float(any(starmap(rival, crossed)))
     return found
+
+
+_MIDDLES = (
+    ("middle_name", NAME),
+    ("middle_number", NUMBER),
+    ("middle_time", TIME),
+    ("middle_word", WORD),
+    ("middle_function", FUNCTION),
+)
 
 
 def _frame(pair: Alignment) -> dict[str, float]:
@@ -202,10 +218,9 @@ def _frame(pair: Alignment) -> dict[str, float]:
     found["middle_old"], found["middle_new"] = len(middle_old), len(middle_new)
     found["head_words"] = sum(token.kind != FUNCTION for token in old[:head])
     found["tail_words"] = sum(token.kind != FUNCTION for token in old[len(old) - tail :])
-    for kind, label in ((NAME, "name"), (NUMBER, "number"), (TIME, "time"), (WORD, "word"), (FUNCTION, "function")):
-        found[f"middle_{label}"] = any(token.kind == kind for token in middle_old) + any(
-            token.kind == kind for token in middle_new
-        )
+    kinds = {token.kind for token in middle_old}, {token.kind for token in middle_new}
+    for name, kind in _MIDDLES:
+        found[name] = (kind in kinds[0]) + (kind in kinds[1])
     stems = {token.stem for token in old}, {token.stem for token in new}
     found["common"] = len(stems[0] & stems[1]) / max(1, len(stems[0] | stems[1]))
     return found

@@ -27,7 +27,7 @@ SAME = 0.65
 
 FILE = Path(__file__).with_name("pairs.bin")
 BUCKETS = 1 << 16
-MEASURES = 105
+MEASURES = 107
 """Measures of a pair; its vectors follow them."""
 HIDDEN = 144
 MOST_DEVIATIONS = 5.0
@@ -98,7 +98,12 @@ def inputs(pairs: Sequence[Alignment]) -> tuple[Any, list[list[int]]]:
 
 def buckets(pair: Alignment) -> list[int]:
     """The hash buckets of a pair's n-grams."""
-    return sorted({crc32(each.encode("utf-8", "surrogatepass")) % BUCKETS for each in sparse(pair)})
+    return sorted(set(map(_bucket, sparse(pair))))
+
+
+@lru_cache(maxsize=1 << 16)
+def _bucket(gram: str) -> int:
+    return crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
 class PairNetwork:
@@ -143,8 +148,7 @@ class PairNetwork:
 
     def weight(self, gram: str, label: str) -> float:
         """What an n-gram counts for a label over `different`."""
-        place = crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS
-        row = self.grams[place] * self.gram_scale
+        row = self.grams[_bucket(gram)] * self.gram_scale
         return float(row[LABELS.index(label)] - row[-1])
 
 
