@@ -119,4 +119,4 @@ def test_unlike_statements_are_not_compared() -> None:
 
 def test_the_reason_names_what_was_replaced() -> None:
     assert relate("The API listens on port 8080.", "The API listens on port 9090 now.").reason.startswith("8080 → 9090")
-    assert "Oskar".lower() in relate("The user's manager is Oskar.", "My new manager is Pia.").reason
+    assert relate("The launch is in March.", "The launch slipped to April").reason.startswith("march → april")

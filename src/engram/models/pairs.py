@@ -19,11 +19,13 @@ __all__ = ["LABELS", "LIKELY_CHANGE", "SAME", "SURE_UPDATE", "Relation", "relate
 
 LABELS = ("same", "update", "contradiction", "refinement", "different")
 LIKELY_CHANGE = 0.71
-"""The probability of an update or contradiction from which a person or the caller is told."""
-SURE_UPDATE = 0.85
-"""The probability of an update from which the older statement is superseded."""
+"""The probability of an update or contradiction from which a person or the caller is told. On writers left out .41 of the changes
+reach it, .02 of the look-alikes and .01 of the neighbours."""
+SURE_UPDATE = 0.9
+"""The probability of an update from which the older statement is superseded: .13 of the updates reach it, .0013 of the
+look-alikes and .0008 of the neighbours."""
 SAME = 0.65
-"""The probability from which the newer statement says nothing new."""
+"""The probability from which the newer statement says nothing new: .59 of those that do reach it, .01 of the others."""
 
 FILE = Path(__file__).with_name("pairs.bin")
 BUCKETS = 1 << 16
