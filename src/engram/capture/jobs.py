@@ -14,12 +14,10 @@ from engram.model.memory import Memory
 from engram.model.task import Job
 from engram.rules.scopes import GLOBAL
 from engram.sessions.jobs import Handler
-from engram.sessions.tasks import DERIVE
+from engram.sessions.tasks import DERIVE, FACT_EVENTS
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-FACT_EVENTS = ("message",)
-"""Event types that facts are derived from; tool output is evidence, not a statement by anyone."""
 KINDS = (DERIVE, JOB, COMPARE)
 """Every kind of job that has a handler."""
 _COMPARED = 40

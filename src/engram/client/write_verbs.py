@@ -157,8 +157,10 @@ class WriteVerbs(Facets):
     ) -> "list[Extracted]":
         """The facts that would be stored from turns, {"role", "content"} each, with their source; nothing is written."""
         from engram.capture.extraction import extract
+        from engram.text.time.zone import in_zone
 
-        return extract(turns, at=self._clock(), extract_assistant_response=extract_assistant_response)
+        at = in_zone(self._clock(), self.time_zone)
+        return extract(turns, at=at, extract_assistant_response=extract_assistant_response)
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""
