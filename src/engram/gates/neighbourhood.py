@@ -27,6 +27,8 @@ MIN_COSINE = 0.94
 MIN_TOKEN_OVERLAP = 0.85
 MENTIONED = 0.5
 """From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
+FAR, LEAST_SHARED = 0.2, 0.1
+"""Of 1,675 labelled updates and contradictions, 6 % have a lower cosine and share fewer index terms."""
 # Documents are not claims.
 _LONGEST_CLAIM = 2_000
 
@@ -51,11 +53,18 @@ class Neighbourhood:
         # Imported here so that a write without neighbours never loads the model.
         from engram.models import pairs
 
-        texts = [_sentence(near.memory.statement) for near in self._near]
+        others = [near for near in self._near if self._is_worth_comparing(near)]
+        texts = [_sentence(near.memory.statement) for near in others]
         # Without an embedder the cosine is nan or negative.
-        cosines = [near.cosine if near.cosine >= 0 else nan for near in self._near]
+        cosines = [near.cosine if near.cosine >= 0 else nan for near in others]
         found = pairs.relate_all(texts, _sentence(self._memory.statement), cosines) if texts else []
-        return list(zip(self._near, found, strict=True))
+        return list(zip(others, found, strict=True))
+
+    def _is_worth_comparing(self, near: Neighbour) -> bool:
+        """Whether a memory shares meaning or words, or both are facts in a form; the model takes a while, and most neighbours do not."""
+        if not 0 <= near.cosine < FAR or (self._memory.form and near.memory.form):
+            return True
+        return token_overlap(frozenset(self._proposal.tokens), near.memory) >= LEAST_SHARED
 
     def duplicate(self) -> Memory | None:
         """The memory that says the same: in the same words but for inflection, or by the model, with nothing added."""
