@@ -8,12 +8,13 @@ A model can only add. If it fails, the facts found by rules are used, the turns 
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from engram.capture.draft import draft
 from engram.capture.extraction import REDACTED, Extracted, clauses, extract
-from engram.capture.learn import LateKnown, Learner, StoreKnown, propose
+from engram.capture.known import LateKnown, StoreKnown, propose
+from engram.capture.learn import Learner
 from engram.capture.model_review import ModelReview, choices_for, read_facts
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
@@ -32,6 +33,7 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT, start_of
 from engram.text.content_hash import quote_hash
+from engram.text.time.zone import SYSTEM, local
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -145,6 +147,8 @@ class Conversations:
     revise: Revise | None = None
     autonomous: bool = True
     """Captured without an explicit request: the quality gates apply, and facts usually wait for review."""
+    zone: tzinfo = SYSTEM
+    """The zone in which "tomorrow" is read."""
 
     def add(
         self,
@@ -184,13 +188,14 @@ class Conversations:
     ) -> Conversation:
         """Store the lasting facts of turns that are already in a ledger. Idempotent."""
         exchange = _exchange(events, scope, session, source, extract_assistant_response, task)
-        facts = extract(_as_turns(events), at=events[0].at, extract_assistant_response=extract_assistant_response)
+        at = local(events[0].at, self.zone)
+        facts = extract(_as_turns(events), at=at, extract_assistant_response=extract_assistant_response)
         _report_secrets(exchange)
         failure: ModelError | None = None
         review = ModelReview()
         if self.model is not None:
             try:
-                review = read_facts(self.model, events, facts, exchange.roles)
+                review = read_facts(self.model, events, facts, exchange.roles, at)
             except ModelError as error:
                 failure = error
         failure = self._decide(exchange, [*facts, *review.facts], review, consult=failure is None) or failure
@@ -212,8 +217,9 @@ class Conversations:
         with_assistant = bool(payload.get("extract_assistant_response"))
         scope, session, source = (str(payload[name]) for name in ("scope", "session", "source"))
         exchange = _exchange(events, scope, session, source, with_assistant, str(payload.get("task", "")))
-        known = extract(_as_turns(events), at=events[0].at, extract_assistant_response=with_assistant)
-        review = read_facts(self.model, events, known, exchange.roles)
+        at = local(events[0].at, self.zone)
+        known = extract(_as_turns(events), at=at, extract_assistant_response=with_assistant)
+        review = read_facts(self.model, events, known, exchange.roles, at)
         failure = self._decide(exchange, review.facts, review, consult=True)
         if failure is not None:
             exchange.result.warnings.append(str(failure))

@@ -5,6 +5,7 @@ Its output is checked: a fact must quote words that were said, and a choice must
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.capture.extraction import Extracted
@@ -35,11 +36,11 @@ class ModelReview:
 
 
 def read_facts(
-    model: "LanguageModel", events: Sequence[Event], known: Sequence[Extracted], roles: frozenset[str]
+    model: "LanguageModel", events: Sequence[Event], known: Sequence[Extracted], roles: frozenset[str], at: datetime
 ) -> ModelReview:
-    """The facts that the model finds in turns of these roles beyond the known ones. Raises `ModelError`."""
+    """The facts that the model finds in turns of these roles, said at `at`, beyond the known ones. Raises `ModelError`."""
     turns = "\n\n".join(f"{event.role}: {event.content}" for event in events)
-    answer = model.ask("facts", ExtractedFacts, {"today": events[0].at.date().isoformat(), "turns": turns})
+    answer = model.ask("facts", ExtractedFacts, {"today": at.date().isoformat(), "turns": turns})
     review = ModelReview()
     for place, fact in enumerate(answer.facts):
         if place >= MOST_FACTS:

@@ -284,7 +284,9 @@ def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, 
     unusable = invented = 0
     for place, (_, event) in enumerate(chunks):
         try:
-            review = read_facts(model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}))
+            review = read_facts(
+                model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}), event.at
+            )
         except ModelNonsense:
             unusable += 1
             continue

@@ -8,7 +8,7 @@ where its words are in the table. A window anchored to an event ("before I moved
 import re
 from calendar import day_name, month_name
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +31,7 @@ from engram.text.entities import entities
 from engram.text.stems import stem
 from engram.text.time.windows import Window
 from engram.text.time.words import words
+from engram.text.time.zone import local
 from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of, revises
 from engram.text.word_tables import word_class
@@ -209,7 +210,7 @@ def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) ->
         return AnchoredWindow(Window(moment, None), after=dated.id, anchor_id=dated.id)
     if question.relation == "before":
         return AnchoredWindow(Window(None, moment), anchor_id=dated.id)
-    return AnchoredWindow(_during(dated, moment), anchor_id=dated.id)
+    return AnchoredWindow(_during(dated, moment, question.at.tzinfo), anchor_id=dated.id)
 
 
 def _its_own_change(question: ParsedQuestion) -> bool:
@@ -230,11 +231,11 @@ def _moment_of(hit: Hit) -> datetime | None:
     return start_of(hit.memory) if hit.memory else hit.event.at if hit.event else None
 
 
-def _during(dated: Hit, moment: datetime) -> Window:
-    """The time a memory was valid; an event lasts its day."""
+def _during(dated: Hit, moment: datetime, zone: tzinfo | None) -> Window:
+    """The time a memory was valid; an event lasts its day, which is the question's."""
     if dated.memory is not None and dated.memory.valid_until is not None:
         return Window(moment, dated.memory.valid_until)
-    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = (local(moment, zone) if zone else moment).replace(hour=0, minute=0, second=0, microsecond=0)
     return Window(day, day + timedelta(days=1))
 
 
@@ -311,15 +312,19 @@ def shown(memory: Memory, hit: Hit) -> Hit:
                relevance=hit.relevance, note=note)  # fmt: skip
 
 
-def time_of(hit: Hit) -> str:
-    """When a hit was true or happened, as days; "" where that is not known."""
+def time_of(hit: Hit, zone: tzinfo | None = None) -> str:
+    """When a hit was true or happened, as days of the zone; "" where that is not known."""
     if hit.memory is None:
-        return f"{hit.event.at:%Y-%m-%d}" if hit.event is not None else ""
+        return _day(hit.event.at, zone) if hit.event is not None else ""
     memory = hit.memory
     if memory.valid_from is None and memory.valid_until is None:
-        return f"{memory.when:%Y-%m-%d}" if memory.when is not None else ""
-    start = f"{start_of(memory):%Y-%m-%d}"
-    return f"since {start}" if memory.valid_until is None else f"{start} to {memory.valid_until:%Y-%m-%d}"
+        return _day(memory.when, zone) if memory.when is not None else ""
+    start = _day(start_of(memory), zone)
+    return f"since {start}" if memory.valid_until is None else f"{start} to {_day(memory.valid_until, zone)}"
+
+
+def _day(moment: datetime, zone: tzinfo | None) -> str:
+    return f"{moment if zone is None else local(moment, zone):%Y-%m-%d}"
 
 
 WAITING = "statements that wait for review"
