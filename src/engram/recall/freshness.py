@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 
 from engram.model.hit import Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
-from engram.model.memory import CONTRADICTS, Memory
+from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.recall.cutoff import ABOUT, HALF, NEAREST, best_of
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
-from engram.rules.sources import Rank, may_replace, rank_of
+from engram.rules.sources import may_replace
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.display import cut, quoted, word
@@ -44,8 +44,6 @@ LONGEST_CLAIM = 2_000
 QUOTED = 80
 """Characters of the newer statement that a note quotes."""
 WAITS = "waits for review"
-MAY_SUPERSEDE = "may_supersede"
-"""The type of link from a memory to an older one that it may replace."""
 _LINKS = frozenset((CONTRADICTS, MAY_SUPERSEDE))
 _ELSEWHERE = "valid_elsewhere"
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
@@ -92,7 +90,7 @@ class Replacements:
             return ""
         how = "superseded by" if memory.status == "superseded" else "may be replaced by"
         wait = f", which {WAITS}" if newer.status == "candidate" else ""
-        says = f": {quoted(cut(newer.statement, QUOTED))}" if newer.status in LIVE or is_only_waiting(newer) else ""
+        says = f": {quoted(cut(newer.statement, QUOTED))}" if newer.status in LIVE or _waits_alone(newer) else ""
         return f"{how} {word(newer.id)}{says}{wait}"
 
 
@@ -118,7 +116,7 @@ def replacements(
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
-    return may_replace(late.source, early) and (late.status != "candidate" or is_only_waiting(late))
+    return may_replace(late.source, early) and (late.status != "candidate" or _waits_alone(late))
 
 
 def _said(memory: Memory) -> tuple[datetime, datetime, str]:
@@ -277,18 +275,12 @@ def _linked(memories: Sequence[Memory], store: Store) -> list[Memory]:
 def contradicted_by(memory: Memory, store: Store) -> list[Memory]:
     """The current memories that a candidate contradicts, if nothing else keeps it from being active."""
     targets = [link.target for link in memory.associations if link.type == CONTRADICTS]
-    found = [store.get(target) for target in targets] if targets and is_only_waiting(memory) else []
+    found = [store.get(target) for target in targets] if targets and _waits_alone(memory) else []
     return [other for other in found if other is not None and other.status in LIVE and other.scope == memory.scope]
 
 
-def is_only_waiting(memory: Memory) -> bool:
-    """Whether nothing but the conflict keeps a candidate from being active: a person said it, or an agent said something harmless."""
-    from engram.gates.instructions import injection_problem
-    from engram.gates.proposal import GateSettings
-    from engram.gates.trust import is_human, trust
+def _waits_alone(memory: Memory) -> bool:
+    """Whether nothing but the conflict keeps a candidate from being active."""
+    from engram.review.conflicts import waits_alone  # most answers have no candidate
 
-    if rank_of(memory.source) < Rank.AGENT:
-        return False
-    return is_human(memory.source) or (
-        not injection_problem(memory) and trust(memory, False, GateSettings()).status == "active"
-    )
+    return waits_alone(memory)
