@@ -1,1 +1,1 @@
-"""How well conversations are heard: what is kept of them, and how it reads."""
+"""How well Engram understands what it is told, measured through the public API on texts that none of its models were trained on."""

@@ -16,6 +16,7 @@ from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
+from tests.relations import DIFFERENT, choose
 from tests.tables import table
 
 
@@ -90,7 +91,8 @@ def test_the_same_words_in_the_same_order_are_a_near_duplicate_or_a_paraphrase(
     assert verdict.gate in ("near", "paraphrase")
 
 
-def test_a_near_duplicate_needs_the_meaning_to_be_near_too() -> None:
+def test_a_near_duplicate_needs_the_meaning_to_be_near_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, lambda older, newer: DIFFERENT)
     new, old = "Run tests before pushing to the main branch", "Run the tests before pushing to the main branch"
     assert judged(new, old, cosine=0.98).gate == "near"
     assert judged(new, old, cosine=0.90).outcome == Outcome.CREATED
@@ -159,6 +161,7 @@ CONTRADICTIONS = [
     ("احذف الملفات القديمة", "لا احذف الملفات القديمة"),
     ("캐시를 사용하세요", "캐시를 사용하지 마세요"),
     ("Use spaces", "Use tabs, not spaces"),
+    ("we use black", "We use Ruff, not Black"),
     # an opposite
     ("Enable caching in production", "Disable caching in production"),
     ("The cache is enabled", "The cache is disabled"),
@@ -245,6 +248,10 @@ COMPATIBLE = [
     ("缓存在北京", "缓存在北京的机房里"),
     ("Rotate keys every 90 days", "Back up the database every 7 days"),
     ("Deploy on Fridays", "Do not merge on Fridays"),
+    ("Deploy on Fridays", "Do not deploy Acme on Fridays"),
+    ("Room 12 seats 8 people", "Room 14 seats 20 people"),
+    ("Room 12 seats 8 people", "Room 14 seats 8 people"),
+    ("Widget 3 weighs 40 grams", "Widget 4 weighs 55 grams"),
 ]
 
 
@@ -362,7 +369,9 @@ def test_autopromotion_is_a_setting_and_never_reaches_tier_three() -> None:
 
 def test_a_verdict_tells_the_gates_passed_in_order() -> None:
     passed = judged("Use tabs").passed
-    assert passed == ("shape", "secrets", "instructions", "exact", "near", "policy", "contradiction", "paraphrase")
+    assert passed == (
+        "shape", "secrets", "instructions", "exact", "relation", "near", "policy", "contradiction", "paraphrase",
+    )  # fmt: skip
     captured = judged("Prefer pnpm over npm because of the shared store", autonomous=True, source="harvest").passed
     assert captured == GATES[:-1]
 

@@ -9,12 +9,13 @@ A language model can only add. If it fails, the facts found without it are used,
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from engram.capture.draft import draft
 from engram.capture.extraction import END, REDACTED, Considered, Extracted, consider
-from engram.capture.learn import COMPARED, LateKnown, Learner, StoreKnown, propose
+from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.capture.learn import Learner
 from engram.capture.model_review import ModelReview, review
 from engram.capture.retraction import meant
 from engram.gates.comparison import relation
@@ -35,6 +36,7 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT, start_of
 from engram.text.content_hash import quote_hash
+from engram.text.time.zone import SYSTEM, local
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -161,6 +163,8 @@ class Conversations:
     revise: Revise | None = None
     autonomous: bool = True
     """Captured without an explicit request: the quality gates apply, and facts usually wait for review."""
+    zone: tzinfo = SYSTEM
+    """The zone in which "tomorrow" is read."""
 
     def add(
         self,
@@ -206,7 +210,7 @@ class Conversations:
         if self.model is not None:
             known = self._known_near(exchange, considered)
             try:
-                reading = review(self.model, events, facts, exchange.roles, known)
+                reading = review(self.model, events, facts, exchange.roles, known, local(events[0].at, self.zone))
             except ModelError as error:
                 self._queue_retry(exchange, error)
         for one in considered:
@@ -233,7 +237,9 @@ class Conversations:
         considered = self._consider(exchange)
         known = self._known_near(exchange, considered)
         facts = [fact for one in considered for fact in one.facts]
-        self._settle_review(exchange, review(self.model, events, facts, exchange.roles, known), known)
+        self._settle_review(
+            exchange, review(self.model, events, facts, exchange.roles, known, local(events[0].at, self.zone)), known
+        )
         return exchange.result
 
     def _consider(self, exchange: _Exchange) -> list[Considered]:
@@ -245,7 +251,7 @@ class Conversations:
         with_assistant = ASSISTANT in exchange.roles
         return consider(
             _as_turns(exchange.events),
-            at=first.at,
+            at=local(first.at, self.zone),
             extract_assistant_response=with_assistant,
             before=_as_turns(before),
         )

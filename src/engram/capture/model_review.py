@@ -5,6 +5,7 @@ Its output is checked: a fact must quote words that were said, and a choice must
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.capture.extraction import Extracted
@@ -41,13 +42,14 @@ def review(
     found: Sequence[Extracted],
     roles: frozenset[str],
     known: Mapping[str, Memory],
+    at: datetime,
 ) -> ModelReview:
     """What the model finds in turns of these roles beyond the facts found, and what to do with each fact. Raises `ModelError`."""
     answer = model.ask(
         "facts",
         ExtractedFacts,
         {
-            "today": events[0].at.date().isoformat(),
+            "today": at.date().isoformat(),
             "turns": "\n\n".join(f"{event.role}: {event.content}" for event in events),
             "found": "\n".join(f"{number}: {quoted(fact.statement)}" for number, fact in enumerate(found)),
             "known": "\n".join(f"{word(memory.id)}: {quoted(memory.statement[:500])}" for memory in known.values()),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING
 
-from engram.capture.learn import StoreKnown, propose
+from engram.capture.known import StoreKnown, propose
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of

@@ -284,7 +284,9 @@ def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, 
     unusable = invented = 0
     for place, (_, event) in enumerate(chunks):
         try:
-            reading = review(model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}), {})
+            reading = review(
+                model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}), {}, event.at
+            )
         except ModelNonsense:
             unusable += 1
             continue
