@@ -84,7 +84,7 @@ class References:
         self.gender.update({name: UNKNOWN for name in others if name.lower() not in self.names})
 
     def _people_in(self, sentence: str, about_a_person: bool) -> Iterable[str]:
-        named = [name for name in entities(sentence) if self._is_person(name, sentence, about_a_person)]
+        named = [name for name in entities(f"so {sentence}") if self._is_person(name, sentence, about_a_person)]
         for name in named:
             self.names.setdefault(name.lower(), name)
             if self.gender.get(name) == UNKNOWN:
