@@ -34,9 +34,9 @@ class Backend(ABC):
         self.clock = clock
         self._open = contextlib.ExitStack()
 
-    def client(self) -> Engram:
+    def client(self, time_zone: str | None = None) -> Engram:
         """The store as a user has it."""
-        return self._open.enter_context(self._client())
+        return self._open.enter_context(self._client(time_zone))
 
     def store(self, embedder: Embedder | None = None, *, keyword_only: bool = False) -> Store:
         """The store as the protocol has it, with the bundled embedder unless told otherwise."""
@@ -53,7 +53,7 @@ class Backend(ABC):
         """All that the store holds, as text: what must never be kept is looked for here."""
 
     @abstractmethod
-    def _client(self) -> Engram: ...
+    def _client(self, time_zone: str | None) -> Engram: ...
 
     @abstractmethod
     def _store(self, embedder: Embedder | None) -> Store: ...
@@ -75,9 +75,9 @@ class OnFiles(Backend):
     def _home(self) -> Home:
         return open_home(self._folder / "home", self._folder / "cache")
 
-    def _client(self) -> Engram:
+    def _client(self, time_zone: str | None) -> Engram:
         home, cache = self._folder / "home", self._folder / "cache"
-        return Engram.open(home, cache=cache, directory=self._folder, clock=self.clock)
+        return Engram.open(home, cache=cache, directory=self._folder, clock=self.clock, time_zone=time_zone)
 
     def _store(self, embedder: Embedder | None) -> Store:
         return FilesStore(self._home(), embedder, clock=self.clock)
@@ -108,8 +108,8 @@ class OnPostgres(Backend):
         ):
             yield row
 
-    def _client(self) -> Engram:
-        return Engram.open(url=self.url, tenant=self.tenant, clock=self.clock)
+    def _client(self, time_zone: str | None) -> Engram:
+        return Engram.open(url=self.url, tenant=self.tenant, clock=self.clock, time_zone=time_zone)
 
     def _store(self, embedder: Embedder | None) -> Store:
         from engram.store.postgres.setup import open_store

@@ -4,7 +4,8 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 
 LEASE = pytest.StashKey[Lease]()
 RUN_FOLDER = pytest.StashKey[Path]()
-OF_THE_DEVELOPER = ("ENGRAM_URL", "ENGRAM_TENANT", "PYTHONDONTWRITEBYTECODE")
+OF_THE_DEVELOPER = ("ENGRAM_URL", "ENGRAM_TENANT", "ENGRAM_TIME_ZONE", "PYTHONDONTWRITEBYTECODE")
 """What a shell may hold and a run must not: other stores, and a ban on bytecode, without which each of the hundreds of
 processes the tests start compiles the whole package again."""
 
@@ -35,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in OF_THE_DEVELOPER:
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False
+    # Phrases are read in the system's zone; what a test expects must not depend on where it runs.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     # An error nobody foresaw fails the test that meets it, instead of becoming a line on stderr.
     os.environ["ENGRAM_DEBUG"] = "1"
     hypothesis.settings.load_profile("quick" if config.option.markexpr == "not heavy" else "all")
@@ -160,3 +164,16 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> "It
 def tenant() -> str:
     """A tenant nobody else uses."""
     return f"tenant-{secrets.token_hex(6)}"
+
+
+@pytest.fixture
+def system_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets the time zone of this process, as `TZ` does for a user."""
+
+    def choose(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield choose
+    monkeypatch.undo()
+    time.tzset()

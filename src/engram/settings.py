@@ -35,6 +35,8 @@ class Settings:
     """The time limit for an answer of the model, in seconds."""
     model_daily_tokens: int = 200_000
     """The daily token limit of the model; 0 for none."""
+    time_zone: str = ""
+    """The zone in which "tomorrow" and times without a zone are read: America/Los_Angeles, UTC, +05:30; "" for the system's."""
     policy: str = "default"
     """What infers types, pins critical facts and says which fact replaces which: a preset, or one of `policies`."""
     policies: Mapping[str, Any] = field(default_factory=dict)
@@ -142,7 +144,18 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
         raise InvalidInput(f"{where}: {key} takes a whole number from {low} to {high}, not {value!r:.60}")
     if key in SHAPES and re.fullmatch(SHAPES[key][0], value.strip()) is None:
         raise InvalidInput(f"{where}: {key} takes {SHAPES[key][1]}, not {value!r:.60}")
+    if key == "time_zone" and value.strip():
+        _check_zone(value, where)
     return value
+
+
+def _check_zone(name: str, where: str) -> None:
+    from engram.text.time.zone import zone_named
+
+    try:
+        zone_named(name)
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from None
 
 
 def check_settable(key: str) -> None:

@@ -58,8 +58,43 @@ def test_what_a_tool_printed_is_nobodys_word(mem: Engram) -> None:
 def test_no_job_follows_a_turn_that_asks_for_none(mem: Engram) -> None:
     task = mem.start_task("Plan the move").id
     mem.record_turn(task, SAID, derive=False)
-    mem.record_event(task, "user", SAID)
+    mem.record_event(task, "user", SAID, derive=False)
     assert mem.jobs.list() == []
+
+
+def test_a_job_follows_a_message_as_it_follows_a_turn(mem: Engram) -> None:
+    task = mem.start_task("Plan the move").id
+    said = mem.record_event(task, "user", SAID)
+    (job,) = mem.jobs.list()
+    assert job.payload == {"task": task, "events": [said.id]}
+    assert mem.process_memory_jobs().done
+    fact = next(memory for memory in mem.list(status="any") if "Lisbon" in memory.statement)
+    assert [evidence.event for evidence in fact.evidence] == [said.id] and fact.task == task
+
+
+def test_no_job_follows_what_is_nobodys_word(mem: Engram) -> None:
+    task = mem.start_task("Plan the move").id
+    mem.record_event(task, "tool", SAID, event_type="tool_result")
+    mem.record_event(task, "assistant", SAID, event_type="artifact")
+    assert mem.jobs.list() == []
+
+
+def test_a_message_recorded_again_by_its_key_adds_no_fact(mem: Engram) -> None:
+    task = mem.start_task("Plan the move").id
+    mem.record_event(task, "user", SAID, key="m-1")
+    mem.process_memory_jobs()
+    before = mem.list(status="any")
+    mem.record_event(task, "user", SAID, key="m-1")
+    mem.process_memory_jobs()
+    assert mem.list(status="any") == before
+
+
+def test_a_batch_leaves_one_job_and_is_written_whole(mem: Engram) -> None:
+    task = mem.start_task("Plan the move").id
+    items = [{"role": "user", "content": SAID}, {"role": "tool", "content": "ok", "event_type": "tool_result"}]
+    events = mem.tasks.record_events(task, items)
+    (job,) = mem.jobs.list()
+    assert job.payload["events"] == [event.id for event in events]
 
 
 def test_a_job_done_twice_adds_nothing(mem: Engram) -> None:

@@ -48,6 +48,40 @@ def test_sections_come_in_the_order_of_their_weight(mem: Engram) -> None:
     assert titles(mem.build_context(task, "book trains with CP", include_graph=False).text)[-1] == "Relevant facts"
 
 
+def test_a_rule_recorded_long_ago_is_found_in_the_ledger_of_the_task(mem: Engram) -> None:
+    task = mem.start_task("Move the billing service to Postgres 18").id
+    rule = mem.record_event(task, "user", "Never drop the invoice tables before the auditor has signed off.")
+    other = mem.start_task("Tidy up").id
+    mem.record_event(other, "user", "The invoice tables can be dropped whenever you like.")
+    for number in range(120):
+        mem.record_event(task, "tool", f"step {number}: copied {number * 13} rows", event_type="tool_result")
+    context = mem.build_context(task, "Drop the old invoice tables")
+    assert "Earlier events" in titles(context.text)
+    assert rule.id in context.kept and "auditor has signed off" in context.text
+    assert "whenever you like" not in context.text
+    assert rule.id in mem.build_context(task, "Drop the old invoice tables", max_tokens=600).kept
+    assert rule.id not in mem.build_context(task, "Order lunch for the team").kept
+    assert rule.id not in mem.build_context(task, "Drop the old invoice tables", recent_event_limit=0).kept
+
+
+def test_an_event_stands_in_the_context_once(mem: Engram) -> None:
+    task = mem.start_task("Move the billing service").id
+    said = mem.record_event(task, "user", "Never drop the invoice tables before Friday.")
+    context = mem.build_context(task, "drop the invoice tables")
+    assert context.text.count(said.id) == 1
+    assert "Earlier events" not in titles(context.text)
+
+
+def test_chunks_of_documents_do_not_crowd_out_what_was_said(mem: Engram) -> None:
+    task = mem.start_task("Check the lease").id
+    rule = mem.record_event(task, "user", "Whatever the lease says, the deposit may not exceed two months of rent.")
+    text = "\n\n".join(f"§{n} The deposit of the lease for flat {n} is {n} months of rent." for n in range(1, 60))
+    mem.record_long_input(task, text, title="lease", max_chunk_tokens=40)
+    for number in range(60):
+        mem.record_event(task, "assistant", f"Read paragraph {number}.", derive=False)
+    assert rule.id in mem.build_context(task, "How large may the deposit of the lease be?").kept
+
+
 def test_what_is_tied_stays_within_what_the_task_sees(mem: Engram) -> None:
     trains = mem.add("Trains in Portugal are booked with CP", scope="project:trip")
     foreign = mem.add("The rival agency books trains with Renfe", scope="project:rival")

@@ -105,6 +105,7 @@ class AsyncTasks(Twin[Tasks]):
     cancel = awaited(Tasks.cancel)
     delete = awaited(Tasks.delete)
     record_event = awaited(Tasks.record_event)
+    record_events = awaited(Tasks.record_events)
     record_turn = awaited(Tasks.record_turn)
     events = awaited(Tasks.events)
     search_events = awaited(Tasks.search_events)

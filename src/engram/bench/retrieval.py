@@ -192,7 +192,7 @@ def measure(
 @contextmanager
 def _opened(url: str | None) -> Iterator[Engram]:
     if url is None:
-        with Engram.open(ephemeral=True) as mem:
+        with Engram.open(ephemeral=True, time_zone="UTC") as mem:
             yield mem
         return
     from engram.store.postgres import tenants
@@ -200,7 +200,7 @@ def _opened(url: str | None) -> Iterator[Engram]:
 
     tenant = f"bench-{random_hex(8)}"
     try:
-        with Engram.open(url=url, tenant=tenant) as mem:
+        with Engram.open(url=url, tenant=tenant, time_zone="UTC") as mem:
             yield mem
     finally:
         tenants.remove(url, tenant)

@@ -6,12 +6,13 @@ Text of memories reaches rich only as `Text`, never as markup, and with its cont
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.lazy import dataclass
 from engram.text.display import one_line, shown
+from engram.text.time.zone import SYSTEM, in_zone
 
 __all__ = [
     "Cell", "Column", "Report", "age", "ago", "bar", "block", "console", "count", "entry", "fields", "line", "lines", "moment",
@@ -265,12 +266,8 @@ def _span(seconds: float) -> str:
 
 
 def moment(value: datetime | None) -> str:
-    """A time in the reader's own zone, or in its own where the reader's calendar does not reach."""
-    if value is None:
-        return ""
-    with suppress(OverflowError, ValueError, OSError):
-        value = value.astimezone()
-    return value.strftime("%Y-%m-%d %H:%M")
+    """A time in the system's zone, or in its own where it has one: a window is in the zone the question was read in."""
+    return "" if value is None else in_zone(value, SYSTEM).strftime("%Y-%m-%d %H:%M")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -22,6 +22,7 @@ colours and progress bars appear on terminals only.
 | `ENGRAM_CACHE` | the directory of the index; default `$XDG_CACHE_HOME/engram` |
 | `ENGRAM_URL` | a Postgres server instead of files, such as `postgresql://user@host:5432/database`; `--home` overrides it |
 | `ENGRAM_TENANT` | the tenant on that server; default `default` |
+| `ENGRAM_TIME_ZONE` | the zone in which "tomorrow" and times without a zone are read, such as `America/Los_Angeles` or `+05:30`; overrides the setting `time_zone`; default: the system's (`TZ`) |
 | `ENGRAM_SESSION` | the session for `--session` and `engram session …` |
 | `ENGRAM_TASK` | the task for `engram task …` and `ingest --task` when none is named |
 | `ENGRAM_DEBUG` | set to anything: an unexpected error shows its traceback instead of one line |

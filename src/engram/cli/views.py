@@ -1,7 +1,7 @@
 """Memories, histories, tasks, decisions and answers as a person reads them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
@@ -61,6 +61,10 @@ def decision(found: "Decision") -> None:
         display.lines([(f"  ↔ {line(found.other.id)}  {line(found.other.statement)}", "bright_black")])
     reason = line(found.reason)
     display.lines([(f"  {found.gate}: {reason}" if found.gate else f"  {reason}", "bright_black")])
+    for one in found.related:
+        if found.other is None or one.memory.id != found.other.id or found.outcome.value == "DUPLICATE":
+            about = f"{one.relation} {one.probability:.0%}" + (f", {line(one.reason)}" if one.reason else "")
+            display.lines([(f"  ? {line(one.memory.id)}  {line(one.memory.statement)}  ({about})", "bright_black")])
 
 
 def card(memory: "Memory", now: datetime, file: str = "") -> None:
@@ -151,7 +155,9 @@ def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = N
     display.table([Column("id", "cyan"), "type", scope, "state", age_, "statement"], rows)
 
 
-def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False) -> None:
+def hits(
+    found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False, zone: tzinfo | None = None
+) -> None:
     """Answers, best first; a program is given them as a prompt would be."""
     from engram.recall.recaller import line_of
 
@@ -159,7 +165,7 @@ def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated:
         if display.on_terminal():
             display.entry(str(number), hit.stretch or hit.text, _remarks(hit, now), f"{hit.relevance:.0%}")
         else:
-            display.write(line_of(hit, dated=dated))
+            display.write(line_of(hit, dated=dated, zone=zone))
         if explain:
             trace_lines(hit)
 
@@ -169,7 +175,7 @@ def nothing_known(found: "Recall", now: datetime) -> None:
     display.write(found.text)
     if found.nearest:
         display.write(f"\n{CLOSEST}")
-        hits(found.nearest, now, dated=found.intent != "current")
+        hits(found.nearest, now, dated=found.intent != "current", zone=found.zone)
 
 
 def _label(hit: "Hit") -> str:

@@ -1,7 +1,7 @@
 """The typed keyword arguments of callers: owners, filters, and the options of `open`; every value is checked."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import wraps
 from pathlib import Path
 from types import FunctionType
@@ -16,7 +16,7 @@ from engram.model.arguments import (
     words,
 )
 from engram.model.errors import InvalidInput
-from engram.model.fields import FILTER_ALIASES, OneOrMore, ScopeLike, Time, renamed
+from engram.model.fields import FILTER_ALIASES, OneOrMore, ScopeLike, Time, aware, renamed
 from engram.rules.scopes import parse_scope
 
 if TYPE_CHECKING:
@@ -75,12 +75,15 @@ class OpenOptions(TypedDict, total=False):
     embedder: str | None
     policy: "str | MemoryPolicy"
     clock: Callable[[], datetime] | None
+    time_zone: str | tzinfo | None
 
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 CO_VARKEYWORDS = 0x08
 """The constant of `inspect`, which is slow to import."""
 OWNERS = ("agent_id", "user_id")
+FILTER_TIMES = ("since", "until", "as_of", "known_at")
+FIELD_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
 _OF_EVENTS = ("session", "roles")
 """Filters that only apply to events."""
 
@@ -148,9 +151,15 @@ def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
     return words(owned(given).get("scope"), "scope")
 
 
-def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
+def zoned(given: Mapping[str, Any], names: tuple[str, ...], zone: tzinfo) -> dict[str, Any]:
+    """The arguments with the zone put to each of these times that has none."""
+    times = {name: aware(given[name], zone) for name in names if given.get(name) is not None}
+    return {**given, **times}
+
+
+def narrowed(given: Mapping[str, Any], zone: tzinfo) -> dict[str, Any]:
     """Filters as `ScopeResolver` takes them; raises `InvalidInput` for a combination that could never match."""
-    found = owned(renamed(given, FILTER_ALIASES))
+    found = zoned(owned(renamed(given, FILTER_ALIASES)), FILTER_TIMES, zone)
     for name in ("scope", "types", "tags", "roles"):
         if name in found:
             found[name] = words(found[name], name)

@@ -1,7 +1,8 @@
 """`Engram`: opening and closing a store. What an open memory can do is in its verbs and facets."""
 
+import os
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -17,6 +18,7 @@ from engram.settings import Settings, load_settings
 from engram.store.location import Server, owner_config, requested_server
 from engram.store.protocol import Store
 from engram.store.sources import utc_now
+from engram.text.time.zone import VARIABLE, zone_named
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
@@ -32,12 +34,19 @@ class Setup:
     settings: Settings
     policy: "str | MemoryPolicy"
     embedder: "Embedder | None"
+    zone: tzinfo
 
     @classmethod
-    def of(cls, config: Path | None, embedder: str | None = None, policy: "str | MemoryPolicy" = "") -> Self:
+    def of(
+        cls,
+        config: Path | None,
+        embedder: str | None = None,
+        policy: "str | MemoryPolicy" = "",
+        time_zone: str | tzinfo | None = None,
+    ) -> Self:
         """From the settings file and its overrides; raises `InvalidInput` for settings that cannot be used."""
         settings = _chosen(load_settings(config), embedder)
-        return cls(settings, _policy(policy, settings, config), _embedder(settings))
+        return cls(settings, _policy(policy, settings, config), _embedder(settings), _zone(time_zone, settings))
 
 
 class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
@@ -61,19 +70,21 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         embedder: str | None = None,
         policy: "str | MemoryPolicy" = "",
         clock: Callable[[], datetime] | None = None,
+        time_zone: str | tzinfo | None = None,
     ) -> Self:
         """Open a store, or create it.
 
         `home` is a directory of files, `url` a Postgres server (with `tenant`: tenants never see each other's memories); with neither,
         `$ENGRAM_URL` and `$ENGRAM_TENANT` are used, then the usual directory. `ephemeral=True` is a store in a temporary
         directory that is removed when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
-        trusted, is part of what is searched. `embedder` and `policy` override the settings; a policy is a name or your own.
+        trusted, is part of what is searched. `embedder`, `policy` and `time_zone` override the settings; a policy is a name or your own.
+        In the time zone, "tomorrow" and times without a zone are read; by default it is the system's.
         """
         server = requested_server(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else Path.cwd()
         now = clock or utc_now
         # Settings that cannot be used are reported before anything is created.
-        setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy)
+        setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy, time_zone)
         if server is not None:
             client = cls._on_server(server, setup, now, create)
         else:
@@ -90,7 +101,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         from engram.store.postgres.setup import open_store
 
         store = open_store(server.url, server.tenant, setup.embedder, clock=clock, create=create)
-        client = cls(store, setup.settings, None, clock)
+        client = cls(store, setup.settings, None, clock, setup.zone)
         client._policy = setup.policy
         return client
 
@@ -111,7 +122,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
         store = FilesStore(place, setup.embedder, clock=clock)
         attach_team(store, directory)
-        client = cls(store, setup.settings, place, clock)
+        client = cls(store, setup.settings, place, clock, setup.zone)
         client._policy = setup.policy
         return client
 
@@ -177,6 +188,15 @@ def _policy(policy: "str | MemoryPolicy", settings: Settings, config: Path | Non
     if isinstance(policy, MemoryPolicy):
         return policy
     return chosen_policy(policy or settings.policy, settings.policies, str(config or "config.toml"))
+
+
+def _zone(chosen: str | tzinfo | None, settings: Settings) -> tzinfo:
+    """The zone chosen by the caller, the environment or the settings; raises `InvalidInput` for a name there is not."""
+    if isinstance(chosen, tzinfo):
+        return chosen
+    if chosen is None:
+        chosen = os.environ.get(VARIABLE, "").strip() or settings.time_zone
+    return zone_named(chosen)
 
 
 def _embedder(settings: Settings) -> "Embedder | None":

@@ -4,13 +4,13 @@ A process that only recalls never loads the gates, one that only writes never lo
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import Owner, named_owner, narrowed, owned, owners_only
+from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, owned, owners_only, zoned
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput, Refused
 from engram.model.event import EVENT_TYPES
@@ -21,6 +21,7 @@ from engram.settings import Settings
 from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT, find_memory, no_memory
 from engram.store.screen import Screen
+from engram.text.time.zone import SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,13 +81,22 @@ class Facets:
                 # An alias stays the same function as the verb it is an alias of.
                 setattr(cls, name, checked.setdefault(part, owners_only(part)))
 
-    def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        home: "Home | None",
+        clock: Callable[[], datetime],
+        zone: tzinfo = SYSTEM,
+    ) -> None:
         self.store = store
         store.screen = cast(Screen, LazyScreen())
         self.settings = settings
         self.home = home
         """The store's directory; None where memories are not files."""
         self._clock = clock
+        self.time_zone = zone
+        """The zone in which time phrases, and times without a zone, are read."""
         self.directory = Path.cwd()
         self._temporary: str | None = None
         self._policy: str | MemoryPolicy = ""
@@ -132,7 +142,7 @@ class Facets:
         """Work that outlives a conversation."""
         from engram.sessions.tasks import Tasks
 
-        return Tasks(self.store, self._searcher, self._clock)
+        return Tasks(self.store, self._searcher, self._clock, self.time_zone)
 
     @cached_property
     def jobs(self) -> "Jobs":
@@ -168,7 +178,7 @@ class Facets:
         queue = JobQueue(self.store, self._clock)
         # A caller who passes a conversation asks for it to be remembered: explicit, not autonomous.
         return Conversations(self.store, self._learner, self.model, self._clock, self.sessions.observe_batch, queue,
-                             self.lineages.revise, autonomous=False)  # fmt: skip
+                             self.lineages.revise, autonomous=False, zone=self.time_zone)  # fmt: skip
 
     @cached_property
     def _recorder(self) -> "Recorder":
@@ -214,7 +224,7 @@ class Facets:
 
     def _filters(self, **given: Any) -> Filters:
         """Filters from plain arguments; raises `InvalidInput` for a type that neither the registry nor the store knows."""
-        filters = self._scopes.filters(**narrowed(given))
+        filters = self._scopes.filters(**narrowed(given, self.time_zone))
         known = {*EVENT_TYPES} if "event" in filters.kinds else set()
         if "memory" in filters.kinds:
             known |= {entry.name for entry in known_types()}
@@ -282,7 +292,7 @@ class Facets:
     def _searcher(self) -> "Searcher":
         from engram.recall.search import Searcher
 
-        return Searcher(self.store, self._clock)
+        return Searcher(self.store, self._clock, self.time_zone)
 
     @cached_property
     def _recaller(self) -> "Recaller":
@@ -293,7 +303,7 @@ class Facets:
             from engram.recall.expansion import refining
 
             refine = refining(self.model)
-        return Recaller(self._searcher, self.store, self._clock, refine)
+        return Recaller(self._searcher, self.store, self._clock, refine, self.time_zone)
 
     @cached_property
     def review(self) -> "Review":
@@ -312,7 +322,7 @@ class Facets:
             from engram.sessions.summary import asking
 
             ask = self.model.name, asking(self.model)
-        return Sessions(self.store, self._recaller, self._clock, self.settings, ask)
+        return Sessions(self.store, self._recaller, self._clock, self.settings, ask, self.time_zone)
 
     @cached_property
     def upkeep(self) -> "Upkeep":
@@ -330,7 +340,7 @@ class Facets:
         from engram.gates.secrets.scan import refuse_secret
 
         refuse_secret(session, "the session's id")
-        given = owned(fields)
+        given = zoned(owned(fields), FIELD_TIMES, self.time_zone)
         if statement:
             given["statement"] = statement
         if given.get("scope") == HERE:

@@ -59,10 +59,14 @@ class ReadVerbs(Facets):
         Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
         since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
         fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less relevant, before the limit cuts; 0
-        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own.
+        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own. The order is
+        that of the scores; an outdated hit's `note` names what replaced it.
         """
+        from engram.recall.freshness import compared, noted
+
         ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
-        return _scored(self._searcher.search(ask), min_score)
+        hits = _scored(self._searcher.search(ask), min_score)
+        return noted(hits, compared(hits, self.store, ask.filters))
 
     def deep_search(
         self,
@@ -119,7 +123,7 @@ class ReadVerbs(Facets):
         """Answer a question from what this directory, its user and everyone know. Recalled memories are reinforced.
 
         The intent of the question decides what is searched: current facts, past values, the session log, or every version of a
-        fact; a time phrase, relative to `question_date` or now, becomes a window. `Recall.intent` and `.window` say what was understood.
+        fact; a time phrase, relative to `question_date` or now, becomes a window in the user's time zone. `Recall.intent` and `.window` say what was understood.
         `compose_answer` fills `Recall.answer` with sentences and the ids they rest on: a model's words where a model is
         configured, else the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: neither
         memories nor events of another owner are used. With `explain` each hit has the parts of its score and
@@ -131,7 +135,7 @@ class ReadVerbs(Facets):
         """
         session = self._used_in(session, _asker(scope, filters))
         ask = self._question(question, limit, mode, fusion, explain, scope, filters, min_relevance)
-        found = self._recaller.recall(ask, session, aware(question_date))
+        found = self._recaller.recall(ask, session, aware(question_date, self.time_zone))
         return self._composed(found) if compose_answer else found
 
     def _question(
@@ -188,7 +192,7 @@ class ReadVerbs(Facets):
         `max_tokens`, `superseded` what matches but is no longer current, `missing_expected_terms` what the text lacks.
         """
         ask = self._question(query, limit, mode, fusion, True, scope, filters, min_relevance)
-        found = self._recaller.answered(ask, aware(question_date))
+        found = self._recaller.answered(ask, aware(question_date, self.time_zone))
         if compose_answer:
             found = self._composed(found)
         return self._blocks.trace(found, ask.filters, max_tokens, expected_terms)

@@ -130,11 +130,12 @@ class WorkVerbs(Facets):
         key: str = "",
         at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        derive: bool = True,
         **owner: Unpack[Owner],
     ) -> Event:
         """Append one event to a task's ledger: a message, a tool call or result, an observation, an error or an artifact. A repeated key is the same event.
 
-        It belongs to the owner of the task; raises `Refused` where another owner is named.
+        Facts are derived from a message in the background unless `derive=False`. It belongs to the owner of the task; raises `Refused` where another owner is named.
         """
         return self.tasks.record_event(
             self._own_task(task, owner),
@@ -145,6 +146,7 @@ class WorkVerbs(Facets):
             key=key,
             at=at,
             metadata=metadata,
+            derive=derive,
         )
 
     def record_turn(
@@ -237,10 +239,10 @@ class WorkVerbs(Facets):
         min_relevance: float = HELPFUL,
         **owner: Unpack[Owner],
     ) -> "TaskContext":
-        """What an agent must know to continue: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
+        """What an agent must know to continue: goal, latest checkpoint and critical facts, then recent events, earlier events about the query, facts, the graph.
 
-        `query` is what it is about to do, the goal where none is given; facts less likely about it than `min_relevance` (0 to 1)
-        are left out. `count` measures a text in your model's tokens; by default the bundled tokenizer does.
+        `query` is what it is about to do, the goal where none is given; earlier events and facts less likely about it than
+        `min_relevance` (0 to 1) are left out. `count` measures a text in your model's tokens; by default the bundled tokenizer does.
         """
         return self._contexts.build(
             self.get_task(task, **owner), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,

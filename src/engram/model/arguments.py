@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from engram.model.errors import InvalidInput
@@ -50,9 +50,9 @@ def checked_fraction(number: Any, name: str) -> float:
     return float(number)
 
 
-def checked_window(since: Any, until: Any) -> tuple[datetime | None, datetime | None]:
+def checked_window(since: Any, until: Any, zone: tzinfo | None = None) -> tuple[datetime | None, datetime | None]:
     """Both ends of a half-open window, aware; raises `InvalidInput` where it ends before it begins."""
-    first, last = aware(since), aware(until)
+    first, last = aware(since, zone), aware(until, zone)
     if first is not None and last is not None and first > last:
         raise InvalidInput(f"since {first.isoformat()} is after until {last.isoformat()}; swap them")
     return first, last

@@ -9,6 +9,8 @@ from engram.model.lazy import dataclass, field
 
 DOCUMENT_ROLE = "document"
 """The role of a document's chunk, which is ranked without its neighbours."""
+SUMMARY_ROLE = "summary"
+"""The role of the event that a session's summary becomes when it ends, so that a search finds it."""
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 

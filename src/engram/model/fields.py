@@ -1,14 +1,14 @@
 """The keyword arguments that describe a record, typed, and spec 2's other names for them in one table."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from engram.model.errors import InvalidInput
 
 T = TypeVar("T")
 Time = datetime | str
-"""A time: aware, naive (local time), or text in ISO 8601."""
+"""A time: aware, naive (in the user's zone), or text in ISO 8601."""
 OneOrMore = str | Sequence[str]
 ScopeLike = str | Sequence[str] | None
 
@@ -140,8 +140,8 @@ def renamed(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, A
     return found
 
 
-def aware(value: Any) -> datetime | None:
-    """A time with its zone: naive ones are local time, text is ISO 8601. Raises `InvalidInput` for anything else."""
+def aware(value: Any, zone: tzinfo | None = None) -> datetime | None:
+    """A time with its zone; without one it is meant in `zone`, else in the system's. Text is ISO 8601. Raises `InvalidInput` for anything else."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -152,7 +152,7 @@ def aware(value: Any) -> datetime | None:
     if not isinstance(value, datetime):
         raise InvalidInput(f"{value!r} is not a time")
     try:
-        known = value if value.tzinfo else value.astimezone()
+        known = value if value.tzinfo else value.replace(tzinfo=zone) if zone else value.astimezone()
         known.astimezone(UTC)
     except (OverflowError, ValueError, OSError):
         raise InvalidInput(f"{value} is outside the calendar; use a year from 2 to 9998") from None

@@ -1,6 +1,7 @@
 """What a search returns, with its trace."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from engram.model.display import Displayed, html_table
@@ -126,12 +127,21 @@ class Injected:
     trace: HitTrace | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierSession:
+    """The summary of an earlier session in a prompt, as its line there."""
+
+    id: str
+    ended: datetime | None
+    text: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Injection(Displayed):
     """What an agent is given at the start of a task."""
 
     _SHOWN = ("ids", "tokens")
-    _HIDDEN = frozenset(("directives", "consider", "related", "text"))
+    _HIDDEN = frozenset(("directives", "consider", "related", "sessions", "text"))
 
     directives: tuple[Injected, ...] = ()
     consider: tuple[Injected, ...] = ()
@@ -141,6 +151,8 @@ class Injection(Displayed):
     budget: int = 0
     left_out: tuple[Filtered, ...] = ()
     warnings: tuple[str, ...] = ()
+    sessions: tuple[EarlierSession, ...] = ()
+    """At the start of a session: how earlier ones about the task ended, or else the last one."""
 
     @property
     def items(self) -> tuple[Injected, ...]:

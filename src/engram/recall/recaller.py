@@ -1,7 +1,7 @@
 """`recall` and `inject`: search what the caller may see, record the use, phrase the result for a reader or a prompt, and compose an answer in sentences."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
@@ -13,6 +13,7 @@ from engram.model.usage import Use
 from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
+from engram.recall.freshness import compared
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -21,6 +22,7 @@ from engram.store.protocol import Filters, Store
 from engram.text.display import notice, quoted, word
 from engram.text.time.windows import Window
 from engram.text.time.words import words
+from engram.text.time.zone import SYSTEM, in_zone
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -58,6 +60,11 @@ class Recall:
     nearest: Hits = field(default_factory=Hits)
     """Where there are no hits: up to three close results, which probably do not answer the question."""
 
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone the question was read in."""
+        return self.understood.at.tzinfo if self.understood is not None else None
+
 
 @dataclass(slots=True)
 class Recaller:
@@ -67,6 +74,8 @@ class Recaller:
     store: Store
     clock: Callable[[], datetime]
     refine: "Callable[[ParsedQuestion, datetime], ParsedQuestion] | None" = None
+    zone: tzinfo = SYSTEM
+    """The zone in which questions are read."""
 
     def recall(self, query: SearchQuery, session: str = "", at: datetime | None = None) -> Recall:
         """Answer a question and record the use of the hits about it."""
@@ -78,7 +87,7 @@ class Recaller:
 
     def answered(self, query: SearchQuery, at: datetime | None = None) -> Recall:
         """Parse the question, search, and phrase the answer; with a trace if the query asks for one. Records no use."""
-        moment = at or self.clock()
+        moment = in_zone(at or self.clock(), self.zone)
         question = parse(query.text, moment) if query.narrowed else self.understood(query.text, moment)
         searcher = replace(self.searcher, log=[]) if query.explain else self.searcher
         floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
@@ -88,7 +97,7 @@ class Recaller:
             from engram.recall.trace import traced
 
             trace = traced(question, answer, searcher.log)
-        hits, text = answer.hits, lines_of(answer.hits, question.intent) or NOTHING_KNOWN
+        hits, text = answer.hits, lines_of(answer.hits, question.intent, moment.tzinfo) or NOTHING_KNOWN
         return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, nearest=answer.nearest)  # fmt: skip
 
@@ -110,8 +119,9 @@ class Recaller:
 
         now = self.clock()
         hits = self._offered(SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
+        replaced = compared(hits, self.store, filters)
         chosen = inject.build(
-            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now)
+            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )
         warning = self._record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
@@ -159,14 +169,14 @@ class Recaller:
         return ""
 
 
-def lines_of(hits: Iterable[Hit], intent: str) -> str:
-    """Hits as lines; with their times, unless the question is about now."""
-    return "\n".join(line_of(hit, dated=intent != "current") for hit in hits)
+def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> str:
+    """Hits as lines; with their days in the zone, unless the question is about now."""
+    return "\n".join(line_of(hit, dated=intent != "current", zone=zone) for hit in hits)
 
 
-def line_of(hit: Hit, *, dated: bool = False) -> str:
+def line_of(hit: Hit, *, dated: bool = False, zone: tzinfo | None = None) -> str:
     """A hit as one line: its id and type, then its text as a quotation."""
-    return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated)}"
+    return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
 
 
 def label_of(hit: Hit) -> str:
@@ -175,9 +185,11 @@ def label_of(hit: Hit) -> str:
     return f"[{word(hit.id)}] {label}"
 
 
-def remark_of(hit: Hit, *, dated: bool) -> str:
+def remark_of(hit: Hit, *, dated: bool, zone: tzinfo | None = None) -> str:
     """The remarks after a hit's text, in brackets: that it is evidence only, a caveat, when it was true or happened."""
-    remarks = [part for part in (EVIDENCE if is_read(hit) else "", hit.note, time_of(hit) if dated else "") if part]
+    remarks = [
+        part for part in (EVIDENCE if is_read(hit) else "", hit.note, time_of(hit, zone) if dated else "") if part
+    ]
     return f" ({notice(', '.join(remarks))})" if remarks else ""
 
 
@@ -208,7 +220,7 @@ def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     if ask is None:
         return _quoted_answer(recall), ""
     try:
-        answer, sources = ask(recall.question, lines_of(recall.hits, recall.intent))
+        answer, sources = ask(recall.question, lines_of(recall.hits, recall.intent, recall.zone))
     except ModelError as error:
         return _quoted_answer(recall), f"quoted the memories: {error}"
     known = {hit.id for hit in recall.hits}
@@ -222,14 +234,13 @@ def _quoted_answer(recall: Recall) -> str:
     hits = recall.hits
     dated = any(word.key == "when" for word in words(recall.question))
     if recall.intent == "lineage":
-        return ", then ".join(_sentence(hit, dated) for hit in hits)
+        return ", then ".join(_sentence(hit, dated, recall.zone) for hit in hits)
     least = max(hit.score for hit in hits) * NEAR_ENOUGH
     best = [hit for hit in hits if hit.score >= least][:MOST_QUOTED]
-    return "; ".join(_sentence(hit, dated) for hit in best)
+    return "; ".join(_sentence(hit, dated, recall.zone) for hit in best)
 
 
-def _sentence(hit: Hit, dated: bool) -> str:
-    when = f"{hit.event.at:%Y-%m-%d}, {word(hit.event.role)}: " if hit.event else ""
-    return (
-        f"{when}{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated and hit.event is None)} [{word(hit.id)}]"
-    )
+def _sentence(hit: Hit, dated: bool, zone: tzinfo | None) -> str:
+    when = f"{time_of(hit, zone)}, {word(hit.event.role)}: " if hit.event else ""
+    remark = remark_of(hit, dated=dated and hit.event is None, zone=zone)
+    return f"{when}{quoted(hit.stretch or hit.text)}{remark} [{word(hit.id)}]"

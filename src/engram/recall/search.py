@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 from engram.model.event import Event
@@ -30,6 +30,7 @@ from engram.rules.strength import (
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
+from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ class Searcher:
 
     store: Store
     clock: Callable[[], datetime]
+    zone: tzinfo = SYSTEM
+    """The zone of the days that a question names."""
     log: list[SearchTrace] | None = None
     """Collects a trace of each search, if given."""
 
@@ -166,7 +169,7 @@ class Searcher:
 
     def _retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
         question = query.text[:MAX_QUESTION]
-        dates = date_spans(question)
+        dates = date_spans(question, self.zone)
         terms = tuple(query_terms(without_dates(question, dates))) or tuple(query_terms(question))
         query = replace(query, text=question, terms=terms, windows=[(date.since, date.until) for date in dates])
         candidates = self.store.candidates(query.store_query, query.store_filters)

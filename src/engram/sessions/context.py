@@ -1,15 +1,15 @@
 """What an agent must know to continue a task, within a token budget.
 
-Goal, latest checkpoint and critical facts are always included, shortened if necessary; then recent events, relevant facts, and the
-memories the graph links to them.
+Goal, latest checkpoint and critical facts are always included, shortened if necessary; then recent events, earlier events of the
+task's ledger about the next step, relevant facts, and the memories the graph links to them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from engram.model.errors import InvalidInput
-from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.event import DOCUMENT_ROLE, EVENT_TYPES, Event
 from engram.model.hit import Hit
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
@@ -24,8 +24,12 @@ from engram.store.protocol import Filters
 from engram.text.display import notice, quoted, word
 
 MAX_TOKENS = 4_000
-RECENT_SHARE, FACT_SHARE = 0.5, 0.35
-"""The shares of recent events and relevant facts in what the required sections leave; the graph gets the rest."""
+RECENT_SHARE, EARLIER_SHARE, FACT_SHARE = 0.4, 0.2, 0.3
+"""The shares of recent events, earlier events and relevant facts in what the required sections leave; the graph gets the rest."""
+MOST_EARLIER = 12
+"""Events of the ledger that are offered because they are about the next step."""
+SAID_OR_DONE = tuple(kind for kind in EVENT_TYPES if kind != "artifact")
+"""Chunks of documents are artifacts; `build_long_input_context` searches those."""
 _LOOKED_AT = 5
 """How many times more events are read than are wanted: chunks of documents are left out."""
 _LONGEST_EVENT = 1_200
@@ -86,6 +90,7 @@ class ContextBuilder:
         scopes = seen_from([task.scope])
         filters = Filters(scopes=scopes, valid_at=self.clock())
         recent = self._recent(task, recent_event_limit)
+        earlier = self._earlier(task, query or task.goal, min(recent_event_limit, MOST_EARLIER), min_relevance)
         facts = self._facts(query or task.goal, filters, memory_limit, min_relevance)
         sections = [
             PromptSection(
@@ -95,7 +100,8 @@ class ContextBuilder:
             ),
             *_checkpoints(points),
             *critical_section(self.searcher.store, filters),
-            PromptSection("Recent events", _event_items(recent), share=RECENT_SHARE, newest_last=True),
+            PromptSection("Recent events", _event_items(reversed(recent)), share=RECENT_SHARE, newest_last=True),
+            PromptSection("Earlier events", _event_items(earlier), share=EARLIER_SHARE),
             PromptSection("Relevant facts", tuple(item_of(hit) for hit in facts), share=FACT_SHARE),
             *(self._graph(facts, scopes) if include_graph else []),
         ]
@@ -120,6 +126,14 @@ class ContextBuilder:
             return []
         found = self.searcher.store.events(task.id, last=limit * _LOOKED_AT)
         return [event for event in found if event.role != DOCUMENT_ROLE][-limit:]
+
+    def _earlier(self, task: TaskRun, query: str, limit: int, floor: float) -> list[Event]:
+        """The events of the task's ledger about the query, best first; the recent ones among them are placed once."""
+        if not limit:
+            return []
+        filters = Filters(kinds=("event",), parents=(task.id,), types=SAID_OR_DONE)
+        found = self.searcher.search(SearchQuery(query, limit, filters=filters, min_relevance=floor).checked())
+        return [hit.event for hit in found if hit.event is not None]
 
     def _facts(self, query: str, filters: Filters, limit: int, floor: float) -> list[Hit]:
         search = SearchQuery(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
@@ -154,12 +168,12 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
     return [PromptSection("Latest checkpoint", tuple(lines), required=True), *earlier]
 
 
-def _event_items(events: Sequence[Event]) -> tuple[BudgetItem, ...]:
+def _event_items(events: Iterable[Event]) -> tuple[BudgetItem, ...]:
     return tuple(
         BudgetItem(
             event.id, quoted(_shortened(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
         )
-        for event in reversed(events)
+        for event in events
         if event.content
     )
 

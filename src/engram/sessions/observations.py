@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from engram.model.arguments import refuse_deep
@@ -15,7 +15,7 @@ _FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "m
 MAX_CONTENT = 8 * 1024 * 1024
 
 
-def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "") -> NewEvent:
+def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "", zone: tzinfo | None = None) -> NewEvent:
     """An event from a caller's fields; raises `InvalidInput` naming the one that cannot be used."""
     unknown = set(item) - _FIELDS
     if unknown:
@@ -35,7 +35,7 @@ def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "") -> NewE
     return NewEvent(
         role=storable(role.strip()),
         content=storable(content),
-        at=aware(item.get("at")) or now,
+        at=aware(item.get("at"), zone) or now,
         event_type=event_type,
         task=of_task or storable(str(item.get("task", "") or "")),
         key=storable(str(item.get("key", "") or "")),

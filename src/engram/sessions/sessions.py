@@ -1,14 +1,14 @@
 """Sessions: each starts with an injection, has a ledger, and folds in its uses at the end."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from engram.gates.secrets.scan import redact, refuse_secret
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
-from engram.model.event import Event, Session
+from engram.model.event import SUMMARY_ROLE, Event, Session
 from engram.model.fields import EventFields
 from engram.model.hit import Injection
 from engram.model.lazy import dataclass, replace
@@ -19,6 +19,7 @@ from engram.sessions.observations import new_event
 from engram.settings import Settings
 from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Store
+from engram.text.time.zone import SYSTEM
 
 EventList = list[Event]
 SessionList = list[Session]
@@ -39,6 +40,8 @@ class Sessions:
     settings: Settings
     ask_summary: "tuple[str, Callable[[str], str]] | None" = None
     """A model's name, and a function that asks it for a summary."""
+    zone: tzinfo = SYSTEM
+    """The zone of times that are given without one."""
 
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
@@ -54,11 +57,20 @@ class Sessions:
         filters = Filters(scopes=scopes, valid_at=now)
         injection = Injection()
         if task.strip():
-            injection = self.recaller.inject(
-                task, filters, self.settings.budget if budget is None else budget, session.id
-            )
+            injection = self._injection(task, filters, self.settings.budget if budget is None else budget, session)
         injection = replace(injection, warnings=(*injection.warnings, *warnings))
         return SessionHandle(self, session, injection)
+
+    def _injection(self, task: str, filters: Filters, budget: int, session: Session) -> Injection:
+        """What memory knows about the task, and how earlier sessions about it ended."""
+        from engram.embedding.tokenizer import count_tokens
+        from engram.sessions.earlier import EarlierSessions, cost, with_sessions
+
+        found = EarlierSessions(self.recaller.searcher, count_tokens, self.zone)
+        earlier = found.about(task, session.scopes, session.started, budget) if type(budget) is int else ()
+        room = budget - cost(earlier, count_tokens)
+        injection = self.recaller.inject(task, filters, room, session.id)
+        return replace(with_sessions(injection, earlier, count_tokens), budget=budget)
 
     def get(self, session_id: str, *, scopes: Scopes = None) -> Session:
         """A session by id; raises `NotFound` where there is none in the scopes the caller sees."""
@@ -91,10 +103,25 @@ class Sessions:
             elif self.store.events(session.id, after=session.summary_through, last=1):
                 session = self.summarise(session.id)
             session = replace(session, ended=self.clock())
+            self._record_summary(session)
             self.store.save_session(session)
         assert session.ended is not None
         feedback.fold_session(self.store, session.id, session.ended)
         return session
+
+    def _record_summary(self, session: Session) -> None:
+        """Append the summary to the ledger, where recall finds it; one made by rules only repeats what is there."""
+        from engram.sessions.summary import RULES
+
+        if not session.summary or session.summary_by == RULES:
+            return
+        event = {
+            "role": SUMMARY_ROLE,
+            "content": session.summary,
+            "event_type": "observation",
+            "key": f"{session.id}/summary",
+        }
+        self.store.append_events(session.id, [new_event(event, session.ended or self.clock())], scope=session.owner)
 
     def summarise(
         self, session_id: str, *, style: str = "", max_tokens: int = SUMMARY_TOKENS, scopes: Scopes = None
@@ -145,7 +172,7 @@ class Sessions:
         if not session_id.strip():
             raise InvalidInput("observe needs a session id, or a name of your own for one")
         refuse_secret(session_id, "the session's id")
-        events = [new_event(item, self.clock()) for item in items]
+        events = [new_event(item, self.clock(), zone=self.zone) for item in items]
         return self.store.append_events(session_id, events, scope=scope) if events else []
 
 

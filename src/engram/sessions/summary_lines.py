@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 
 from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
-from engram.model.event import Event
+from engram.model.event import SUMMARY_ROLE, Event
 from engram.model.lazy import dataclass, replace
 from engram.text.display import cut, one_line
 from engram.text.sentences import sentence_spans
@@ -150,9 +150,9 @@ def _kind_by_signals(lowered: str, speaker: str) -> str:
 def lines_of(event: Event) -> list[Line]:
     """The extracts an event offers, in order; a tool's output offers only lines that say how it went.
 
-    Calls of tools offer none, nor do system prompts, which an agent has anyway.
+    Calls of tools offer none, nor do system prompts, which an agent has anyway, and summaries.
     """
-    if event.event_type == "tool_call" or event.role in _PROMPTS or not event.content.strip():
+    if event.event_type == "tool_call" or event.role in (*_PROMPTS, SUMMARY_ROLE) or not event.content.strip():
         return []
     speaker = _speaker(event)
     if event.event_type in _OUTPUTS or speaker == "tool":

@@ -1,7 +1,7 @@
 """`mem.tasks`: work that outlives a conversation: tasks, their ledgers and their checkpoints."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Unpack
 
 from engram.gates.secrets.scan import redact, refuse_secret
@@ -17,6 +17,7 @@ from engram.recall.search import Searcher
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.sessions.observations import json_data, new_event, storable
 from engram.store.protocol import Filters, JobFactory, Store, no_jobs
+from engram.text.time.zone import SYSTEM
 
 Events = list[Event]
 Checkpoints = list[Checkpoint]
@@ -25,6 +26,8 @@ Scopes = Collection[str] | None
 """The scopes a caller sees; None is everything, for the store's operator."""
 DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
+FACT_EVENTS = ("message",)
+"""Event types that facts are derived from; tool output is evidence, not a statement by anyone."""
 _ANSWERS = {"result": "tool_result", "error": "error"}
 """The results of a tool call, and the type of the event that records each."""
 _NOTHING = "(nothing)"
@@ -39,6 +42,8 @@ class Tasks:
     store: Store
     searcher: Searcher
     clock: Callable[[], datetime]
+    zone: tzinfo = SYSTEM
+    """The zone of times that are given without one."""
 
     # -- tasks
 
@@ -102,9 +107,20 @@ class Tasks:
 
     # -- the ledger
 
-    def record_event(self, task_id: str, role: str, content: str, **fields: Unpack[EventFields]) -> Event:
-        """Append one event: what was said, called, answered, seen or made."""
-        return self._append(task_id, [{"role": role, "content": content, **fields}])[0]
+    def record_event(
+        self, task_id: str, role: str, content: str, *, derive: bool = True, **fields: Unpack[EventFields]
+    ) -> Event:
+        """Append one event: what was said, called, answered, seen or made.
+
+        With `derive`, facts are derived from a message later by the background jobs.
+        """
+        return self.record_events(task_id, [{"role": role, "content": content, **fields}], derive=derive)[0]
+
+    def record_events(self, task_id: str, items: Iterable[Mapping[str, Any]], *, derive: bool = True) -> Events:
+        """Append several events, all or none, each with the fields of `record_event`."""
+        given = list(items)
+        told = any(item.get("event_type") in (None, "", *FACT_EVENTS) for item in given)
+        return self._append(task_id, given, derive=derive and told)
 
     def record_turn(
         self,
@@ -136,7 +152,7 @@ class Tasks:
 
     def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool = False) -> Events:
         task, now = self.get(task_id), self.clock()
-        events = [new_event(item, now, task.id) for item in items]
+        events = [new_event(item, now, task.id, self.zone) for item in items]
         return self.store.append_events(task.id, events, _derivation(task, now) if derive else no_jobs)
 
     def events(self, task_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> Events:
@@ -158,7 +174,7 @@ class Tasks:
         scopes: Scopes = None,
     ) -> Hits:
         """Find events of a task, or of every ledger; everyone's, or those of these scopes."""
-        first, last = checked_window(since, until)
+        first, last = checked_window(since, until, self.zone)
         filters = Filters(
             kinds=("event",),
             scopes=None if scopes is None else tuple(scopes),

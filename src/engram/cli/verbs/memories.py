@@ -56,7 +56,7 @@ def list_(
         check_types(mem, filters.type_)
         found = mem.list(limit=limit, offset=offset, **asked)
         now = surface.now
-        at = aware(filters.as_of) or now
+        at = aware(filters.as_of, mem.time_zone) or now
         surface.answer(
             [memory_data(memory, at) for memory in found], lambda: views.listing(found, now, at) if found else None
         )

@@ -90,7 +90,7 @@ def recall(
         check_types(mem, filters.type_)
         asked |= {"question_date": date, "limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion}
         asked |= {"compose_answer": answer, "min_relevance": min_relevance}
-        now, at = surface.now, aware(filters.as_of)
+        now, at = surface.now, aware(filters.as_of, mem.time_zone)
         if not trace:
             found = mem.recall(question, explain=ranking.explain, session=session, **asked)
             _show(surface, found, now, at, explain=ranking.explain, answer=answer)
@@ -113,7 +113,7 @@ def _show(
     elif not found.hits:
         views.nothing_known(found, now)
     elif (explain or surface.drawn) and not answer:
-        views.hits(found.hits, now, explain=explain, dated=found.intent != "current")
+        views.hits(found.hits, now, explain=explain, dated=found.intent != "current", zone=found.zone)
     else:
         sys.stdout.write((found.answer if answer else found.text) + "\n")
     if not found.hits:
@@ -144,7 +144,7 @@ def search(
         find = mem.deep_search if deep else mem.search
         found = find(query, min_relevance=min_relevance, **asked)
         now = surface.now
-        at = aware(filters.as_of) or now
+        at = aware(filters.as_of, mem.time_zone) or now
         surface.warn(found.warnings)
         data = {
             "query": query,

@@ -72,18 +72,16 @@ def named(task_id: str, *said: str) -> tuple[str, ...]:
     return (task_id, *said)
 
 
-def event(surface: Surface, task_id: Id, said: EventOptions) -> None:
+def event(surface: Surface, task_id: Id, said: EventOptions, no_derive: NoDerive = False) -> None:
     """Append to a task's ledger. Secrets are redacted first; a finished task accepts nothing.
 
-    With --batch, all events on stdin are written, or none.
+    With --batch, all events on stdin are written, or none. `engram worker` extracts the facts of messages later.
     """
     if not said.batch:
         task_id, said.role, said.content = named(task_id, said.role, said.content)
     items = events_to_write(said)
     with surface.memory() as mem:
-        task = mem.get_task(task_id)
-        # A ledger takes a batch whole or not at all; a task's ledger goes by the task's id.
-        _written(surface, mem.observe_batch(task.id, [{**item, "task": task.id} for item in items]))
+        _written(surface, mem.tasks.record_events(task_id, items, derive=not no_derive))
 
 
 def turn(

@@ -7,16 +7,17 @@ where its words are in the table. A window anchored to an event ("before I moved
 
 import re
 from calendar import day_name, month_name
-from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from engram.model.hit import Hit, Hits, HitTrace, Part
-from engram.model.lazy import dataclass, replace
+from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, looked_up
+from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, among, is_about, looked_up
+from engram.recall.freshness import COMPARED, Replacements, contradicted_by, replacements
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -30,6 +31,7 @@ from engram.text.entities import entities
 from engram.text.stems import stem
 from engram.text.time.windows import Window
 from engram.text.time.words import words
+from engram.text.time.zone import local
 from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of, revises
 from engram.text.word_tables import word_class
@@ -208,7 +210,7 @@ def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) ->
         return AnchoredWindow(Window(moment, None), after=dated.id, anchor_id=dated.id)
     if question.relation == "before":
         return AnchoredWindow(Window(None, moment), anchor_id=dated.id)
-    return AnchoredWindow(_during(dated, moment), anchor_id=dated.id)
+    return AnchoredWindow(_during(dated, moment, question.at.tzinfo), anchor_id=dated.id)
 
 
 def _its_own_change(question: ParsedQuestion) -> bool:
@@ -229,11 +231,11 @@ def _moment_of(hit: Hit) -> datetime | None:
     return start_of(hit.memory) if hit.memory else hit.event.at if hit.event else None
 
 
-def _during(dated: Hit, moment: datetime) -> Window:
-    """The time a memory was valid; an event lasts its day."""
+def _during(dated: Hit, moment: datetime, zone: tzinfo | None) -> Window:
+    """The time a memory was valid; an event lasts its day, which is the question's."""
     if dated.memory is not None and dated.memory.valid_until is not None:
         return Window(moment, dated.memory.valid_until)
-    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = (local(moment, zone) if zone else moment).replace(hour=0, minute=0, second=0, microsecond=0)
     return Window(day, day + timedelta(days=1))
 
 
@@ -310,17 +312,22 @@ def shown(memory: Memory, hit: Hit) -> Hit:
                relevance=hit.relevance, note=note)  # fmt: skip
 
 
-def time_of(hit: Hit) -> str:
-    """When a hit was true or happened, as days; "" where that is not known."""
+def time_of(hit: Hit, zone: tzinfo | None = None) -> str:
+    """When a hit was true or happened, as days of the zone; "" where that is not known."""
     if hit.memory is None:
-        return f"{hit.event.at:%Y-%m-%d}" if hit.event is not None else ""
+        return _day(hit.event.at, zone) if hit.event is not None else ""
     memory = hit.memory
     if memory.valid_from is None and memory.valid_until is None:
-        return f"{memory.when:%Y-%m-%d}" if memory.when is not None else ""
-    start = f"{start_of(memory):%Y-%m-%d}"
-    return f"since {start}" if memory.valid_until is None else f"{start} to {memory.valid_until:%Y-%m-%d}"
+        return _day(memory.when, zone) if memory.when is not None else ""
+    start = _day(start_of(memory), zone)
+    return f"since {start}" if memory.valid_until is None else f"{start} to {_day(memory.valid_until, zone)}"
 
 
+def _day(moment: datetime, zone: tzinfo | None) -> str:
+    return f"{moment if zone is None else local(moment, zone):%Y-%m-%d}"
+
+
+WAITING = "statements that wait for review"
 WIDE = 30
 """Hits read for the versions of facts: those of one fact must not crowd out another."""
 MOST_FACTS = 10
@@ -335,6 +342,14 @@ class FactHistory:
 
     best: Hit
     versions: tuple[Memory, ...]
+    ended: Mapping[str, tuple[Memory, str]] = field(default_factory=dict)
+    """By id, the versions that are given an end here, because another statement seems to have replaced them: as stored, with a note."""
+
+    def shown(self, version: Memory) -> Hit:
+        """A version as a hit, with the score of the hit that found the fact."""
+        stored, note = self.ended.get(version.id, (version, ""))
+        hit = shown(stored, self.best)
+        return replace(hit, note=note) if note else hit
 
     @property
     def changed(self) -> bool:
@@ -363,6 +378,48 @@ class FactFinder:
         hits = leaving_out(hits, is_anothers, f"the same fact about somebody other than {slots.owner}")
         return self._named_first(hits, slots, query)
 
+    def current(self, query: SearchQuery) -> Hits:
+        """What holds now, found by its own words or by those of a version it superseded."""
+        given = query.filters
+        if given.statuses != LIVE or given.as_of or given.known_at is not None:
+            return self.search(query)
+        every = replace(given, statuses=(*LIVE, "superseded"), valid_at=None)
+        found = self.search(replace(query, filters=every))
+        heads: dict[str, Hit] = {}
+        for hit in found:
+            head = self._head(hit, given.scopes)
+            if head is not None:
+                heads.setdefault(head.id, head)
+        if not heads:
+            return self.search(query)
+        left = [Filtered(hit.id, "not current") for hit in found if hit.id not in heads]
+        hits = among(found, heads.values())
+        hits.filtered = [*found.filtered, *left]
+        return hits
+
+    def waiting(self, query: SearchQuery) -> Hits:
+        """Statements that wait for review only because they contradict a current memory, each with that memory after it."""
+        found = self.search(replace(query, filters=replace(query.filters, statuses=("candidate",)), purpose=WAITING))
+        hits: dict[str, Hit] = {}
+        for hit in found:
+            rivals = contradicted_by(hit.memory, self.store) if hit.memory is not None and is_about(hit) else []
+            if rivals:
+                hits.setdefault(hit.id, hit)
+                hits.update({rival.id: hits.get(rival.id) or shown(rival, hit) for rival in rivals})
+        return among(found, hits.values())
+
+    def _head(self, hit: Hit, scopes: Collection[str] | None) -> Hit | None:
+        """The current version of a hit; None where there is none."""
+        memory, now = hit.memory, self.clock()
+        if memory is None or (memory.status in LIVE and is_valid(memory, now)):
+            return hit
+        if memory.status in LIVE or hit.relevance < NEAREST:
+            return None
+        follower = self.store.get(memory.superseded_by) if memory.superseded_by else None
+        versions = (*versions_of(memory, self.store, scopes), *([follower] if follower is not None else []))
+        heads = [each for each in versions if each.status in LIVE and is_valid(each, now) and shows(scopes, each.scope)]
+        return shown(heads[-1], hit) if heads else None
+
     def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
         """Hits among all versions, and the facts that are meant, the most relevant first.
 
@@ -385,7 +442,12 @@ class FactFinder:
         groups, meant = by_lineage(found), {hit.id for hit in about(found, query.text, floor)}
         by_key = [group for group in groups if any(map(_is_named, group))]
         likely = [group for group in groups if any(hit.id in meant for hit in group)]
-        return found, [self._history(group, query.filters) for group in (by_key or likely)[:MOST_FACTS]]
+        chosen = (by_key or likely)[:MOST_FACTS]
+        near = [group for group in groups[:COMPARED] if group not in chosen and group[0].relevance >= NEAREST]
+        told, others = (
+            [self._history(group, query.filters) for group in some] for some in (chosen, near if chosen else ())
+        )
+        return found, _joined(told, others)
 
     def unknown(self, query: SearchQuery) -> tuple[str, ...]:
         """The names in a question that nothing the caller may see mentions."""
@@ -431,6 +493,34 @@ class FactFinder:
         trace = HitTrace((Part("match", RELEVANCE_SCALE),), {NAMED: 1})
         return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, metadata=memory.metadata, trace=trace,
                    relevance=LOOKED_UP)  # fmt: skip
+
+
+def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[FactHistory]:
+    """The histories; those of statements that seem to have replaced one another become one, each true until the next began.
+
+    A history that is only near the question counts where it joins one that is about it.
+    """
+    every = [*histories, *near]
+    if len(every) < 2:
+        return histories
+    meant = {version.id for history in histories for version in history.versions}
+    replaced = replacements([version for history in every for version in history.versions][:COMPARED], meant, meant)
+    joined: list[FactHistory] = []
+    for history in every:
+        ids = {version.id for version in history.versions}
+        related = [other for other in joined if replaced.relate(ids, {version.id for version in other.versions})]
+        joined = [other for other in joined if other not in related]
+        joined.append(_merged([*related, history], replaced) if related else history)
+    order = {history.best.id: place for place, history in enumerate(histories)}
+    return sorted((one for one in joined if one.best.id in order), key=lambda history: order[history.best.id])
+
+
+def _merged(histories: Sequence[FactHistory], replaced: Replacements) -> FactHistory:
+    stored = [history.ended.get(each.id, (each, ""))[0] for history in histories for each in history.versions]
+    ends = {version.id: replaced.end(version.id) for version in stored if version.valid_until is None}
+    versions = [version.but(valid_until=ends[version.id]) if ends.get(version.id) else version for version in stored]
+    ended = {version.id: (version, replaced.note(version)) for version in stored if ends.get(version.id)}
+    return FactHistory(histories[0].best, tuple(sorted(versions, key=start_of)), ended)
 
 
 def _topic(question: str) -> str:

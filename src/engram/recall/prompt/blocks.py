@@ -95,7 +95,7 @@ class Blocks:
         """The trace of a recall: its text within the budget, what was trimmed, what is superseded, what is missing."""
         _check(max_tokens)
         dated = found.intent != "current"
-        items = tuple(BudgetItem(hit.id, f"{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated)}", f"{label_of(hit)}:")
+        items = tuple(BudgetItem(hit.id, f"{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=found.zone)}", f"{label_of(hit)}:")
                       for hit in found.hits)  # fmt: skip
         built = assemble([PromptSection("", items)], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)

@@ -8,7 +8,7 @@ calendar) is named, for a surface to say.
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from engram.model.lazy import dataclass
 from engram.text.time.calendar import Span, holding, monthly
@@ -31,8 +31,8 @@ class DateSpan:
     end: int
 
 
-def date_spans(text: str) -> list[DateSpan]:
-    """The days and months with a year that a text names, in order."""
+def date_spans(text: str, zone: tzinfo = UTC) -> list[DateSpan]:
+    """The days and months with a year that a text names, in order, as those of a zone."""
     spans: list[DateSpan] = []
     if not _HAS_YEAR.search(text):
         return spans
@@ -46,7 +46,7 @@ def date_spans(text: str) -> list[DateSpan]:
         while first > behind and found[first - 1].key in _LEADS and not found[first - 1].closed:
             first -= 1
         place = behind = date[0]
-        since, until = (moment.replace(tzinfo=UTC).timestamp() for moment in (date[1].since, date[1].until))
+        since, until = (moment.replace(tzinfo=zone).timestamp() for moment in (date[1].since, date[1].until))
         spans.append(DateSpan(since, until, found[first].start, found[place - 1].end))
     return spans
 

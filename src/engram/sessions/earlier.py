@@ -1,0 +1,84 @@
+"""How earlier sessions ended, for the start of the next: those about its task, or else the last one."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta, tzinfo
+
+from engram.model.event import Session
+from engram.model.hit import EarlierSession, Injection
+from engram.model.lazy import dataclass, replace
+from engram.recall.cutoff import HELPFUL
+from engram.recall.prompt.inject import HEADER
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
+from engram.store.protocol import Filters
+from engram.text.display import longest_fitting, quoted, word
+from engram.text.time.zone import local
+
+TITLE = "## Earlier sessions"
+SHARE = 0.25
+"""The share of an injection's budget that summaries may take."""
+LEAST_BUDGET = 400
+"""Smaller budgets are left to memories."""
+MOST_SESSIONS = 2
+_EVENTS_READ = 20
+_LAST_ONES = 10
+RECENT = timedelta(days=14)
+"""How long the last session is worth mentioning whatever the next one is about."""
+_LEAST_CHARACTERS = 60
+
+Counter = Callable[[str], int]
+
+
+@dataclass(slots=True)
+class EarlierSessions:
+    """Finds summaries of earlier sessions, and puts them into an injection."""
+
+    searcher: Searcher
+    count: Counter
+    zone: tzinfo
+
+    def about(self, task: str, scopes: tuple[str, ...], now: datetime, budget: int) -> tuple[EarlierSession, ...]:
+        """The summaries to mention at the start of a session about a task, within their share of the budget."""
+        if budget < LEAST_BUDGET:
+            return ()
+        found = list(self._relevant(task, scopes)) or self._last(scopes, now)
+        room = int(budget * SHARE) // max(len(found), 1)
+        return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
+
+    def _relevant(self, task: str, scopes: tuple[str, ...]) -> Iterator[Session]:
+        """The sessions whose events are about the task, best first; a summary is such an event."""
+        filters = Filters(kinds=("event",), scopes=scopes)
+        hits = self.searcher.search(SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=HELPFUL).checked())
+        named = dict.fromkeys(hit.event.session for hit in hits if hit.event is not None)
+        summarised = (session for name in named if (session := self.searcher.store.session(name)) and session.summary)
+        for _, session in zip(range(MOST_SESSIONS), summarised, strict=False):
+            yield session
+
+    def _last(self, scopes: tuple[str, ...], now: datetime) -> list[Session]:
+        """The last session that ended, if that was recently."""
+        sessions = self.searcher.store.sessions(_LAST_ONES, scopes)
+        return [one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT][:1]
+
+    def _line(self, session: Session, room: int) -> str:
+        ended = f", {local(session.ended, self.zone):%Y-%m-%d}" if session.ended else ""
+
+        def phrased(summary: str) -> str:
+            return f"- [{word(session.id)}{ended}] {quoted(summary)}"
+
+        return phrased(
+            longest_fitting(session.summary, lambda cut: self.count(phrased(cut)) <= room, _LEAST_CHARACTERS)
+        )
+
+
+def with_sessions(injection: Injection, earlier: Sequence[EarlierSession], count: Counter) -> Injection:
+    """The injection with the summaries at the end of its text."""
+    if not earlier:
+        return injection
+    before = injection.text.rstrip("\n") or HEADER
+    text = "\n\n".join([before, "\n".join([TITLE, *(session.text for session in earlier)])]) + "\n"
+    return replace(injection, text=text, tokens=count(text), sessions=tuple(earlier))
+
+
+def cost(earlier: Sequence[EarlierSession], count: Counter) -> int:
+    """The tokens that `with_sessions` adds."""
+    return count("\n".join(["", TITLE, *(session.text for session in earlier), ""])) + 2 if earlier else 0
