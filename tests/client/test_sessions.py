@@ -46,9 +46,9 @@ def test_nothing_relevant_nothing_injected(mem: Engram) -> None:
 
 
 def test_fading_memories_come_last_and_dormant_ones_not_at_all(mem: Engram, clock: Clock) -> None:
-    old = mem.add("Deploy acme from the old branch called trunk", type="factual")
+    old = mem.add("Deploy acme from a branch that passed the nightly build", type="factual")
     clock.forward(days=15)
-    new = mem.add("Deploy acme from the new branch called main", type="factual")
+    new = mem.add("Deploy acme from a branch with two approvals", type="factual")
     assert mem.inject("deploy acme from which branch").ids == (new.id, old.id)
     clock.forward(days=30)
     assert old.id not in mem.inject("deploy acme from which branch").ids

@@ -55,9 +55,11 @@ def test_every_call_after_closing_says_that_it_is_closed(backend: Backend) -> No
 
 def test_closing_again_does_nothing(backend: Backend) -> None:
     mem = backend.client()
-    mem.add("Otters hold hands while they sleep")
+    kept = mem.add("Otters hold hands while they sleep").id
     for _ in range(3):
         mem.close()
+    with backend.client() as again:
+        assert again.get(kept).statement == "Otters hold hands while they sleep"
 
 
 def _open(folder: Path) -> Engram:

@@ -16,7 +16,7 @@ REQUIRED = {
     "session_end": ["session_id"],
 }
 RETURNED = {
-    "learn": {"outcome", "reason", "gate", "memory", "other"},
+    "learn": {"outcome", "reason", "gate", "memory", "other", "related"},
     "recall": {"memories", "text", "nearest", "warnings"},
     "inject": {"directives", "consider", "related", "text", "tokens", "warnings"},
     "feedback": {"memory", "positive", "negative", "neutral"},

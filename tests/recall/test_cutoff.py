@@ -103,6 +103,10 @@ Who comes first in the author list?
 what happens when the build fails
 Which editor do I use?
 How old was I when we moved?
+Where do I park?
+What do we do with old invoices?
+When do the invoices go out?
+What bus does Anna take?
 """
 MANY = """
 Which servers do we run?
@@ -117,6 +121,10 @@ Postgres vs SQLite for the cache
 What is the difference between the two plans?
 Compare the offers of both suppliers
 Who is my supervisor and when do we meet?
+Where do my sisters live?
+What do the children play?
+Which foreign languages do I speak?
+What languages can Ana speak?
 """
 
 

@@ -1,9 +1,10 @@
-"""Background jobs on a ledger: derive facts from a task's turns, and retry the model on turns it failed on."""
+"""Background jobs: derive facts from a task's turns, retry the model on turns it failed on, compare what a batch added."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from engram.capture.changes import COMPARE, Changes
 from engram.capture.conversation import JOB, Conversations
 from engram.capture.learn import Learner
 from engram.model.decision import Decision, Outcome
@@ -17,7 +18,7 @@ from engram.sessions.tasks import DERIVE, FACT_EVENTS
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-KINDS = (DERIVE, JOB)
+KINDS = (DERIVE, JOB, COMPARE)
 """Every kind of job that has a handler."""
 _COMPARED = 40
 """Memories with the words of a fact that are checked for the same evidence."""
@@ -28,7 +29,14 @@ class OnceLearner(Learner):
     """Learns from each span of the ledger once, so that a job repeated after a crash changes nothing."""
 
     def learn(
-        self, given: Mapping[str, Any], *, source: str, learned_by: str, session: str = "", autonomous: bool = False
+        self,
+        given: Mapping[str, Any],
+        *,
+        source: str,
+        learned_by: str,
+        session: str = "",
+        autonomous: bool = False,
+        relation: str = "",
     ) -> Decision:
         """Run one proposal through the gates, unless a memory has the same evidence."""
         known = self._derived_before(given)
@@ -37,7 +45,15 @@ class OnceLearner(Learner):
                 Outcome.DUPLICATE, known, known, f"{known.id} was already derived from these words", "exact"
             )
         # Not `super()`: a dataclass with slots is a new class, and `super()` would refer to the old one.
-        return Learner.learn(self, given, source=source, learned_by=learned_by, session=session, autonomous=autonomous)
+        return Learner.learn(
+            self,
+            given,
+            source=source,
+            learned_by=learned_by,
+            session=session,
+            autonomous=autonomous,
+            relation=relation,
+        )
 
     def _derived_before(self, given: Mapping[str, Any]) -> Memory | None:
         filters = Filters(scopes=(given["scope"],), statuses=None)
@@ -70,7 +86,10 @@ def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
         except NotFound:
             return  # the turns were purged
 
-    return {DERIVE: derive, JOB: consult}
+    def compare(job: Job) -> None:
+        Changes(store, learner.clock).find([str(memory_id) for memory_id in job.payload["ids"]])
+
+    return {DERIVE: derive, JOB: consult, COMPARE: compare}
 
 
 class JobQueue:

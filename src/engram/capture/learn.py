@@ -1,105 +1,48 @@
 """`learn`, `remember` and `add`: run memories through the gates and store them.
 
 learn: draft → policy → gates (against the store) → lock → gates again for what others wrote meanwhile → store
-add:   draft → policy → shape and secrets → lock → exact duplicate → store, in slices
+add:   draft → policy → shape and secrets → neighbours (in a job after a large batch) → lock → exact duplicate → store, in slices
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.capture.changes import Changes
 from engram.capture.draft import draft
-from engram.gates.pipeline import admit_all, judge, outranked_reason
+from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.gates.pipeline import admit_all, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
-from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
-from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of
-from engram.model.decision import Decision, Outcome
+from engram.gates.proposal import Conflict, GateSettings, Proposal, Verdict
+from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, trust
+from engram.model.decision import RELATIONS, Decision, Outcome, Related
+from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, Association, Memory
+from engram.model.memory import REFINES, Association, Memory
 from engram.model.usage import Use
-from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
+from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
+from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.protocol import Filters, ProposalKeys, Query, Store, Transaction
-from engram.store.records import CURRENT, heads_among
+from engram.store.protocol import ProposalKeys, Store, Transaction
+from engram.store.records import CURRENT, find_memory
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
-from engram.text.tokens import query_terms, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engram.embedding.protocol import Vectors
 
-NEIGHBOURS = 6
-"""How many of the nearest memories by meaning, and as many by words, the gates compare with."""
-LOOKUP_TERMS = 6
-"""How many of the rarest words of a statement its neighbours are looked up by."""
+MOST_RELATED = 3
+"""How many memories a decision names that the new one may outdate or contradict."""
+FEW = 8
+"""Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
 BATCH = 500
 """Memories per transaction of `add_batch`; bounds how long other writers wait."""
-COMPARED = ("active", "dormant", "candidate")
 _FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
-
-
-@dataclass(slots=True)
-class StoreKnown:
-    """The gates' lookups (`gates.proposal.Known`) in a store."""
-
-    store: Store
-    vector: "Vectors | None" = None
-
-    def exact(self, text_hash: str, scope: str) -> Memory | None:
-        """The live memory with this content hash in a scope."""
-        return self.store.exact(text_hash, scope)
-
-    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The current memories with a conflict key in a scope."""
-        return self.store.heads(conflict_key, scope)
-
-    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest live memories of the same scope, by meaning and by words."""
-        scope = (proposal.memory.scope,)
-        filters = Filters(scopes=scope, statuses=COMPARED)
-        found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, NEIGHBOURS), filters)
-        numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
-        hits = self.store.get_many(numbers)
-        cosines = self._cosines([hit.n for hit in hits])
-        pairs = zip(hits, cosines, strict=True)
-        return [Neighbour(hit.record, cosine) for hit, cosine in pairs if isinstance(hit.record, Memory)]
-
-    def _rarest_terms(self, proposal: Proposal) -> tuple[str, ...]:
-        """The rarest words of a statement: any memory that says the same, or the opposite, shares some of them."""
-        terms = query_terms(proposal.memory.statement[:4000])
-        known = self.store.frequencies(terms)
-        return tuple(sorted(known, key=lambda term: (known[term], term))[:LOOKUP_TERMS])
-
-    def _cosines(self, numbers: Sequence[int]) -> Sequence[float]:
-        vectors = self.store.vectors(numbers)
-        if vectors is None or self.vector is None:
-            return [-1.0] * len(numbers)
-        values: list[float] = (vectors @ self.vector).tolist()
-        return values
-
-
-@dataclass(slots=True)
-class LateKnown:
-    """The gates' lookups among the few memories that others wrote between the verdict and the lock."""
-
-    memories: Sequence[Memory]
-
-    def exact(self, text_hash: str, scope: str) -> Memory | None:
-        """The one with this content hash in a scope."""
-        return next((m for m in self.memories if m.scope == scope and content_hash(m.statement) == text_hash), None)
-
-    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The current ones with a conflict key in a scope."""
-        return heads_among(self.memories, conflict_key, scope)
-
-    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """All of them; their cosines are unknown."""
-        return [Neighbour(memory, -1.0) for memory in self.memories]
 
 
 @dataclass(slots=True)
@@ -114,15 +57,26 @@ class Learner:
     # -- learn
 
     def learn(
-        self, given: Mapping[str, Any], *, source: str, learned_by: str, session: str = "", autonomous: bool = False
+        self,
+        given: Mapping[str, Any],
+        *,
+        source: str,
+        learned_by: str,
+        session: str = "",
+        autonomous: bool = False,
+        relation: str = "",
     ) -> Decision:
-        """Run one proposal through the gates and store it. The decision says what happened and why."""
+        """Run one proposal through the gates and store it. The decision says what happened and why.
+
+        `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise.
+        """
         now = self.clock()
         try:
             memory = _without_claims(self._drafted(given, learned_by, source, now))
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
-        proposal = propose(memory, autonomous=autonomous)
+        proposal = self._stated(propose(memory, autonomous=autonomous), relation)
+        memory = proposal.memory
         vectors = self._embed([memory])
         vector = vectors[0] if vectors is not None else None
         with self.store.reading():
@@ -131,26 +85,43 @@ class Learner:
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if not verdict.admitted:
-            return self._not_stored(memory, verdict, session)
+            return self._not_stored(proposal, verdict, session)
         return self._write(proposal, verdict, vector, session, mark)
+
+    def _stated(self, proposal: Proposal, relation: str) -> Proposal:
+        """The proposal with the memories it names, and what the caller says about them."""
+        memory = proposal.memory
+        if relation and relation not in RELATIONS:
+            raise InvalidInput(f"Unknown relation {relation!r}; choose {', '.join(RELATIONS)}")
+        if relation and not memory.supersedes:
+            raise InvalidInput(f"relation={relation!r} needs the memories it is about: supersedes=[…], ids or names")
+        if not memory.supersedes:
+            return proposal
+        named = tuple(find_memory(self.store, ref) for ref in memory.supersedes)
+        replaced = tuple(other.id for other in named) if relation in ("", "update") else ()
+        links = [Association(other.id, REFINES, 0.5) for other in named if relation == "refinement"]
+        memory = memory.but(supersedes=replaced, associations=(*memory.associations, *links))
+        return replace(proposal, memory=memory, named=named, relation=relation or "update")
 
     def _write(
         self, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str, mark: int
     ) -> Decision:
-        memory = proposal.memory
+        memory = _replacing(proposal.memory, verdict)
         about = [*self._about([memory]), *([verdict.other.id] if verdict.other is not None else [])]
+        waiting = waiting_on(self.store, about) if memory.supersedes or verdict.outcome == Outcome.SUPERSEDED else []
         with self.store.deciding(
             "learn",
             actor=memory.source,
             reason=_journal_reason(verdict),
             session=session,
-            scopes=[memory.scope],
-            about=about,
+            scopes=sorted({memory.scope, *(other.scope for other in waiting)}),
+            about=[*about, *(other.id for other in waiting)],
             ids_for=[self.clock()],
         ) as deciding:
             verdict = self._judged_again(proposal, verdict, deciding, mark)
             if verdict.admitted:
                 now = self.clock()
+                memory = _replacing(proposal.memory, verdict)
                 heads = replaced_by(deciding, memory.but(status=verdict.status))
                 if above := outranking_head(heads, memory.source):
                     verdict, heads = _waiting(verdict, memory.source, above), []
@@ -159,14 +130,75 @@ class Learner:
                     stored = superseding(deciding, stored, heads, now)
                     verdict = replace(verdict, outcome=Outcome.SUPERSEDED, other=heads[0])
                 deciding.put(stored, vector)
-                return Decision(verdict.outcome, stored, verdict.other, verdict.reason, verdict.gate)
-        return self._not_stored(memory, verdict, session)
+                release(deciding, waiting, now)
+                return _decision(verdict, stored)
+        return self._not_stored(proposal, verdict, session)
 
-    def _not_stored(self, memory: Memory, verdict: Verdict, session: str) -> Decision:
+    def _not_stored(self, proposal: Proposal, verdict: Verdict, session: str) -> Decision:
         """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
-        if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
-            return self._derived_again(verdict, verdict.other, memory, session, self.clock())
-        return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
+        if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
+            return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
+        decision = self._derived_again(verdict, verdict.other, proposal.memory, session, self.clock())
+        known = decision.memory
+        if known is None:
+            return decision
+        if others := [other for other in proposal.memory.supersedes if other not in (known.id, *known.supersedes)]:
+            return self._repeated_over(decision, known, others, proposal, session)
+        return self._still_waiting(decision, known, proposal, session) if known.status == "candidate" else decision
+
+    # -- duplicates of a memory that waits
+
+    def _still_waiting(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
+        """The decision about the duplicate of a candidate: what it waits for, or that it waits no longer."""
+        blocking = contradicted(self.store.get, known)
+        if blocking is not None:
+            reason = f"{decision.reason}, which waits for review because it contradicts {mention(blocking)}"
+            related = Related(blocking, "contradiction", 1.0, "the current memory it waits for")
+            return replace(decision, other=blocking, reason=reason, related=(related,))
+        if not waits_alone(known) or not self._is_trusted(proposal):
+            return replace(decision, reason=f"{decision.reason}, which waits for review")
+        waiting = [known]
+        with self.store.deciding(
+            "learn", actor=proposal.memory.source, session=session, scopes=[known.scope], about=[known.id]
+        ) as deciding:
+            released = release(deciding, waiting, self.clock())
+        if not released:
+            return replace(decision, reason=f"{decision.reason}, which waits for review")
+        reason = f"{decision.reason}, which is active now: what it contradicted is no longer current"
+        return replace(decision, outcome=Outcome.UPDATED, memory=released[0], other=None, reason=reason)
+
+    def _repeated_over(
+        self, decision: Decision, known: Memory, named: Sequence[str], proposal: Proposal, session: str
+    ) -> Decision:
+        """A stored statement said again with the memories it replaces: it supersedes them, and waits no longer."""
+        source = proposal.memory.source
+        about = [known.id, *self._about([proposal.memory])]
+        waiting = waiting_on(self.store, about)
+        with self.store.deciding(
+            "learn",
+            actor=source,
+            reason=f"relation: {known.id}",
+            session=session,
+            scopes=sorted({known.scope, *(other.scope for other in waiting)}),
+            about=[*about, *(other.id for other in waiting)],
+        ) as deciding:
+            now, found = self.clock(), deciding.get(known.id)
+            heads = [head for head in heads_named(deciding, named) if head.id != known.id]
+            if found is None or not heads:
+                return decision
+            above = outranking_head(heads, source)
+            if above is not None or not self._is_trusted(proposal):
+                why = outranked_reason(source, above) if above is not None else "it waits for review"
+                related = tuple(Related(head, "update", 1.0, "named by the caller") for head in heads[:MOST_RELATED])
+                return replace(decision, other=heads[0], reason=f"{decision.reason}; {why}", related=related)
+            stored = superseding(deciding, found.but(status="active", updated=now), heads, now)
+            deciding.put(stored)
+            release(deciding, waiting, now)
+        reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
+        return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
+
+    def _is_trusted(self, proposal: Proposal) -> bool:
+        return trust(proposal.memory, proposal.autonomous, self.settings).status == "active"
 
     def _judged_again(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
         """The verdict, or a new one if what others wrote before the lock was taken changes it."""
@@ -267,16 +299,20 @@ class Learner:
 
     def _add_slice(self, drafted: Sequence[Memory], source: str, now: datetime, team: str) -> list[Memory]:
         vectors = self._embed(drafted)
+        compares = not team and rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM
+        changes = self._changes.found(drafted, vectors) if compares and len(drafted) <= FEW else {}
         hashes = [content_hash(memory.statement) for memory in drafted]
         names = [_wanted_name(memory) for memory in drafted]
         stored: list[Memory] = []
         duplicates: list[int] = []
         added: dict[tuple[str, str], Memory] = {}
+        about = [*self._about(drafted), *(change.other.id for change in changes.values())]
+        waiting = waiting_on(self.store, about)
         with self.store.deciding(
             "add",
             actor=source,
-            scopes=sorted({memory.scope for memory in drafted}),
-            about=self._about(drafted),
+            scopes=sorted({*(memory.scope for memory in drafted), *(other.scope for other in waiting)}),
+            about=[*about, *(other.id for other in waiting)],
             ids_for=() if team else [now] * len(drafted),
         ) as deciding:
             deciding.prefetch(
@@ -291,16 +327,28 @@ class Learner:
                 if known is not None and same_text(known.statement, memory.statement):
                     duplicates.append(i)
                 else:
-                    known = self._added(deciding, memory, names[i], source, now, team)
+                    known = self._added(deciding, memory, names[i], source, now, team, changes.get(i))
                     deciding.put(known, vectors[i] if vectors is not None else None, team=team)
                     if hashes[i]:
                         added[key] = known
                 stored.append(known)
+            release(deciding, waiting, now)
         for i in duplicates:
             stored[i] = self._vouched_for(stored[i], drafted[i], now)
+        if compares and len(drafted) > FEW:
+            self._changes.find_later([known.id for known in added.values()])
         return stored
 
-    def _added(self, deciding: Transaction, memory: Memory, name: str, source: str, now: datetime, team: str) -> Memory:
+    def _added(
+        self,
+        deciding: Transaction,
+        memory: Memory,
+        name: str,
+        source: str,
+        now: datetime,
+        team: str,
+        change: Conflict | None,
+    ) -> Memory:
         """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
         new = _named(deciding, memory, name, now, team=bool(team))
         # A program decides for its owner, and facts from documents direct no agent; other sources need review for tier 3.
@@ -308,7 +356,9 @@ class Learner:
             new = new.but(status="candidate")
         heads = replaced_by(deciding, new)
         if above := outranking_head(heads, new.source):
-            return _contradicting(new.but(status="candidate"), above, now)
+            return _contradicting(new.but(status="candidate"), above, now, waits_alone=new.status == "active")
+        if not heads and change is not None:
+            return self._changes.applied(deciding, new, change)
         return superseding(deciding, new, heads, self.clock()) if heads else new
 
     def _about(self, memories: Sequence[Memory]) -> list[str]:
@@ -317,6 +367,10 @@ class Learner:
         named = dict.fromkeys(older for memory in memories for older in memory.supersedes)
         return [version.id for older in named for version in lineages.versions(older)]
 
+    @property
+    def _changes(self) -> Changes:
+        return Changes(self.store, self.clock)
+
     def _drafted(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
         """The memory that a caller's fields and the policy describe."""
         memory = draft(given, learned_by=learned_by, source=source, now=now)
@@ -324,11 +378,6 @@ class Learner:
 
     def _embed(self, memories: Sequence[Memory]) -> "Vectors | None":
         return self.store.embed([meaning_of(memory) for memory in memories])
-
-
-def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
-    """A memory with its content hash and tokens, as the gates compare it."""
-    return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(memory.statement[:20_000])))
 
 
 def _weight(verdict: Verdict) -> int:
@@ -356,29 +405,64 @@ def _journal_reason(verdict: Verdict) -> str:
 def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
     memory = memory.but(status=verdict.status, session=session or memory.session)
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
-        memory = _contradicting(memory, verdict.other, now)
+        likely = [conflict.other for conflict in verdict.conflicts if conflict.is_likely]
+        # What contradicts a candidate that waits for a current memory waits for that one, too.
+        found = [m if m.status in CURRENT else contradicted(deciding.get, m) for m in (verdict.other, *likely)]
+        others = {other.id: other for other in found if other is not None}
+        for other in others.values() or [verdict.other]:
+            memory = _contradicting(memory, other, now, waits_alone=verdict.waits_alone)
     return _named(deciding, memory, _wanted_name(memory), now)
 
 
-def _contradicting(memory: Memory, other: Memory, now: datetime) -> Memory:
-    link = Association(other.id, CONTRADICTS, 0.5, last_reinforced=now)
+def _contradicting(memory: Memory, other: Memory, now: datetime, *, waits_alone: bool = False) -> Memory:
+    link = conflict_link(other, now, waits_alone=waits_alone)
     return memory.but(associations=(*memory.associations, link))
+
+
+def _replacing(memory: Memory, verdict: Verdict) -> Memory:
+    """The memory, naming the one that the gates found it to supersede."""
+    if verdict.outcome != Outcome.SUPERSEDED or verdict.other is None:
+        return memory
+    return memory.but(supersedes=tuple(dict.fromkeys((*memory.supersedes, verdict.other.id))))
+
+
+def _decision(verdict: Verdict, stored: Memory) -> Decision:
+    """The decision about a stored memory, with what else it may outdate or contradict."""
+    replaced = stored.supersedes if stored.status in CURRENT else ()
+    found = {conflict.other.id: _related(conflict) for conflict in verdict.conflicts}
+    other = verdict.other
+    if verdict.outcome == Outcome.CONTRADICTION and other is not None and other.id not in found:
+        found = {other.id: Related(other, "update", 1.0, "the current version"), **found}
+    related = [one for memory_id, one in found.items() if memory_id not in replaced]
+    return Decision(verdict.outcome, stored, other, verdict.reason, verdict.gate, tuple(related[:MOST_RELATED]))
+
+
+def _related(conflict: Conflict) -> Related:
+    return Related(conflict.other, conflict.relation, conflict.probability, conflict.why)
 
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:
     """The verdict on a memory that would supersede one from a more trusted source: it waits for review."""
     reason = outranked_reason(source, above)
-    return replace(verdict, outcome=Outcome.CONTRADICTION, gate="trust", reason=reason, other=above, status="candidate")
+    return replace(
+        verdict,
+        outcome=Outcome.CONTRADICTION,
+        gate="trust",
+        reason=reason,
+        other=above,
+        status="candidate",
+        waits_alone=verdict.status == "active",
+    )
 
 
 def _without_claims(memory: Memory) -> Memory:
-    """A proposal without what its source may not claim: a person's confirmation, ratings, and for content a pin."""
+    """A proposal without what its source may not claim: a person's confirmation, ratings, what it waits for, and for content a pin."""
     if rank_of(memory.source) >= Rank.PROGRAM:
         return memory
     blank = Memory("", "")
     claimed = "unverified" if memory.verification == CONFIRMED else memory.verification
     return memory.but(
-        verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
+        associations=tuple(map(unmarked, memory.associations)), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from engram.model.lazy import fields, is_dataclass
 from engram.rules.eligibility import eligibility
+from engram.rules.scopes import GLOBAL
 
 if TYPE_CHECKING:
-    from engram.model.decision import Decision
+    from engram.model.decision import Decision, Related
     from engram.model.hit import Hit, Injected, Injection
     from engram.model.memory import Memory
     from engram.recall.prompt.blocks import RecallTrace
@@ -52,7 +53,32 @@ def decision_data(decision: "Decision", now: datetime) -> dict[str, Any]:
         "reason": decision.reason,
         "memory": memory_data(decision.memory, now) if decision.memory else None,
         "other": memory_data(decision.other, now) if decision.other else None,
+        "related": [_related(one, decision, now) for one in decision.related],
     }
+
+
+def _related(one: "Related", decision: "Decision", now: datetime) -> dict[str, Any]:
+    """A memory that a new one may outdate or contradict, and the command that replaces it."""
+    return {
+        "relation": one.relation,
+        "probability": round(one.probability, 3),
+        "reason": one.reason,
+        "call": superseding_command(decision, one),
+        "memory": memory_data(one.memory, now),
+    }
+
+
+def superseding_command(decision: "Decision", one: "Related") -> str:
+    """The command that lets what was learned replace a related memory."""
+    import shlex
+
+    statement = decision.memory.statement if decision.memory is not None else "…"
+    return f"engram learn {shlex.quote(statement)} --supersedes {one.memory.id}{_placed(decision)}"
+
+
+def _placed(decision: "Decision") -> str:
+    scope = decision.memory.scope if decision.memory is not None else GLOBAL
+    return "" if scope == GLOBAL else f" --scope {scope}"
 
 
 def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, Any]:

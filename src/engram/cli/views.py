@@ -61,6 +61,10 @@ def decision(found: "Decision") -> None:
         display.lines([(f"  ↔ {line(found.other.id)}  {line(found.other.statement)}", "bright_black")])
     reason = line(found.reason)
     display.lines([(f"  {found.gate}: {reason}" if found.gate else f"  {reason}", "bright_black")])
+    for one in found.related:
+        if found.other is None or one.memory.id != found.other.id or found.outcome.value == "DUPLICATE":
+            about = f"{one.relation} {one.probability:.0%}" + (f", {line(one.reason)}" if one.reason else "")
+            display.lines([(f"  ? {line(one.memory.id)}  {line(one.memory.statement)}  ({about})", "bright_black")])
 
 
 def card(memory: "Memory", now: datetime, file: str = "") -> None:

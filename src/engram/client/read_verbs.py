@@ -59,10 +59,14 @@ class ReadVerbs(Facets):
         Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
         since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
         fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less relevant, before the limit cuts; 0
-        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own.
+        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own. The order is
+        that of the scores; an outdated hit's `note` names what replaced it.
         """
+        from engram.recall.freshness import compared, noted
+
         ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
-        return _scored(self._searcher.search(ask), min_score)
+        hits = _scored(self._searcher.search(ask), min_score)
+        return noted(hits, compared(hits, self.store, ask.filters))
 
     def deep_search(
         self,

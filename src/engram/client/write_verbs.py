@@ -37,22 +37,36 @@ class WriteVerbs(Facets):
         source: str = "agent",
         session: str = "",
         autonomous: bool = False,
+        relation: str = "",
         **fields: Unpack[MemoryFields],
     ) -> Decision:
-        """Propose a memory to the gates. `autonomous` marks what nobody asked to store: the quality gates apply to it too."""
+        """Propose a memory to the gates. `autonomous` marks what nobody asked to store: the quality gates apply to it too.
+
+        `supersedes` names stored memories, by id or name, that this one replaces. With `relation` it says something else about
+        them: update (the default), contradiction, refinement, same or different. The decision's `related` has up to three
+        memories that the new one may outdate or contradict; to replace one, repeat the call with it in `supersedes`.
+        """
         session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session)
         if self.store.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
-        return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
+        return self._learner.learn(
+            given, source=source, learned_by="learn", session=session, autonomous=autonomous, relation=relation
+        )
 
     def remember(
-        self, statement: str = "", *, source: str = "human", session: str = "", **fields: Unpack[MemoryFields]
+        self,
+        statement: str = "",
+        *,
+        source: str = "human",
+        session: str = "",
+        relation: str = "",
+        **fields: Unpack[MemoryFields],
     ) -> Decision:
-        """Store something a person said."""
+        """Store something a person said; `supersedes` and `relation` as with `learn`."""
         session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session)
-        return self._learner.learn(given, source=source, learned_by="remember", session=session)
+        return self._learner.learn(given, source=source, learned_by="remember", session=session, relation=relation)
 
     def add(
         self,
@@ -285,6 +299,7 @@ class WriteVerbs(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
+        from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.store.records import locked_memory
 
@@ -292,14 +307,18 @@ class WriteVerbs(Facets):
         found = self.get(ref)
         wanted = change(found)
         meaning, vector = self._meaning_after(wanted, found)
-        scopes = _scopes_touched(found, wanted)
-        with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
+        retires = found.status in LIVE and wanted.status not in LIVE
+        waiting = waiting_on(self.store, [found.id]) if retires else []
+        scopes = sorted({*_scopes_touched(found, wanted), *(other.scope for other in waiting)})
+        about = [found.id, *(other.id for other in waiting)]
+        with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
             before = locked_memory(deciding, found.id)
             if op != VERIFY:
                 refuse_outranked(actor, before, op)
             memory = change(before)
             refuse_second_head(deciding, memory, self._clock())
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)
+            release(deciding, waiting, self._clock())
         return memory
 
     def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":

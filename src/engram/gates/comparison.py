@@ -1,5 +1,5 @@
-"""Compares two statements by their normalized forms: the same, the opposite, a paraphrase, or something else; and finds duplicates
-within a scope: exact (but for case, spacing and punctuation), near, paraphrased, or covered by a longer memory."""
+"""Compares two statements by their normalized forms: the same, the opposite, or something else; and finds exact duplicates within
+a scope: but for case, spacing and punctuation, or covered by a longer memory."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,21 +16,18 @@ from engram.text.sentences import split_sentences
 from engram.text.tokens import tokens
 
 __all__ = [
-    "MIN_COSINE",
-    "MIN_TOKEN_OVERLAP",
     "Comparison",
+    "adds_nothing",
     "compare",
     "covering",
     "exact_duplicate",
-    "near_duplicate",
-    "paraphrased",
     "relation",
     "same_situation",
     "token_overlap",
     "weighted_overlap",
 ]
 
-Kind = Literal["same", "opposite", "paraphrase", "distinct"]
+Kind = Literal["same", "opposite", "distinct"]
 
 # Shared weight over all weight, names counting double. Below it two statements share a topic at most (DESIGN §10:
 # "high weighted overlap"); chosen so that one word more in a statement of three or four still counts.
@@ -42,6 +39,7 @@ _LONGEST_SWAP = 40
 _MOST_PAIRS = 2
 # Lower than HIGH_OVERLAP by as much as the double weight of names can make up.
 _WORTH_PAIRING = 0.4
+_PUNCTUATION = frozenset(".,;:!?'\"’‘“”()-–—…")
 # Words for which the order of the two parts around them does not matter.
 _SYMMETRIC = frozenset(("and", "or", "with", "nor", "&", "/", "plus", "equal", "versus", "vs", "as", "well", "same"))
 _ADJUNCTS = frozenset(
@@ -96,7 +94,7 @@ def compare(one: NormalizedStatement, other: NormalizedStatement) -> Comparison:
     difference = _difference(one, other, set(left), set(right))
     if difference is None:
         return _DISTINCT
-    return _conflict(one, other, difference) or _likeness(one, other, difference)
+    return _conflict(one, other, difference) or _DISTINCT
 
 
 @dataclass(slots=True)
@@ -136,10 +134,16 @@ def _difference(
     if left and right:
         return None
     difference.extra = frozenset(left or right)
-    difference.circumstances = bool(
-        difference.extra & (one.qualified | other.qualified | about | one.names | other.names)
-    )
+    longer = one if left else other
+    names = frozenset() if _is_contrast(longer, one.content & other.content) else one.names | other.names
+    difference.circumstances = bool(difference.extra & (one.qualified | other.qualified | about | names))
     return difference
+
+
+def _is_contrast(reading: NormalizedStatement, shared: frozenset[str]) -> bool:
+    """Whether a statement affirms one thing and denies another that both statements name: "Ruff, not Black"."""
+    denied = reading.negated & shared
+    return bool(denied) and denied < shared and reading.negated <= shared
 
 
 def _worth_pairing(left: int, right: int, shared: int) -> bool:
@@ -170,7 +174,8 @@ def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: 
     flips = turned + len(difference.opposites) + (swapped and any(converse(*pair) for pair in difference.opposites))
     if flips:
         return _flip_found(difference.opposites, turned) if flips % 2 and not numbers else None
-    if numbers and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
+    knows_which = one.has_verb or len(one.numbers) == 1
+    if numbers and knows_which and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
         return Comparison("opposite", f"different numbers: {numbers}")
     return Comparison("opposite", "the same words with two parts swapped") if swapped else None
 
@@ -201,12 +206,13 @@ def _turned(one: NormalizedStatement, other: NormalizedStatement, difference: _D
 
 
 def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
-    """ "8080 / 9090" when each side has a number the other lacks; a number more on one side is a detail."""
+    """ "8080 / 9090" when each side has one number the other lacks.
+
+    A number more on one side is a detail, and where several differ, one of them may say which thing is meant.
+    """
     first, second = Counter(one), Counter(other)
-    left, right = first - second, second - first
-    if not left or not right:
-        return ""
-    return f"{', '.join(map(str, left))} / {', '.join(map(str, right))}"
+    left, right = list((first - second).elements()), list((second - first).elements())
+    return f"{left[0]} / {right[0]}" if len(left) == len(right) == 1 else ""
 
 
 def _swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: list[tuple[str, str]]) -> bool:
@@ -234,16 +240,21 @@ def _order_matters(pivot: list[str], *parts: list[str]) -> bool:
     return bool(pivot) and not moved and not _SYMMETRIC.issuperset(pivot)
 
 
-def _likeness(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> Comparison:
-    alike = (
-        not difference.opposites
-        and not difference.rivals
-        and one.names == other.names
-        and Counter(one.numbers) == Counter(other.numbers)
+def adds_nothing(new: str, old: str) -> bool:
+    """Whether a statement has no number, name, symbol or negation that the other lacks: what a rewording may never lose."""
+    one, other = read(new), read(old)
+    return (
+        _symbols(new) == _symbols(old)
+        and one.names <= other.names
+        and not Counter(one.numbers) - Counter(other.numbers)
         and (one.negations - other.negations) % 2 == 0
-        and weighted_overlap(one, other) >= HIGH_OVERLAP
+        and one.past == other.past
     )
-    return Comparison("paraphrase", "nearly the same words") if alike else _DISTINCT
+
+
+def _symbols(text: str) -> frozenset[str]:
+    """Every character that is no letter, digit, space or common punctuation."""
+    return frozenset(char for char in text if not char.isalnum() and not char.isspace() and char not in _PUNCTUATION)
 
 
 def exact_duplicate(proposal: Proposal, known: Known) -> Memory | None:
@@ -265,26 +276,8 @@ def _same(one: Memory, other: Memory) -> bool:
     return one.scope == other.scope and same_text(one.statement, other.statement)
 
 
-# DESIGN §10 says .97, measured with another model; with the bundled one, four statements reworded by hand score .94 to .97.
-MIN_COSINE = 0.94
-MIN_TOKEN_OVERLAP = 0.85
 # Situations that share less than this are different situations.
 _SAME_SITUATION = 0.5
-
-
-def near_duplicate(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Memory | None:
-    """The memory with the same words except for inflection, articles and fillers, if any."""
-    terms = frozenset(proposal.tokens)
-    for neighbour in neighbours:
-        other = neighbour.memory
-        if other.scope != proposal.memory.scope or not same_situation(proposal.memory, other):
-            continue
-        # Without an embedder the cosine is nan or negative, and only the words decide.
-        if 0 <= neighbour.cosine < MIN_COSINE or token_overlap(terms, other) < MIN_TOKEN_OVERLAP:
-            continue
-        if relation(proposal.memory.statement, other.statement).relation == "same":
-            return other
-    return None
 
 
 def token_overlap(terms: frozenset[str], other: Memory) -> float:
@@ -305,18 +298,6 @@ def same_situation(one: Memory, other: Memory) -> bool:
         return True
     first, second = frozenset(tokens(one.situation)), frozenset(tokens(other.situation))
     return len(first & second) >= _SAME_SITUATION * len(first | second)
-
-
-def paraphrased(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Memory | None:
-    """The memory with the same names, numbers and polarity and most of the same words, if any."""
-    memory = proposal.memory
-    for neighbour in neighbours:
-        other = neighbour.memory
-        if other.scope != memory.scope or other.id in memory.supersedes or not same_situation(memory, other):
-            continue
-        if relation(memory.statement, other.statement).relation in ("paraphrase", "same"):
-            return other
-    return None
 
 
 _MOST_SENTENCES = 20

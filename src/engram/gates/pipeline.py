@@ -1,34 +1,34 @@
 """Runs the gates in order (DESIGN §2): each one passes the proposal on or decides its outcome, always with a reason.
 
     shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → redundancy
-          → exact → near → policy → contradiction → paraphrase → trust
+          → exact → relation → near → policy → contradiction → paraphrase → trust
 
 Triviality and the five quality gates apply to autonomous capture only. A memory that `instructions` finds suspicious still
-goes through the other gates, so that a duplicate is reported as one; otherwise it waits for review. The policy has already set
-the conflict key; its gate looks up the current memories with the same key.
+goes through the other gates, so that a duplicate is reported as one; otherwise it waits for review. `relation` is what the caller
+says about stored memories. The policy has already set the conflict key; its gate looks up the current memories with the same key.
 """
 
 from collections.abc import Sequence
 
-from engram.gates.comparison import covering, exact_duplicate, near_duplicate, paraphrased
-from engram.gates.contradiction import Conflict, contradiction
+from engram.gates.comparison import covering, exact_duplicate
 from engram.gates.instructions import injection_problem
-from engram.gates.proposal import GateSettings, Known, Neighbour, Proposal, Verdict
+from engram.gates.neighbourhood import Neighbourhood
+from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
 from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
-from engram.model.memory import Memory, Status
+from engram.model.memory import CONTRADICTS, Memory, Status
 from engram.rules.sources import may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
-__all__ = ["GATES", "admit", "admit_all", "judge", "outranked_reason"]
+__all__ = ["GATES", "admit", "admit_all", "judge", "mention", "outranked_reason"]
 
 GATES = (
     "shape", "secrets", "instructions", "triviality", "behavioral", "documentation", "specificity", "scope",
-    "redundancy", "exact", "near", "policy", "contradiction", "paraphrase", "trust",
+    "redundancy", "exact", "relation", "near", "policy", "contradiction", "paraphrase", "trust",
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ class _GateRun:
         self.settings = settings
         self.passed: list[str] = []
         self.suspicion = ""
+        self.conflicts: list[Conflict] = []
 
     def verdict(self, known: Known) -> Verdict:
         return (
@@ -71,7 +72,16 @@ class _GateRun:
 
     def _answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
         # Reasons quote stored and proposed text, which may try to instruct the agent that reads them.
-        return Verdict(outcome, gate, notice(reason), other, _STATUS.get(outcome, "candidate"), tuple(self.passed))
+        return Verdict(
+            outcome,
+            gate,
+            notice(reason),
+            other,
+            _STATUS.get(outcome, "candidate"),
+            tuple(self.passed),
+            tuple(self.conflicts),
+            outcome == Outcome.CONTRADICTION and self._trust().status == "active",
+        )
 
     def _secrets(self) -> Verdict | None:
         return self._refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.memory))
@@ -79,7 +89,7 @@ class _GateRun:
     def _exact(self, known: Known) -> Verdict | None:
         twin = exact_duplicate(self.proposal, known)
         if twin is not None:
-            return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {_named(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {mention(twin)}", twin)
         self.passed.append("exact")
         return None
 
@@ -105,29 +115,48 @@ class _GateRun:
         """Compare with stored memories. The expensive lookup of neighbours runs once, and only if needed."""
         neighbours = known.near(self.proposal) if self.proposal.autonomous else None
         redundant = self._redundancy(neighbours) if neighbours is not None else None
-        if duplicate := redundant or self._exact(known):
+        if duplicate := redundant or self._exact(known) or self._stated():
             return duplicate
         return self._against(known, known.near(self.proposal) if neighbours is None else neighbours)
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
         twin = covering(self.proposal, neighbours)
         if twin is not None:
-            return self._answer(Outcome.DUPLICATE, "redundancy", f"already covered by {_named(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "redundancy", f"already covered by {mention(twin)}", twin)
         self.passed.append("redundancy")
         return None
 
+    def _stated(self) -> Verdict | None:
+        if self.proposal.relation == "same":
+            twin = self.proposal.named[0]
+            return self._answer(Outcome.DUPLICATE, "relation", f"the same as {mention(twin)}, as the caller says", twin)
+        self.passed.append("relation")
+        return None
+
     def _against(self, known: Known, neighbours: Sequence[Neighbour]) -> Verdict:
-        twin = near_duplicate(self.proposal, neighbours)
+        near = Neighbourhood(self.proposal, neighbours)
+        twin = near.duplicate()
         if twin is not None:
-            return self._answer(Outcome.DUPLICATE, "near", f"near duplicate of {_named(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "near", f"near duplicate of {mention(twin)}", twin)
         self.passed.append("near")
         if changed := self._policy(known):
             return changed
-        conflict = contradiction(self.proposal, neighbours)
-        if conflict is not None:
-            return self._contradicts(conflict)
+        self.conflicts = near.conflicts()
+        blocking = [conflict for conflict in self.conflicts if conflict.is_likely and self._stands(conflict.other)]
+        if blocking:
+            return self._contradicts(min(blocking, key=lambda conflict: conflict.other.status == "candidate"))
         self.passed.append("contradiction")
-        return self._trusted(paraphrased(self.proposal, neighbours))
+        return self._trusted(near.paraphrase())
+
+    def _stands(self, other: Memory) -> bool:
+        """Whether a memory stands in the way of this one: a candidate does not, unless its source is more trusted, or it waits for
+        a current memory, which this one then contradicts too.
+        """
+        if other.status != "candidate" or self._trust().status != "active":
+            return True
+        return not may_replace(self.memory.source, other) or any(
+            link.type == CONTRADICTS for link in other.associations
+        )
 
     def _policy(self, known: Known) -> Verdict | None:
         """Supersede the current memory with the same conflict key, if trust allows it; otherwise wait for review."""
@@ -139,17 +168,21 @@ class _GateRun:
         head, found = heads[-1], self._trusted_over(heads)
         if found.status == "active":
             return self._answer(
-                Outcome.SUPERSEDED, "policy", f"supersedes {_named(head)}, the previous value of {word(key)}", head
+                Outcome.SUPERSEDED, "policy", f"supersedes {mention(head)}, the previous value of {word(key)}", head
             )
-        reason = f"would supersede {_named(head)}, the current value of {word(key)}; {found.reason}"
+        reason = f"would supersede {mention(head)}, the current value of {word(key)}; {found.reason}"
         return self._answer(Outcome.CONTRADICTION, "policy", reason, head)
 
     def _contradicts(self, conflict: Conflict) -> Verdict:
-        other, why = conflict.other, f"contradicts {_named(conflict.other)}: {conflict.why}"
-        key = self.memory.conflict_key
-        if key and key == other.conflict_key and self._trusted_over([other]).status == "active":
+        other, key = conflict.other, self.memory.conflict_key
+        found = self._trusted_over([other])
+        verb = "updates" if conflict.relation == "update" else "contradicts"
+        why = f"{verb} {mention(other)}" + (f": {conflict.why}" if conflict.why else "")
+        replaces = (conflict.is_sure and other.status != "candidate") or (key and key == other.conflict_key)
+        if replaces and found.status == "active":
             return self._answer(Outcome.SUPERSEDED, "contradiction", f"{why}; superseded by the newer statement", other)
-        return self._answer(Outcome.CONTRADICTION, "contradiction", f"{why}; both wait for review", other)
+        waits = found.reason if replaces else "it waits for review"
+        return self._answer(Outcome.CONTRADICTION, "contradiction", f"{why}; {waits}", other)
 
     def _trust(self) -> Trust:
         if self.suspicion:
@@ -168,7 +201,7 @@ class _GateRun:
         if similar is None:
             self.passed.append("paraphrase")
         found = self._trust()
-        merging = f"paraphrases {_named(similar)}; consider merging the two" if similar else ""
+        merging = f"paraphrases {mention(similar)}; consider merging the two" if similar else ""
         if found.status == "active":
             reason = merging or found.reason
             return self._answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
@@ -202,6 +235,7 @@ def outranked_reason(source: str, memory: Memory) -> str:
     return f"{word(memory.id)} comes from {origin_of(memory)}, which outranks {word(source or 'unknown')}; the change waits for review"
 
 
-def _named(memory: Memory) -> str:
+def mention(memory: Memory) -> str:
+    """A memory by its id and the beginning of its statement."""
     excerpt = memory.statement if len(memory.statement) <= 60 else memory.statement[:57].rstrip() + "…"
     return f"{word(memory.id) if memory.id else 'a memory'} ({quoted(excerpt)})"

@@ -7,7 +7,7 @@ from engram.model.decision import Outcome
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 
-__all__ = ["GateSettings", "Known", "Neighbour", "Proposal", "Verdict"]
+__all__ = ["Conflict", "GateSettings", "Known", "Neighbour", "Proposal", "Verdict"]
 
 # A statement is 25–60 words (spec 1); longer text is a document and belongs to `ingest`.
 MAX_STATEMENT_CHARS = 32_000
@@ -24,6 +24,14 @@ class Proposal:
     """Captured without an explicit request by a person or a caller, so the five quality gates apply."""
     content_hash: str
     tokens: tuple[str, ...]
+    named: tuple[Memory, ...] = ()
+    """The stored memories that the caller names."""
+    relation: str = ""
+    """How it relates to them, by the caller's word: one of `model.decision.RELATIONS`."""
+
+    def leaves_out(self, other: Memory) -> bool:
+        """Whether the caller has already said how it relates to this memory."""
+        return other.id in self.memory.supersedes or any(other.id == named.id for named in self.named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,21 @@ class Neighbour:
 
     memory: Memory
     cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A stored memory that a proposal outdates or contradicts."""
+
+    other: Memory
+    relation: str
+    """`update` or `contradiction`."""
+    probability: float
+    why: str
+    is_sure: bool = False
+    """An update so certain that it needs no review."""
+    is_likely: bool = True
+    """Certain enough to wait for review; otherwise it is only worth mentioning."""
 
 
 class Known(Protocol):
@@ -73,6 +96,10 @@ class Verdict:
     status: Status = "active"
     passed: tuple[str, ...] = ()
     """The gates passed before that one, in order."""
+    conflicts: tuple[Conflict, ...] = ()
+    """The current memories that it may outdate or contradict, most likely first."""
+    waits_alone: bool = False
+    """It waits for review only because of a conflict; its source could have stored it as active."""
 
     @property
     def admitted(self) -> bool:

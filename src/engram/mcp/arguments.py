@@ -76,6 +76,16 @@ class Learn(Arguments):
     tags: Words = Field(default_factory=list, description="Tags to file it under.")
     domain: str = Field(default="", description="A path of topics, such as backend/database.")
     confidence: float = Field(default=0.5, ge=0, le=1, description="How sure it is.")
+    supersedes: Words = Field(
+        default_factory=list,
+        description="Ids or names of memories that this one replaces. Pass them when the user changed their mind, or when a memory "
+        "you were given is out of date.",
+    )
+    relation: Literal["update", "contradiction", "refinement", "same", "different"] = Field(
+        default="update",
+        description="How it relates to the memories in supersedes. update: it replaces them; contradiction: both cannot be true, a "
+        "person decides; refinement: it adds detail, they stay; same: it says the same; different: they only look alike.",
+    )
     autonomous: bool = Field(
         default=False,
         description="True when nobody asked to store this: it is judged more strictly and waits for review.",

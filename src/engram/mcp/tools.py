@@ -48,10 +48,13 @@ class Tool:
 
 
 def _learn(mem: "Engram", given: arguments.Learn) -> Learned:
-    fields = given.model_dump(exclude={"autonomous", "session_id"}, exclude_unset=True)
+    fields = given.model_dump(exclude={"autonomous", "session_id", "relation"}, exclude_unset=True)
     if given.scope:
         fields["scope"] = given.scope
-    return Learned.of(mem.learn(source=AGENT, session=given.session_id, autonomous=given.autonomous, **fields))
+    relation = given.relation if given.supersedes else ""
+    return Learned.of(
+        mem.learn(source=AGENT, session=given.session_id, autonomous=given.autonomous, relation=relation, **fields)
+    )
 
 
 def _recall(mem: "Engram", given: arguments.RecallArguments) -> Recalled:
@@ -113,10 +116,14 @@ TOOLS: dict[str, Tool] = {
             "learn",
             "Learn a fact",
             "Propose a memory: a preference, correction, convention, decision or fact that will matter again. Gates check it "
-            "(secrets, duplicates, contradictions, trust) and the answer gives the outcome and the reason.",
+            "(secrets, duplicates, contradictions, trust) and the answer gives the outcome and the reason. When the user changed "
+            "their mind or something is no longer so, pass the ids of the outdated memories in supersedes. The answer's related "
+            "lists stored memories that this one may outdate or contradict: if it replaces one, call learn again with the same "
+            "statement and the id in supersedes; if not, with relation different. What a person said stays until a person decides.",
             arguments.Learn,
             Learned,
             _learn,
+            not_found="Ids come from recall, inject, session_start and the related memories of learn.",
         ),
         Tool(
             "recall",

@@ -20,6 +20,26 @@ class Outcome(StrEnum):
     REJECTED = "REJECTED"
 
 
+RELATIONS = ("update", "contradiction", "refinement", "same", "different")
+"""How a new statement can relate to a stored one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A stored memory that a new one may outdate or contradict, and how likely that is."""
+
+    memory: Memory
+    relation: str
+    """`update` or `contradiction`."""
+    probability: float
+    reason: str
+
+    @property
+    def call(self) -> str:
+        """What settles it, if the new statement replaces this memory: the arguments to repeat `learn` with."""
+        return f'supersedes=["{self.memory.id}"]'
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Decision(Displayed):
     """The outcome of one write: the memory stored or changed, the other one involved, the gate that decided, and the reason."""
@@ -31,6 +51,8 @@ class Decision(Displayed):
     other: Memory | None = None
     reason: str = ""
     gate: str = ""
+    related: tuple[Related, ...] = ()
+    """Up to three stored memories that this one may outdate or contradict, and that it did not supersede."""
 
     @property
     def written(self) -> bool:

@@ -96,11 +96,11 @@ def _methods(fields: dict[str, _Field], frozen: bool, shown: bool) -> dict[str, 
     body: dict[str, Any] = {
         _FIELDS: fields,
         "__match_args__": tuple(name for name, one in fields.items() if one.init),
-        "__init__": _Initialiser(frozen),
+        "__init__": _OnFirstUse(_initialiser, frozen),
         "_compared": attrgetter(*compared) if compared else type,
         "__eq__": _equal,
         "__hash__": _hash if frozen else None,
-        **{name: _Standard(frozen) for name in _BUILDERS},
+        **{name: _OnFirstUse(_standard, frozen) for name in _BUILDERS},
     }
     if shown:
         body["__repr__"] = _repr
@@ -132,50 +132,45 @@ def _extended(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> type:
 
 
 class _OnFirstUse:
-    """An attribute of a class that is made when it is first looked up."""
+    """An attribute of a class that `make` makes when it is first looked up."""
 
-    def __init__(self, frozen: bool) -> None:
-        self.frozen = frozen
+    def __init__(self, make: Callable[[type, str, bool], Any], frozen: bool) -> None:
+        self.make, self.frozen = make, frozen
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner, self.name = owner, name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        made = self.made()
+        made = self.make(self.owner, self.name, self.frozen)
         setattr(self.owner, self.name, made)
         return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
-    def made(self) -> Any:
-        raise NotImplementedError
 
-
-class _Initialiser(_OnFirstUse):
+def _initialiser(owner: type, _attribute: str, frozen: bool) -> Any:
     """The `__init__` of a class."""
-
-    def made(self) -> Any:
-        fields: dict[str, _Field] = getattr(self.owner, _FIELDS)
-        names: dict[str, Any] = {"set_": object.__setattr__, "missing": _MISSING}
-        parameters, lines = ["self"], []
-        for name, one in fields.items():
-            value = name
-            if one.default_factory is not _MISSING:
-                names[f"new_{name}"] = one.default_factory
-                value = f"new_{name}() if {name} is missing else {name}" if one.init else f"new_{name}()"
-            elif one.default is not _MISSING:
-                names[f"default_{name}"] = one.default
-                value = name if one.init else f"default_{name}"
-            elif not one.init:
-                continue
-            lines.append(f"set_(self, {name!r}, {value})" if self.frozen else f"self.{name} = {value}")
-            if one.init:
-                parameters.append(name + _default(name, one))
-        if hasattr(self.owner, "__post_init__"):
-            lines.append("self.__post_init__()")
-        exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines or ["pass"]), names)
-        init = names["__init__"]
-        init.__qualname__, init.__module__ = f"{self.owner.__qualname__}.__init__", self.owner.__module__
-        init.__annotations__ = {name: one.type for name, one in fields.items() if one.init} | {"return": None}
-        return init
+    fields: dict[str, _Field] = getattr(owner, _FIELDS)
+    names: dict[str, Any] = {"set_": object.__setattr__, "missing": _MISSING}
+    parameters, lines = ["self"], []
+    for name, one in fields.items():
+        value = name
+        if one.default_factory is not _MISSING:
+            names[f"new_{name}"] = one.default_factory
+            value = f"new_{name}() if {name} is missing else {name}" if one.init else f"new_{name}()"
+        elif one.default is not _MISSING:
+            names[f"default_{name}"] = one.default
+            value = name if one.init else f"default_{name}"
+        elif not one.init:
+            continue
+        lines.append(f"set_(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+        if one.init:
+            parameters.append(name + _default(name, one))
+    if hasattr(owner, "__post_init__"):
+        lines.append("self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines or ["pass"]), names)
+    init = names["__init__"]
+    init.__qualname__, init.__module__ = f"{owner.__qualname__}.__init__", owner.__module__
+    init.__annotations__ = {name: one.type for name, one in fields.items() if one.init} | {"return": None}
+    return init
 
 
 def _default(name: str, one: _Field) -> str:
@@ -184,22 +179,16 @@ def _default(name: str, one: _Field) -> str:
     return f"=default_{name}" if one.default is not _MISSING else ""
 
 
-class _Standard(_OnFirstUse):
+def _standard(owner: type, attribute: str, frozen: bool) -> Any:
     """An attribute by which `dataclasses` knows its classes."""
+    import dataclasses
 
-    def made(self) -> Any:
-        import dataclasses
-
-        listed = []
-        for name, one in getattr(self.owner, _FIELDS).items():
-            given = {
-                key: getattr(one, key) for key in ("default", "default_factory") if getattr(one, key) is not _MISSING
-            }
-            listed.append(
-                (name, one.type, dataclasses.field(**given, init=one.init, repr=one.repr, compare=one.compare))
-            )
-        known = dataclasses.make_dataclass(self.owner.__name__, listed, init=False, repr=False, frozen=self.frozen)
-        return getattr(known, self.name)
+    listed = []
+    for name, one in getattr(owner, _FIELDS).items():
+        given = {key: getattr(one, key) for key in ("default", "default_factory") if getattr(one, key) is not _MISSING}
+        listed.append((name, one.type, dataclasses.field(**given, init=one.init, repr=one.repr, compare=one.compare)))
+    known = dataclasses.make_dataclass(owner.__name__, listed, init=False, repr=False, frozen=frozen)
+    return getattr(known, attribute)
 
 
 def _equal(self: Any, other: Any) -> Any:

@@ -26,6 +26,10 @@ VERIFICATIONS = ("unverified", "user_confirmed", "system_inferred", "disputed")
 SCHEMA_VERSION = 2
 CONTRADICTS = "contradicts"
 """The type of link from a candidate to the memory it contradicts."""
+MAY_SUPERSEDE = "may_supersede"
+"""The type of link from a memory to an older one that it probably replaces; both are current until somebody decides."""
+REFINES = "refines"
+"""The type of link from a memory to one that it makes more precise."""
 CO_ACCESSED = "co_accessed"
 """The type of link that usage creates: learned, fading, and separate from relations that somebody made."""
 FORMS = (("behavior", "impact", "action"), ("subject", "predicate", "object"))

@@ -28,6 +28,8 @@ _TABLE = (
     "implements",
     "mentions",
     "valid_elsewhere",  # what review writes where two memories hold in different situations
+    "may_supersede",  # what the gates write about two memories
+    "refines",
     "broader",  # PLUR
     "narrower",
 )

@@ -34,6 +34,12 @@ LOOKED_UP = 1.0
 """The relevance of a hit looked up by conflict key, lineage or time; `found_by` in its trace says which."""
 _ABOUT_SOMEBODY = frozenset((("know", "about"), ("me", "about"), ("known", "about"), ("everything", "about")))
 _PLURAL_BE = frozenset(("are", "were", "aren't", "weren't"))
+_PLURAL_VERBS = _PLURAL_BE | frozenset(("do", "have", "don't", "haven't"))
+_AUXILIARIES = _PLURAL_VERBS | frozenset(("does", "did", "is", "was", "has", "had", "can", "will", "should"))
+_OWNED = frozenset(("my", "our", "the", "your", "his", "her", "their", "these", "those"))
+"""Words that begin a subject in the third person: after them "do" is a plural."""
+_LONGEST_PHRASE = 5
+"""Words in which a question names what it asks for, before its verb."""
 
 
 def is_about(hit: Hit) -> bool:
@@ -84,11 +90,21 @@ def nearest(hits: Iterable[Hit], floor: float = ABOUT) -> list[Hit]:
 
 def asks_for_several(question: str) -> bool:
     """Whether a question asks for more than one thing: for everything about somebody ("tell me about"), a list, a count or a
-    comparison ("all my", "how many", "versus"), in the plural ("what are", "which servers"), or twice ("and who").
+    comparison ("all my", "how many", "versus"), in the plural ("what are", "which servers", "where do my sisters"), or twice
+    ("and who").
     """
     keys = [word.key for word in words(question)]
     named = keys[:1] == ["list"] or not word_class("asking", "several").isdisjoint(keys)
-    return named or any(starmap(_is_of_several, pairwise(keys)))
+    return named or any(starmap(_is_of_several, pairwise(keys))) or _agrees_in_plural(keys)
+
+
+def _agrees_in_plural(keys: list[str]) -> bool:
+    """Whether the verb says that several are asked about ("where do my sisters live"), or the noun does ("which foreign languages do")."""
+    place = next((place for place, key in enumerate(keys[:_LONGEST_PHRASE]) if key in _AUXILIARIES), 0)
+    if not place or keys[0] not in ("what", "which", "who", "where"):
+        return False
+    of_subject = keys[place] in _PLURAL_VERBS and keys[place + 1 : place + 2] and keys[place + 1] in _OWNED
+    return bool(of_subject) or (keys[0] in ("what", "which") and place > 1 and _is_plural(keys[place - 1]))
 
 
 def _is_of_several(first: str, second: str) -> bool:

@@ -13,6 +13,7 @@ from engram.model.usage import Use
 from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
+from engram.recall.freshness import compared
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -118,8 +119,9 @@ class Recaller:
 
         now = self.clock()
         hits = self._offered(SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
+        replaced = compared(hits, self.store, filters)
         chosen = inject.build(
-            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now)
+            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )
         warning = self._record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen

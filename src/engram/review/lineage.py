@@ -73,8 +73,13 @@ def replaced_by(deciding: Transaction, memory: Memory) -> list[Memory]:
     if memory.status != "active":
         return []
     heads = list(deciding.heads(memory.conflict_key, memory.scope)) if memory.conflict_key else []
-    named = [head for older in memory.supersedes for head in _heads_of(deciding, older)]
+    named = heads_named(deciding, memory.supersedes)
     return [head for head in {head.id: head for head in (*heads, *named)}.values() if head.id != memory.id]
+
+
+def heads_named(deciding: Transaction, ids: Sequence[str]) -> list[Memory]:
+    """The current versions of the facts that these ids belong to."""
+    return [head for older in ids for head in _heads_of(deciding, older)]
 
 
 def outranking_head(heads: Sequence[Memory], source: str) -> Memory | None:
@@ -275,6 +280,7 @@ class Lineages:
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
         from engram.gates.secrets.scan import redact
+        from engram.review.conflicts import release, waiting_on
 
         changes = checked_fields(fields)
         if not changes:
@@ -283,7 +289,8 @@ class Lineages:
         draft = admit(_revised(head, changes, self.clock()))
         vectors = self.store.embed([meaning_of(draft)])
         scopes = sorted({head.scope, draft.scope})
-        about = [version.id for version in self.versions(head.id)]
+        waiting = waiting_on(self.store, [head.id])
+        about = [*(version.id for version in self.versions(head.id)), *(other.id for other in waiting)]
         with self.store.deciding(
             "revise",
             actor=actor,
@@ -309,6 +316,7 @@ class Lineages:
             new = superseding(deciding, new, [head.but(name=own, aliases=()), *others], now)
             same = vectors is not None and meaning_of(new) == meaning_of(draft)
             deciding.put(new, vectors[0] if vectors is not None and same else None)
+            release(deciding, waiting, now)
         return new
 
     def _head_under_lock(self, deciding: Transaction, head: Memory) -> Memory:
@@ -320,11 +328,14 @@ class Lineages:
     def forget(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
         """Retire a memory; of a fact with versions, the newest remaining one becomes current again."""
         from engram.gates.secrets.scan import redact
+        from engram.review.conflicts import release, waiting_on
 
         found = find_memory(self.store, ref)
         about = [version.id for version in self.versions(found.id)]
-        # Of a fact with versions another one becomes current, which depends on its scope.
-        scopes = [found.scope] if found.lineage else []
+        waiting = waiting_on(self.store, [found.id])
+        # What becomes current instead, another version or what waited for this one, depends on its scope.
+        scopes = [found.scope] if found.lineage or waiting else []
+        about += [other.id for other in waiting]
         with self.store.deciding(
             "forget", actor=actor, reason=redact(reason)[0], scopes=scopes, about=about
         ) as deciding:
@@ -335,6 +346,7 @@ class Lineages:
                 retired = memory.but(status="retired", updated=now)
                 deciding.put(retired)
                 settle(deciding, memory.lineage, now)
+                release(deciding, waiting, now)
                 return retired
         # It got its first successor between the read and the lock: try again.
         return self.forget(found.id, actor=actor, reason=reason)
@@ -379,6 +391,8 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
 
     What the decision created is retired; what it changed is restored. Strength gained by use since then stays.
     """
+    from engram.review.conflicts import release, waiting_on
+
     memory = store.get(ref)
     if memory is None:
         raise NotFound(f"no memory {ref!r}; a purged one cannot be restored")
@@ -387,22 +401,29 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
         raise InvalidInput(f"{memory.id} has no history to undo (a team's memory has no journal here)")
     last = last_decision(history)
     refuse_undoing(actor, memory, history)
-    ids = (memory.id, *_settled_with(memory, last)) if last.op in SEPARATE else last.ids
-    wanted = list(dict.fromkeys((memory.id, *ids)))
+    ids = (memory.id, *_settled_with(store, memory, last)) if last.op in SEPARATE else last.ids
+    # What was purged since stays purged; without it, a version cannot be put back in its place.
+    wanted = [i for i in dict.fromkeys((memory.id, *ids)) if memory.lineage or store.get(i) is not None]
+    waiting = waiting_on(store, wanted)
     reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
     scopes = _scopes(store, wanted)
     about = [*wanted, *(version.id for i in wanted for version in _all_versions(store, i))]
+    about += [other.id for other in waiting]
     with store.deciding("undo", actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
         restored = {i: _restored(deciding, i, store.history(i), last, now) for i in wanted}
         for other in restored.values():
             deciding.put(other)
         _put_in_order(deciding, list(restored.values()), now)
+        release(deciding, waiting, now)
         return _as_restored(deciding, restored[memory.id])
 
 
-def _settled_with(memory: Memory, last: Image) -> list[str]:
-    """The memories of a batch that this one replaced, and the one that replaced it: they change together."""
-    return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by]
+def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:
+    """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
+    from engram.review.conflicts import waited_on
+
+    released = [other.id for other in waited_on(store, memory.supersedes)] if memory.supersedes else []
+    return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by or i in released]
 
 
 def _all_versions(store: Store, memory_id: str) -> list[Memory]:
@@ -439,8 +460,10 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
     if before is not None:
         # Uses folded in since then must not be folded in again.
         activation = before.activation if last.op == "reinforce" else current.activation
-        # A version keeps its lineage, even if it was the only version before.
-        return before.but(activation=activation, updated=now, lineage=before.lineage or current.lineage)
+        # A version keeps its lineage, even if it was the only version before; unless it joined the lineage of what it replaced.
+        joined = set(current.supersedes) - set(before.supersedes)
+        lineage = before.lineage or ("" if joined else current.lineage)
+        return before.but(activation=activation, updated=now, lineage=lineage)
     if history[0].op not in MAKING:
         raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
     if current.status == "retired":

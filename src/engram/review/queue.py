@@ -9,7 +9,8 @@ from engram.gates.trust import is_human, tier_3_reason
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, Association, Memory
+from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
+from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.lineage import Lineages, contradicted, refuse_outranked, replaced_by, superseding
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import REINFORCE_RETRIEVAL
@@ -17,7 +18,7 @@ from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
-from engram.store.records import find_memory, locked_memory
+from engram.store.records import CURRENT, find_memory, locked_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -27,6 +28,8 @@ APPROVE = "approve"
 """The one decision about a single memory that depends on what else is current."""
 REJECT = "reject"
 CHOICES = ("new", "old", "merge", "both")
+KINDS = ("contradiction", "update", "candidate", "retirement")
+"""The kinds of items, in the order they are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Review:
     def queue(
         self, limit: int | None = 50, *, about: str = "", scopes: "Collection[str] | None" = None
     ) -> list[ReviewItem]:
-        """Contradictions first, then other candidates, then memories that faded to the point of retirement.
+        """Contradictions first, then memories that may replace an older one, other candidates, and those that have faded.
 
         `about` keeps only the items about one memory, before `limit` cuts. `scopes` limits it to what a caller sees.
         """
@@ -62,8 +65,8 @@ class Review:
         seen = None if scopes is None else tuple(scopes)
         waiting = self.store.listing(Filters(statuses=("candidate",), valid_at=None, scopes=seen))
         items = [self._candidate(memory, seen) for memory in waiting]
-        items.sort(key=lambda item: item.kind != "contradiction")
-        items += self._fading(seen)
+        items += self._current(seen)
+        items.sort(key=lambda item: KINDS.index(item.kind))
         return [item for item in items if not about or item.concerns(about)][:limit]
 
     def _candidate(self, memory: Memory, seen: tuple[str, ...] | None) -> ReviewItem:
@@ -75,10 +78,15 @@ class Review:
         reason = f"from {memory.source or 'unknown'}" + (f"; {tier}" if tier else "")
         return ReviewItem("candidate", memory, None, reason, ("approve", "reject"))
 
-    def _fading(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
+    def _current(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
+        """The active memories that may replace an older one, and those that have faded."""
         now = self.clock()
         items = []
         for memory in self.store.listing(Filters(statuses=("active",), scopes=seen)):
+            older = outdated(self.store.get, memory)
+            if older is not None and shows(seen, older.scope):
+                reason = f"may supersede {older.id}: {older.statement[:80]}"
+                items.append(ReviewItem("update", memory, older, reason, CHOICES))
             state = eligibility(memory, now)
             if state.state == "retirement candidate":
                 items.append(ReviewItem("retirement", memory, None, state.reason, ("retire", "reinforce", "later")))
@@ -89,12 +97,13 @@ class Review:
     def resolve(
         self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "manual"
     ) -> Memory:
-        """Settle a contradiction: keep `new` or `old`, `merge` both into `statement`, or keep `both` for different situations."""
+        """Settle a contradiction or a probable update: keep `new` or `old`, `merge` both into `statement`, or keep `both`."""
         if keep not in CHOICES:
             raise InvalidInput(f"Unknown choice {keep!r}; choose {', '.join(CHOICES)}")
         new, old = self._pair(ref)
         now = self.clock()
-        scopes, about = sorted({new.scope, old.scope}), [new.id, old.id]
+        waiting = [other for other in waiting_on(self.store, [old.id]) if other.id != new.id]
+        scopes, about = sorted({new.scope, old.scope}), [new.id, old.id, *(other.id for other in waiting)]
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
             new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
@@ -105,12 +114,15 @@ class Review:
                 return _keep_both(deciding, new, old, situations, now)
             if keep == "merge":
                 return _merge(deciding, new, _confirmed(old, actor), statement, now)
-            winner, loser = (new, old) if keep == "new" else (old, new)
-            return _keep_one(deciding, winner, loser, now)
+            if keep == "old":
+                return _keep_old(deciding, new, old, now)
+            kept = _keep_one(deciding, new, old, now)
+            release(deciding, waiting, now)
+            return kept
 
     def _pair(self, ref: str) -> tuple[Memory, Memory]:
         new = find_memory(self.store, ref)
-        old = contradicted(self.store.get, new)
+        old = contradicted(self.store.get, new) or outdated(self.store.get, new)
         if old is None:
             raise InvalidInput(f"{new.id} contradicts no current memory; `engram review` lists what waits")
         return new, old
@@ -118,8 +130,13 @@ class Review:
     # -- decisions about single memories
 
     def approve(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Make a candidate active. One that contradicts a current memory must be resolved instead."""
+        """Make a candidate active, or let a memory supersede the older one that it may replace.
+
+        A candidate that contradicts a current memory must be resolved instead.
+        """
         waiting = self.store.get(ref)
+        if waiting is not None and waiting.status in CURRENT and outdated(self.store.get, waiting):
+            return self.resolve(ref, "new", actor=actor)
         if waiting is not None and waiting.status == "candidate" and (other := contradicted(self.store.get, waiting)):
             raise InvalidInput(f"{waiting.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
         return self._set(
@@ -131,7 +148,10 @@ class Review:
         )
 
     def reject(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
-        """Reject a candidate; it stays readable."""
+        """Reject a candidate, which stays readable; or that a memory replaces an older one, and both stay current."""
+        found = self.store.get(ref)
+        if found is not None and found.status in CURRENT and outdated(self.store.get, found):
+            return self.resolve(ref, "both", actor=actor)
         return self._set(
             ref, REJECT, actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
         )
@@ -193,22 +213,31 @@ def _confirmed(memory: Memory, actor: str) -> Memory:
 
 def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime) -> Memory:
     winner = consolidated(_unlinked(winner, loser.id), now).but(status="active", updated=now)
-    if loser.status == "candidate":
-        loser = loser.but(status="rejected", updated=now)
-    else:
-        loser = loser.but(
-            status="superseded", superseded_by=winner.id, valid_until=loser.valid_until or now, updated=now
-        )
-        winner = winner.but(
-            supersedes=tuple(dict.fromkeys((*winner.supersedes, loser.id))),
-            lineage=loser.lineage or loser.id,
-            revision=loser.revision + 1,
-            valid_from=winner.valid_from or now,
-        )
-        loser = loser.but(lineage=loser.lineage or loser.id)
+    loser = loser.but(
+        status="superseded",
+        superseded_by=winner.id,
+        valid_until=loser.valid_until or now,
+        lineage=loser.lineage or loser.id,
+        updated=now,
+    )
+    winner = winner.but(
+        supersedes=tuple(dict.fromkeys((*winner.supersedes, loser.id))),
+        lineage=loser.lineage,
+        revision=loser.revision + 1,
+        valid_from=winner.valid_from or now,
+    )
     deciding.put(loser)
     deciding.put(winner)
     return winner
+
+
+def _keep_old(deciding: Transaction, new: Memory, old: Memory, now: datetime) -> Memory:
+    """The old memory; a candidate is rejected, and a current one retired."""
+    status = "rejected" if new.status == "candidate" else "retired"
+    deciding.put(new.but(status=status, updated=now))
+    old = consolidated(old, now).but(status="active", updated=now)
+    deciding.put(old)
+    return old
 
 
 def _merge(deciding: Transaction, new: Memory, old: Memory, statement: str, now: datetime) -> Memory:
@@ -237,5 +266,6 @@ def _keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tupl
 
 
 def _unlinked(memory: Memory, other: str) -> Memory:
-    links = tuple(link for link in memory.associations if not (link.type == CONTRADICTS and link.target == other))
+    kinds = (CONTRADICTS, MAY_SUPERSEDE)
+    links = tuple(link for link in memory.associations if not (link.type in kinds and link.target == other))
     return replace(memory, associations=links)

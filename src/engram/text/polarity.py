@@ -72,6 +72,8 @@ class NormalizedStatement:
     qualified: frozenset[str] = frozenset()
     """Words after "in", "for", "when" and the like: the circumstances."""
     past: bool = False
+    has_verb: bool = False
+    """A verb was recognised; without one it is unknown which of several numbers identifies the thing meant."""
     raw: tuple[str, ...] = ()
     """Every word in lower case, with a comma between clauses."""
 
@@ -213,6 +215,7 @@ class _Reader:
             identifying=tuple(self.identifying) if self.has_verb else (),
             qualified=frozenset(self.qualified) & content,
             past=self.past,
+            has_verb=self.has_verb,
             raw=tuple(self.raw),
         )
 

@@ -8,6 +8,7 @@ from engram.model.event import Session
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
+from engram.review.conflicts import waiting_on
 from engram.review.lineage import VERSIONS, Lineages
 from engram.rules.scopes import ancestors
 from engram.store.ledger import CONVERSATION
@@ -41,7 +42,9 @@ class Purger:
         owners = {scope for i in ids if (scope := self.store.owner_of(i)) is not None}
         for memory_id in ids:
             memory = self.store.get(memory_id)
-            if memory is not None and memory.lineage and memory.status in VERSIONS:
+            if memory is None or memory.status not in VERSIONS:
+                continue
+            if memory.lineage or waiting_on(self.store, [memory_id]):
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
         shared = self._let_go(ids, actor)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import views
 from engram.cli.parser import Argument, Option
-from engram.cli.records import decision_data, memory_data
+from engram.cli.records import decision_data, memory_data, superseding_command
 from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.cli.verbs.options import NewMemory, Session, Text
 from engram.model.decision import Decision
 from engram.model.errors import InvalidInput, Refused
+from engram.model.memory import MAY_SUPERSEDE
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -31,6 +32,20 @@ Autonomous = Annotated[
     bool, Option("--autonomous", help="Nobody asked to store this: the quality gates judge it, too.")
 ]
 
+Supersedes = Annotated[
+    list[str] | None,
+    Option("--supersedes", metavar="ID", help="A memory this one replaces, by id or name (repeatable)."),
+]
+Relation = Annotated[
+    str,
+    Option(
+        "--relation",
+        metavar="HOW",
+        help="With --supersedes: how it relates to those memories instead: update (the default), contradiction, "
+        "refinement, same or different.",
+    ),
+]
+
 _FORMS = {"feedback": ("behavior", "impact", "action"), "fact": ("subject", "predicate", "object")}
 
 
@@ -40,6 +55,8 @@ def learn(
     memory: NewMemory,
     session: Session = "",
     autonomous: Autonomous = False,
+    supersedes: Supersedes = None,
+    relation: Relation = "",
     behavior: Behavior = "",
     impact: Impact = "",
     action: Action = "",
@@ -57,22 +74,33 @@ def learn(
         "subject": subject, "predicate": predicate, "object": object_,
     }  # fmt: skip
     given = _statement(text, {part: words for part, words in parts.items() if words}) | memory.given()
+    given |= {"supersedes": supersedes} if supersedes else {}
     with surface.memory() as mem:
         source = "human" if surface.person else "agent"
-        _decided(surface, mem.learn(source=source, session=session, autonomous=autonomous, **given))
+        _decided(surface, mem.learn(source=source, session=session, autonomous=autonomous, relation=relation, **given))
 
 
-def remember(surface: Surface, text: Text, memory: NewMemory, session: Session = "") -> None:
+def remember(
+    surface: Surface,
+    text: Text,
+    memory: NewMemory,
+    session: Session = "",
+    supersedes: Supersedes = None,
+    relation: Relation = "",
+) -> None:
     """Store something a person said. It counts as a person's only when typed at a terminal."""
     source = "human" if surface.person else "tool:remember"
-    given = memory.given()
+    given = memory.given() | ({"supersedes": supersedes} if supersedes else {})
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
-        _decided(surface, mem.remember(text_or_stdin(text), source=source, session=session, **given))
+        _decided(surface, mem.remember(text_or_stdin(text), source=source, session=session, relation=relation, **given))
 
 
 def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> None:
-    """Store what a trusted program says. Only size, secrets and exact duplicates are checked."""
+    """Store what a trusted program says. Only size, secrets and exact duplicates are checked.
+
+    If it probably replaces an older memory, both stay current and `engram review` asks; if that is certain, it replaces it.
+    """
     given = memory.given()
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
@@ -80,6 +108,8 @@ def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> 
         added = mem.add(text_or_stdin(text), source=source, team=team, **given)
         now = surface.now
         surface.answer(memory_data(added, now), lambda: views.listing([added], now))
+        older = [link.target for link in added.associations if link.type == MAY_SUPERSEDE]
+        surface.hint(f"engram: it may supersede {older[0]}; `engram review {added.id}` decides" if older else "")
 
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
@@ -116,10 +146,16 @@ def _decided(surface: Surface, decision: Decision) -> None:
 
 
 def _next_step(decision: Decision) -> str:
-    memory_id = decision.memory.id if decision.memory is not None else ""
-    steps = {
-        "CONTRADICTION": f"engram: both are stored; `engram review {memory_id}` decides between them",
-        "PENDING": f"engram: `engram review {memory_id} --approve` activates it",
-        "REJECTED": "engram: nothing was written",
-    }
-    return steps.get(decision.outcome.value, "")
+    memory = decision.memory
+    if memory is None:
+        return "engram: nothing was written" if decision.outcome.value == "REJECTED" else ""
+    if not decision.related:
+        waits = memory.status == "candidate"
+        return f"engram: `engram review {memory.id} --approve` activates it" if waits else ""
+    older = decision.related[0]
+    replaces = f"`{superseding_command(decision, older)}` replaces {older.memory.id}"
+    if memory.status != "candidate":
+        return f"engram: if it is out of date, {replaces}"
+    keep = f"`engram review {memory.id} --keep new` (or old, both, merge) decides between them"
+    forget = f"`engram forget {older.memory.id}` also activates it"
+    return f"engram: both are stored, and the older one stays current: {keep}; {forget}"

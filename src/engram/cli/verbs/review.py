@@ -17,18 +17,21 @@ if TYPE_CHECKING:
     from engram.review.queue import ReviewItem
 
 Ref = Annotated[str, Argument("[ID]", "The memory to decide about. Default: list what awaits review.")]
-Keep = Annotated[str, Option("--keep", metavar="WHICH", help="Settle a contradiction: new, old, both or merge.")]
+Keep = Annotated[
+    str, Option("--keep", metavar="WHICH", help="Settle a contradiction or an update: new, old, both or merge.")
+]
 Statement = Annotated[str, Option("--statement", metavar="TEXT", help="With --keep merge: the merged statement.")]
 NewSituation = Annotated[str, Option("--new-when", metavar="TEXT", help="With --keep both: when the new one applies.")]
 OldSituation = Annotated[str, Option("--old-when", metavar="TEXT", help="With --keep both: when the old one applies.")]
-Approve = Annotated[bool, Option("--approve", help="Activate a candidate.")]
-Reject = Annotated[bool, Option("--reject", help="Reject a candidate.")]
+Approve = Annotated[bool, Option("--approve", help="Activate a candidate, or let an update replace the older one.")]
+Reject = Annotated[bool, Option("--reject", help="Reject a candidate, or that an update replaces the older one.")]
 Retire = Annotated[bool, Option("--retire", help="Retire a faded memory.")]
 Reinforce = Annotated[bool, Option("--reinforce", help="Keep and reinforce a faded memory.")]
 ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
 
 _CHOICES = {
     "contradiction": {"n": "new", "o": "old", "b": "both", "m": "merge"},
+    "update": {"n": "new", "o": "old", "b": "both", "m": "merge"},
     "candidate": {"a": "approve", "r": "reject"},
     "retirement": {"t": "retire", "k": "reinforce"},
 }
@@ -60,8 +63,8 @@ def review(
 ) -> None:
     """Decide what awaits a person.
 
-    Contradictions, candidates, and memories that have faded. Without an id it lists them; on a terminal it goes through them
-    one by one.
+    Contradictions, memories that may replace an older one, candidates, and memories that have faded. Without an id it lists
+    them; on a terminal it goes through them one by one.
     """
     chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
                                     ("reinforce", reinforce)) if on]  # fmt: skip
@@ -175,7 +178,7 @@ def _ask(surface: Surface, item: "ReviewItem") -> str:
 
 
 def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str) -> int:
-    keep = action if item.kind == "contradiction" else ""
+    keep = action if item.other is not None else ""
     statement, situations = "", ("", "")
     if keep == "merge":
         statement = surface.ask("  The merged statement: ") or ""

@@ -13,7 +13,16 @@ from datetime import datetime
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.answer.events import EventAnswerer, asks_for_all, happened, within
+from engram.recall.answer.events import (
+    AS_GOOD,
+    BEST_FIRST,
+    KNOWN,
+    EventAnswerer,
+    asks_for_all,
+    happened,
+    names_only_acts,
+    within,
+)
 from engram.recall.answer.history import (
     EVERY_VERSION,
     INSTANT,
@@ -34,9 +43,11 @@ from engram.recall.cutoff import (
     ABOUT,
     HALF,
     LOOKED_UP,
+    NEAREST,
     SURE,
     about,
     among,
+    at_least,
     best_of,
     is_about,
     kept,
@@ -44,23 +55,22 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
+from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.trace import TracedAnswer, first
+from engram.recall.trace import TracedAnswer, first, leaving_out
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.protocol import LIVE, Store
 from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
-from engram.text.tokens import query_terms
+from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of, revises
 from engram.text.word_tables import word_class
 
 MOST_SUPERSEDED = 5_000
 """The most superseded memories read for what changed in a window, newest first."""
-AS_GOOD = 0.8
-"""The share of the best relevance from which another statement counts as an equal match."""
 VERSIONS = "the versions of each fact asked about, oldest first"
 CHANGES = "superseded memories, before and after each change; listed, not searched"
 _ACTORS = frozenset(("i", "we", "you", "he", "she", "they", "who"))
@@ -83,7 +93,7 @@ class LineageAnswerer:
         changed = window is None or any(changes_within(history.versions, window) for history, _ in chosen)
         notes = () if changed or not chosen else ("It did not change in that time.",)
         hits, left = _cut(
-            [[shown(version, history.best) for version in versions] for history, versions in chosen], query.limit
+            [[history.shown(version) for version in versions] for history, versions in chosen], query.limit
         )
         return TracedAnswer(among(found, hits), window, (*notes, *left), VERSIONS)
 
@@ -121,6 +131,11 @@ def asks_when_it_changed(question: str) -> bool:
     keys = [word.key for word in words(question)]
     changed = any(kind_of(key) == "change" or revises(key) for key in keys[1:])
     return keys[:1] == ["when"] and changed and _ACTORS.isdisjoint(keys)
+
+
+def asks_for_a_change(question: str) -> bool:
+    """Whether the question names a change: "when did we change banks", "when was the machine replaced"."""
+    return any(kind_of(word.key) == "change" or revises(word.key, loosely=True) for word in words(question))
 
 
 def asks_what_changed(question: str, intent: str) -> bool:
@@ -180,11 +195,13 @@ _BELIEF_VERBS = frozenset(
 CURRENT = "current memories"
 CURRENT_THEN = "current memories from that time"
 KNOWN_THEN = "memories as they were known at that time"
+HELD = "the versions"
 PAST = "past versions about the question"
 EVERY = "every version about the question"
 FROM_LOG = "the session log, since no memory is as relevant"
 PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
+NEWEST_FIRST = "what holds now comes before what it replaced"
 EVIDENCE_LAST = "evidence from documents comes after what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
@@ -209,19 +226,55 @@ class Answerer:
         query = replace(query, text=question.subject or question.text)
         answered = self._cut(question, query, self._answered(question, query, anchored))
         if not answered.hits and question.phrase:
-            answered = self._outside(question, query) or answered
+            answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return replace(answered, notes=notes, anchor=anchored.anchor_id)
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
-        """The answer without irrelevant hits; where none is left, with the closest results."""
-        hits = first(about(answered.hits, question.text, self.floor), query.limit)
+        """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
+        replaced = compared(answered.hits, self.store, query.filters)
+        answered = self._current_first(question, answered, replaced)
+        hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
             return replace(answered, hits=hits, nearest=self._nearest(question, query, answered.hits))
+        if question.intent != "lineage":
+            hits = noted(hits, replaced)
         answered = replace(answered, hits=hits)
         return _said_first(answered) if question.intent == "current" or query.narrowed else answered
+
+    def _relevant(self, question: ParsedQuestion, hits: Hits) -> Hits:
+        """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
+        if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
+            return about(hits, question.text, self.floor)
+        act = set(query_terms(question.subject))
+        least = min(self.floor, NEAREST)
+        return leaving_out(
+            at_least(hits, least),
+            lambda hit: hit.relevance < self.floor and act.isdisjoint(tokens(hit.text)),
+            "does not tell of it",
+        )
+
+    def _current_first(self, question: ParsedQuestion, answered: TracedAnswer, replaced: Replacements) -> TracedAnswer:
+        """What holds now before what it replaced, in an answer about now; where the question or a filter set a time, only among the hits.
+        In an answer about when something changed, the change.
+        """
+        before, hits = [hit.id for hit in answered.hits], answered.hits
+        if replaced and answered.method in (CURRENT, CURRENT_THEN, AS_FILTERED):
+            hits = current_first(hits, replaced, self.clock(), self.floor, adding=answered.method == CURRENT)
+        elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):
+            hits = self._change_first(question, hits, replaced)
+        moved = before != [hit.id for hit in hits]
+        return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
+
+    def _change_first(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
+        """What replaced the best hit, before it; but "when did I move to Lima" names the value itself, whatever came after."""
+        best = next((hit.memory for hit in hits if hit.relevance >= self.floor), None)
+        newest = replaced.newest(best.id) if best is not None and not replaced.is_change(best.id) else None
+        if best is None or newest is None or best in of_that_value([best, newest], question.text):
+            return hits
+        return change_first(hits, best.id, newest)
 
     def _nearest(self, question: ParsedQuestion, query: SearchQuery, found: Hits) -> Hits:
         """The closest results to a question that nothing answers: of what its own search found, else of current memories and events."""
@@ -231,6 +284,14 @@ class Answerer:
             now = replace(query, text=question.text, filters=anywhere, purpose="what comes nearest")
             near = nearest(self.searcher.search(now), LOOKED_UP)
         return among(found, near)
+
+    def _held_then(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer | None:
+        """What held at a time in which nothing is known to have happened; None where that is not known either."""
+        window = anchored.window
+        if question.intent != "event" or window is None or window.until is None or window.until > self.clock():
+            return None
+        held = self._historical(question, query, anchored)
+        return self._cut(question, query, held) if held.method.startswith(HELD) else None
 
     def _outside(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer | None:
         """Current memories, where nothing is known about the time asked for; None where none answers.
@@ -327,7 +388,10 @@ class Answerer:
     def _current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
-            return TracedAnswer(self.facts.search(_wide(query)), window, (), CURRENT)
+            hits = self.facts.current(_wide(query))
+            if best_of(hits) < self.floor:
+                hits = self.facts.waiting(query) or hits
+            return TracedAnswer(hits, window, (), CURRENT)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, query, anchored)
         every = asks_for_all(query.text) and word_class("asking", "manner").isdisjoint(
@@ -364,10 +428,10 @@ class Answerer:
             for history, versions in zip(histories, held, strict=True)
         ]
         hits = among(
-            found, [shown(version, history.best) for history, versions in told for version in versions][: query.limit]
+            found, [history.shown(version) for history, versions in told for version in versions][: query.limit]
         )
         if hits:
-            method = f"the versions {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
+            method = f"{HELD} {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
             return TracedAnswer(hits, window, (), method)
         hits = self._past(query, window)
         return TracedAnswer(hits, window, (), PAST) if hits else self._not_superseded(query, histories, window)

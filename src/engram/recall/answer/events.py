@@ -6,7 +6,7 @@ from engram.model.hit import Hit, Hits
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.recall.answer.history import EVERY_VERSION, WIDE, FactFinder, of_that_value, shown, versions_of
+from engram.recall.answer.history import EVERY_VERSION, WIDE, FactFinder, of_that_value, versions_of
 from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
 from engram.recall.query import SearchQuery
 from engram.recall.trace import TracedAnswer, first, leaving_out
@@ -15,10 +15,10 @@ from engram.text.entities import entities
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms, tokens
-from engram.text.verbs import is_past, kind_of
+from engram.text.verbs import is_act, is_past, kind_of
 from engram.text.word_tables import word_class
 
-__all__ = ["EventAnswerer", "asks_for_all", "happened", "within"]
+__all__ = ["AS_GOOD", "BEST_FIRST", "KNOWN", "EventAnswerer", "asks_for_all", "happened", "names_only_acts", "within"]
 
 FROM_MEMORIES = "Nothing in the session log; answered from memories."
 NOT_THEN = "Something is known about this, but not from that time."
@@ -26,6 +26,8 @@ NOTHING_THEN = "Nothing is known about that time."
 IN_TIME = "everything from that time, in order"
 BEST_FIRST = "what was said and done, the most relevant first"
 KNOWN = "memories, since no event matches"
+AS_GOOD = 0.8
+"""The share of the best relevance from which another version matches as well."""
 MOST_OF_A_TIME = 200
 """The most events read where everything from a time is asked for."""
 _DOING = frozenset(("work", "accomplish", "achieve", "spend", "busy"))
@@ -88,16 +90,20 @@ class EventAnswerer:
         return hits, best_of(hits) < HALF * best_of(filter(is_about, rivals))
 
     def _of_the_value(self, found: Hits, query: SearchQuery) -> Hits:
-        """Drop superseded memories, except an event the question names: the move to Oslo took place even if another move
-        followed, and then the later one is not meant.
+        """Drop superseded memories, except those from the time asked about, and an event the question names: the move to Oslo
+        took place even if another move followed, and then the later one is not meant.
         """
+        if _is_timed(query):
+            return found
         gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE]
         lineages = {memory.lineage: memory for memory in gone if happened(memory)}
         versions = {
             lineage: versions_of(memory, self.facts.store, query.filters.scopes) for lineage, memory in lineages.items()
         }
         named = {
-            lineage: {version.id for version in of_that_value(versions[lineage], query.text)} for lineage in versions
+            lineage: {version.id for version in of_that_value(versions[lineage], query.text)}
+            or _clearly_best(found, lineage)
+            for lineage in versions
         }
 
         def is_not_meant(hit: Hit) -> bool:
@@ -110,14 +116,29 @@ class EventAnswerer:
         """Memories that are not events: the versions of a fact whose value is named, else what a search finds."""
         found, histories = self.facts.histories(query, NEAREST)
         named = [
-            shown(version, history.best)
-            for history in histories
-            for version in of_that_value(history.versions, query.text)
+            history.shown(version) for history in histories for version in of_that_value(history.versions, query.text)
         ]
         told = [looked_up(hit, "value") for hit in named if _names(query.text) <= set(tokens(hit.text))]
         if window is None and told:
             return among(found, told[: query.limit])
-        return self.facts.search(replace(within(query, window), purpose="memories that are not events"))
+        then = query.filters
+        if window is not None and then.statuses == LIVE and not then.as_of:
+            # What was said then is an answer, whatever replaced it since.
+            then = replace(then, statuses=EVERY_VERSION, valid_at=None)
+        timed = within(replace(query, filters=then, purpose="memories that are not events"), window)
+        return self.facts.search(timed)
+
+
+def _is_timed(query: SearchQuery) -> bool:
+    return query.filters.since is not None or query.filters.until is not None
+
+
+def _clearly_best(found: Hits, lineage: str) -> set[str]:
+    """The version of a fact that the question is about more than about any other: the decision, not its reversal."""
+    versions = [hit for hit in found if hit.memory is not None and hit.memory.lineage == lineage]
+    best = max(versions, key=lambda hit: hit.relevance)
+    others = [hit.relevance for hit in versions if hit.id != best.id]
+    return {best.id} if is_about(best) and max(others, default=0.0) < AS_GOOD * best.relevance else set()
 
 
 def _topic(question: str) -> str:
@@ -149,6 +170,12 @@ def asks_for_all(question: str) -> bool:
     bare = {term for word in word_class("asking", "bare") | _DOING for term in query_terms(word)}
     said = {term for word in words(question) if kind_of(word.key) == "say" for term in query_terms(word.key)}
     return set(query_terms(question)) <= bare | said
+
+
+def names_only_acts(question: str) -> bool:
+    """Whether a question has no topic but what was done: "what did we decide"."""
+    topic = [word.key for word in words(question) if query_terms(f"x {word.key}")[1:]]
+    return bool(topic) and all(is_act(key) or kind_of(key) for key in topic)
 
 
 def asks_what_was_said(question: str) -> bool:

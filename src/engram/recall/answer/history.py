@@ -7,16 +7,17 @@ where its words are in the table. A window anchored to an event ("before I moved
 
 import re
 from calendar import day_name, month_name
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from engram.model.hit import Hit, Hits, HitTrace, Part
-from engram.model.lazy import dataclass, replace
+from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, looked_up
+from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, among, is_about, looked_up
+from engram.recall.freshness import COMPARED, Replacements, contradicted_by, replacements
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -326,6 +327,7 @@ def _day(moment: datetime, zone: tzinfo | None) -> str:
     return f"{moment if zone is None else local(moment, zone):%Y-%m-%d}"
 
 
+WAITING = "statements that wait for review"
 WIDE = 30
 """Hits read for the versions of facts: those of one fact must not crowd out another."""
 MOST_FACTS = 10
@@ -340,6 +342,14 @@ class FactHistory:
 
     best: Hit
     versions: tuple[Memory, ...]
+    ended: Mapping[str, tuple[Memory, str]] = field(default_factory=dict)
+    """By id, the versions that are given an end here, because another statement seems to have replaced them: as stored, with a note."""
+
+    def shown(self, version: Memory) -> Hit:
+        """A version as a hit, with the score of the hit that found the fact."""
+        stored, note = self.ended.get(version.id, (version, ""))
+        hit = shown(stored, self.best)
+        return replace(hit, note=note) if note else hit
 
     @property
     def changed(self) -> bool:
@@ -368,6 +378,48 @@ class FactFinder:
         hits = leaving_out(hits, is_anothers, f"the same fact about somebody other than {slots.owner}")
         return self._named_first(hits, slots, query)
 
+    def current(self, query: SearchQuery) -> Hits:
+        """What holds now, found by its own words or by those of a version it superseded."""
+        given = query.filters
+        if given.statuses != LIVE or given.as_of or given.known_at is not None:
+            return self.search(query)
+        every = replace(given, statuses=(*LIVE, "superseded"), valid_at=None)
+        found = self.search(replace(query, filters=every))
+        heads: dict[str, Hit] = {}
+        for hit in found:
+            head = self._head(hit, given.scopes)
+            if head is not None:
+                heads.setdefault(head.id, head)
+        if not heads:
+            return self.search(query)
+        left = [Filtered(hit.id, "not current") for hit in found if hit.id not in heads]
+        hits = among(found, heads.values())
+        hits.filtered = [*found.filtered, *left]
+        return hits
+
+    def waiting(self, query: SearchQuery) -> Hits:
+        """Statements that wait for review only because they contradict a current memory, each with that memory after it."""
+        found = self.search(replace(query, filters=replace(query.filters, statuses=("candidate",)), purpose=WAITING))
+        hits: dict[str, Hit] = {}
+        for hit in found:
+            rivals = contradicted_by(hit.memory, self.store) if hit.memory is not None and is_about(hit) else []
+            if rivals:
+                hits.setdefault(hit.id, hit)
+                hits.update({rival.id: hits.get(rival.id) or shown(rival, hit) for rival in rivals})
+        return among(found, hits.values())
+
+    def _head(self, hit: Hit, scopes: Collection[str] | None) -> Hit | None:
+        """The current version of a hit; None where there is none."""
+        memory, now = hit.memory, self.clock()
+        if memory is None or (memory.status in LIVE and is_valid(memory, now)):
+            return hit
+        if memory.status in LIVE or hit.relevance < NEAREST:
+            return None
+        follower = self.store.get(memory.superseded_by) if memory.superseded_by else None
+        versions = (*versions_of(memory, self.store, scopes), *([follower] if follower is not None else []))
+        heads = [each for each in versions if each.status in LIVE and is_valid(each, now) and shows(scopes, each.scope)]
+        return shown(heads[-1], hit) if heads else None
+
     def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
         """Hits among all versions, and the facts that are meant, the most relevant first.
 
@@ -390,7 +442,12 @@ class FactFinder:
         groups, meant = by_lineage(found), {hit.id for hit in about(found, query.text, floor)}
         by_key = [group for group in groups if any(map(_is_named, group))]
         likely = [group for group in groups if any(hit.id in meant for hit in group)]
-        return found, [self._history(group, query.filters) for group in (by_key or likely)[:MOST_FACTS]]
+        chosen = (by_key or likely)[:MOST_FACTS]
+        near = [group for group in groups[:COMPARED] if group not in chosen and group[0].relevance >= NEAREST]
+        told, others = (
+            [self._history(group, query.filters) for group in some] for some in (chosen, near if chosen else ())
+        )
+        return found, _joined(told, others)
 
     def unknown(self, query: SearchQuery) -> tuple[str, ...]:
         """The names in a question that nothing the caller may see mentions."""
@@ -436,6 +493,34 @@ class FactFinder:
         trace = HitTrace((Part("match", RELEVANCE_SCALE),), {NAMED: 1})
         return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, metadata=memory.metadata, trace=trace,
                    relevance=LOOKED_UP)  # fmt: skip
+
+
+def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[FactHistory]:
+    """The histories; those of statements that seem to have replaced one another become one, each true until the next began.
+
+    A history that is only near the question counts where it joins one that is about it.
+    """
+    every = [*histories, *near]
+    if len(every) < 2:
+        return histories
+    meant = {version.id for history in histories for version in history.versions}
+    replaced = replacements([version for history in every for version in history.versions][:COMPARED], meant, meant)
+    joined: list[FactHistory] = []
+    for history in every:
+        ids = {version.id for version in history.versions}
+        related = [other for other in joined if replaced.relate(ids, {version.id for version in other.versions})]
+        joined = [other for other in joined if other not in related]
+        joined.append(_merged([*related, history], replaced) if related else history)
+    order = {history.best.id: place for place, history in enumerate(histories)}
+    return sorted((one for one in joined if one.best.id in order), key=lambda history: order[history.best.id])
+
+
+def _merged(histories: Sequence[FactHistory], replaced: Replacements) -> FactHistory:
+    stored = [history.ended.get(each.id, (each, ""))[0] for history in histories for each in history.versions]
+    ends = {version.id: replaced.end(version.id) for version in stored if version.valid_until is None}
+    versions = [version.but(valid_until=ends[version.id]) if ends.get(version.id) else version for version in stored]
+    ended = {version.id: (version, replaced.note(version)) for version in stored if ends.get(version.id)}
+    return FactHistory(histories[0].best, tuple(sorted(versions, key=start_of)), ended)
 
 
 def _topic(question: str) -> str:

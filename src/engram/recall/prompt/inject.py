@@ -7,6 +7,7 @@ from engram.model.hit import Filtered, Hit, Hits, Injected, Injection
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.types import type_or_default
+from engram.recall.freshness import Replacements
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.sources import EVIDENCE
@@ -98,6 +99,11 @@ class _InjectionDraft:
     """The critical facts that were offered."""
     sharing: int = 0
     """How many critical facts still share the rest of the budget."""
+    replaced: Replacements = field(default_factory=Replacements)
+    """Which of the memories are outdated, and by what."""
+
+    def is_outdated(self, memory_id: str) -> bool:
+        return self.replaced.newest(memory_id) is not None
 
     def open(self, section: str) -> None:
         self.allowed += SHARES[section] * self.budget
@@ -166,10 +172,12 @@ def build(
     count: Counter,
     now: datetime,
     spread: Callable[[Sequence[tuple[Memory, float]]], Sequence[SpreadHit]],
+    replaced: Replacements | None = None,
 ) -> Injection:
-    """Choose and phrase. Fading memories come after all others, so they appear only if budget remains."""
+    """Choose and phrase. Outdated memories come after all others, then fading ones, so they appear only if budget remains."""
     draft = _InjectionDraft(count, budget)
     draft.used = count(_header(budget)) + 1
+    draft.replaced = replaced or draft.replaced
     candidates = _eligible(hits, now, draft)
     draft.open("directives")
     placed = _fill(draft, "directives", [c for c in candidates if c[1].directive])
@@ -198,21 +206,21 @@ def _eligible(hits: Hits, now: datetime, draft: _InjectionDraft) -> list[tuple[H
             found.append((hit, state))
         else:
             draft.refuse(hit.id, state.reason)
-    return sorted(found, key=lambda pair: _order(*pair))
+    return sorted(found, key=lambda pair: _order(*pair, outdated=draft.is_outdated(pair[0].id)))
 
 
-def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, bool, bool, float]:
-    """The sort key: evidence from documents last; then critical, pinned and not fading ones first, then by score."""
+def _order(hit: Hit, state: Eligibility, *, outdated: bool) -> tuple[bool, bool, bool, bool, bool, float]:
+    """The sort key: evidence from documents last; then critical, pinned, up to date and not fading ones first, then by score."""
     assert hit.memory is not None
     critical = bool(hit.memory.critical_slot) and not state.evidence
     pinned = hit.memory.pinned and not state.evidence
     fading = state.state == "fading" and not (critical or pinned)
-    return (state.evidence, not critical, not pinned, fading, -hit.score)
+    return (state.evidence, not critical, not pinned, outdated, fading, -hit.score)
 
 
 def _fill(draft: _InjectionDraft, section: str, candidates: Sequence[tuple[Hit, Eligibility]]) -> set[str]:
     items = [
-        _item(hit.memory, hit.score, _reason(hit, state), section, hit)
+        _item(hit.memory, hit.score, _reason(hit, state, draft.replaced.note(hit.memory)), section, hit)
         for hit, state in candidates
         if hit.memory is not None
     ]
@@ -220,7 +228,7 @@ def _fill(draft: _InjectionDraft, section: str, candidates: Sequence[tuple[Hit, 
     return {item.memory.id for item in items if draft.place(section, item)}
 
 
-def _reason(hit: Hit, state: Eligibility) -> str:
+def _reason(hit: Hit, state: Eligibility, outdated: str) -> str:
     why = []
     if hit.memory is not None and hit.memory.pinned and not state.evidence:
         why.append("pinned")
@@ -232,6 +240,8 @@ def _reason(hit: Hit, state: Eligibility) -> str:
         why.append(state.state)
     if state.evidence:
         why.append(EVIDENCE)
+    if outdated:
+        why.append(outdated)
     return ", ".join(why) or "relevant"
 
 
@@ -245,13 +255,14 @@ def _phrase(memory: Memory, reason: str) -> str:
     return f"- [{label}] {quoted(memory.statement)}{when} ({word(memory.id)}: {notice(reason)})"
 
 
-def _priority(item: Injected) -> tuple[int, float, str]:
-    return (type_or_default(item.memory.type).priority, -item.score, item.memory.id)
+def _priority(item: Injected, *, outdated: bool) -> tuple[int, bool, float, str]:
+    return (type_or_default(item.memory.type).priority, outdated, -item.score, item.memory.id)
 
 
 def _finished(draft: _InjectionDraft, hits: Hits, budget: int, count: Counter) -> Injection:
     """The injection; corrections and constraints come first in their section, whatever their score."""
-    directives = tuple(sorted(draft.sections["directives"], key=_priority))
+    placed = draft.sections["directives"]
+    directives = tuple(sorted(placed, key=lambda item: _priority(item, outdated=draft.is_outdated(item.memory.id))))
     consider, related = tuple(draft.sections["consider"]), tuple(draft.sections["related"])
     blocks = [_header(budget)]
     for name, items in (("directives", directives), ("consider", consider), ("related", related)):

@@ -1,0 +1,101 @@
+"""What a program's new memories outdate: superseded where that is sure, otherwise linked until somebody decides."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.capture.known import StoreKnown, propose
+from engram.gates.neighbourhood import Neighbourhood
+from engram.gates.proposal import Conflict
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.model.task import Job
+from engram.review.conflicts import change_link, outdated, release, waiting_on
+from engram.review.lineage import Lineages, superseding
+from engram.rules.sources import may_replace
+from engram.store.documents import meaning_of
+from engram.store.protocol import Store, Transaction
+from engram.store.records import CURRENT
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+COMPARE = "compare"
+"""The job, and the journal's operation, that compares added memories with their neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Finds what added memories outdate, at once or in a job."""
+
+    store: Store
+    clock: Callable[[], datetime]
+
+    def found(self, memories: Sequence[Memory], vectors: "Vectors | None") -> dict[int, Conflict]:
+        """The current memory that each of these probably outdates or contradicts, by its place."""
+        found: dict[int, Conflict] = {}
+        with self.store.reading():
+            for i, memory in enumerate(memories):
+                if memory.status in CURRENT and not memory.supersedes:
+                    change = self._change_of(memory, vectors[i] if vectors is not None else None)
+                    found |= {i: change} if change is not None else {}
+        return found
+
+    def _change_of(self, memory: Memory, vector: "Vectors | None") -> Conflict | None:
+        proposal = propose(memory)
+        near = StoreKnown(self.store, vector).near(proposal)
+        # A memory that was just added is compared with those before it.
+        older = [one for one in near if one.memory.status in CURRENT and _is_before(one.memory.id, memory.id)]
+        found = Neighbourhood(proposal, older).conflicts()
+        return found[0] if found and found[0].is_likely else None
+
+    def applied(self, deciding: Transaction, new: Memory, change: Conflict) -> Memory:
+        """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
+        older, now = deciding.get(change.other.id), self.clock()
+        if older is None or older.status not in CURRENT or older.statement != change.other.statement:
+            return new
+        if change.is_sure and may_replace(new.source, older):
+            return superseding(deciding, new, [older], now)
+        return new.but(associations=(*new.associations, change_link(older, change.probability, now)))
+
+    def find_later(self, ids: Sequence[str]) -> None:
+        """Leave the comparison of stored memories to a job."""
+        now = self.clock()
+        if ids:
+            self.store.enqueue([Job(f"{COMPARE}:{ids[0]}:{len(ids)}", COMPARE, now, now, {"ids": list(ids)})])
+
+    def find(self, ids: Sequence[str]) -> None:
+        """Compare stored memories with what was there before them."""
+        for memory in filter(None, map(self.store.get, ids)):
+            if memory.status not in CURRENT or memory.supersedes or outdated(self.store.get, memory):
+                continue
+            vectors = self.store.embed([meaning_of(memory)])
+            with self.store.reading():
+                change = self._change_of(memory, vectors[0] if vectors is not None else None)
+            if change is not None:
+                self._decide(memory, change)
+
+    def _decide(self, memory: Memory, change: Conflict) -> None:
+        lineages = Lineages(self.store, self.clock)
+        about = [memory.id, *(version.id for version in lineages.versions(change.other.id))]
+        waiting = waiting_on(self.store, about)
+        with self.store.deciding(
+            COMPARE,
+            actor="engram",
+            reason=f"contradiction: {change.other.id}",
+            scopes=[memory.scope],
+            about=[*about, *(other.id for other in waiting)],
+        ) as deciding:
+            found = deciding.get(memory.id)
+            if found is None or found.status not in CURRENT:
+                return
+            changed = self.applied(deciding, found, change)
+            if changed != found:
+                deciding.put(changed.but(updated=self.clock()))
+            release(deciding, waiting, self.clock())
+
+
+def _is_before(memory_id: str, other: str) -> bool:
+    """Whether a memory was stored before another; before one without an id, every one was."""
+    one, two = (text.rpartition("-") for text in (memory_id, other))
+    return not other or (one[0], len(one[2]), one[2]) < (two[0], len(two[2]), two[2])

@@ -1,0 +1,86 @@
+"""What the gates may look up for a proposal: in the store, or among what others wrote in the meantime."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engram.gates.proposal import Neighbour, Proposal
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.store.protocol import Filters, Query, Store
+from engram.store.records import heads_among
+from engram.text.content_hash import content_hash
+from engram.text.tokens import query_terms, tokens
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+NEIGHBOURS = 6
+"""How many of the nearest memories by meaning, and as many by words, the gates compare with."""
+LOOKUP_TERMS = 6
+"""How many of the rarest words of a statement its neighbours are looked up by."""
+COMPARED = ("active", "dormant", "candidate")
+"""The statuses of memories that a proposal is compared with."""
+
+
+def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
+    """A memory with its content hash and tokens, as the gates compare it."""
+    return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(memory.statement[:20_000])))
+
+
+@dataclass(slots=True)
+class StoreKnown:
+    """The gates' lookups (`gates.proposal.Known`) in a store."""
+
+    store: Store
+    vector: "Vectors | None" = None
+
+    def exact(self, text_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content hash in a scope."""
+        return self.store.exact(text_hash, scope)
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The current memories with a conflict key in a scope."""
+        return self.store.heads(conflict_key, scope)
+
+    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """The nearest live memories of the same scope, by meaning and by words."""
+        scope = (proposal.memory.scope,)
+        filters = Filters(scopes=scope, statuses=COMPARED)
+        found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, NEIGHBOURS), filters)
+        numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
+        hits = self.store.get_many(numbers)
+        cosines = self._cosines([hit.n for hit in hits])
+        pairs = zip(hits, cosines, strict=True)
+        return [Neighbour(hit.record, cosine) for hit, cosine in pairs if isinstance(hit.record, Memory)]
+
+    def _rarest_terms(self, proposal: Proposal) -> tuple[str, ...]:
+        """The rarest words of a statement: any memory that says the same, or the opposite, shares some of them."""
+        terms = query_terms(proposal.memory.statement[:4000])
+        known = self.store.frequencies(terms)
+        return tuple(sorted(known, key=lambda term: (known[term], term))[:LOOKUP_TERMS])
+
+    def _cosines(self, numbers: Sequence[int]) -> Sequence[float]:
+        vectors = self.store.vectors(numbers)
+        if vectors is None or self.vector is None:
+            return [-1.0] * len(numbers)
+        values: list[float] = (vectors @ self.vector).tolist()
+        return values
+
+
+@dataclass(slots=True)
+class LateKnown:
+    """The gates' lookups among the few memories that others wrote between the verdict and the lock."""
+
+    memories: Sequence[Memory]
+
+    def exact(self, text_hash: str, scope: str) -> Memory | None:
+        """The one with this content hash in a scope."""
+        return next((m for m in self.memories if m.scope == scope and content_hash(m.statement) == text_hash), None)
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The current ones with a conflict key in a scope."""
+        return heads_among(self.memories, conflict_key, scope)
+
+    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """All of them; their cosines are unknown."""
+        return [Neighbour(memory, -1.0) for memory in self.memories]

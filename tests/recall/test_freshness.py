@@ -1,0 +1,206 @@
+"""Of hits that say different things about one slot, the newest comes first and the others say what replaced them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from engram.model.memory import Association, Memory
+from engram.recall.freshness import replacements
+from engram.recall.recaller import Recall
+from tests.clock import Clock
+
+
+@pytest.fixture
+def mem(tmp_path: Path, clock: Clock) -> Iterator[Engram]:
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path, clock=clock) as opened:
+        yield opened
+
+
+def texts(answer: Recall) -> list[str]:
+    return [hit.text for hit in answer.hits]
+
+
+def on(year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day, 12, tzinfo=UTC)
+
+
+CHANGES = [
+    ("Anna is the release manager", "Tom took over from Anna as release manager", "Who is the release manager?"),
+    ("We track issues in Jira", "We moved our issues from Jira to Linear", "Where do we track our issues?"),
+    ("The standup is at 9:30", "The standup has moved to 10:15", "When is the standup?"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "question"), CHANGES)
+def test_what_was_told_later_comes_first_though_nothing_was_superseded(
+    mem: Engram, clock: Clock, old: str, new: str, question: str
+) -> None:
+    before = mem.add(old, scope="global")
+    clock.forward(days=20)
+    after = mem.add(new, scope="global")
+    answer = mem.recall(question)
+    assert texts(answer)[0] == new
+    outdated = {hit.id: hit.note for hit in answer.hits}.get(before.id, after.id)
+    assert after.id in outdated
+
+
+def test_two_current_memories_of_one_key_are_shown_newest_first(clock: Clock) -> None:
+    older = Memory("ENG-2026-0101-001", "The office is in Bonn", conflict_key="office", created=on(2026, 1, 1))
+    newer = Memory("ENG-2026-0201-001", "Our rooms are in Kiel", conflict_key="office", created=on(2026, 2, 1))
+    found = replacements([newer, older])
+    assert found.newest(older.id) == newer
+    assert found.note(older) == "may be replaced by ENG-2026-0201-001: “Our rooms are in Kiel”"
+    assert (found.newest(newer.id), found.note(newer)) == (None, "")
+
+
+def test_a_less_trusted_statement_is_mentioned_and_does_not_come_first() -> None:
+    link = Association("ENG-2026-0101-001", "contradicts")
+    said = Memory("ENG-2026-0101-001", "The office is in Bonn", source="human", created=on(2026, 1, 1))
+    read = Memory(
+        "ENG-2026-0201-001", "The office is in Kiel", source="web", created=on(2026, 2, 1), associations=(link,)
+    )
+    found = replacements([said, read])
+    assert found.newest(said.id) is None
+    assert "ENG-2026-0201-001" in found.note(said)
+
+
+def test_memories_of_different_situations_or_scopes_replace_nothing() -> None:
+    apart = Association("ENG-2026-0101-001", "valid_elsewhere")
+    home = Memory("ENG-2026-0101-001", "The port is 8080", conflict_key="port", created=on(2026, 1, 1))
+    elsewhere = home.but(id="ENG-2026-0102-001", associations=(apart,), created=on(2026, 1, 2))
+    other_scope = home.but(id="ENG-2026-0103-001", scope="project:acme", created=on(2026, 1, 3))
+    assert not replacements([home, elsewhere])
+    assert not replacements([home, other_scope])
+
+
+def test_late_news_about_an_earlier_time_is_not_the_newest() -> None:
+    now = Memory("ENG-2026-0101-001", "I live in Faro", conflict_key="home", created=on(2026, 1, 1))
+    past = Memory(
+        "ENG-2026-0201-001", "I live in Rome", conflict_key="home", created=on(2026, 2, 1), valid_from=on(2020, 1, 1)
+    )
+    found = replacements([now, past])
+    assert found.newest(past.id) == now
+    assert found.newest(now.id) is None
+
+
+def test_a_fact_is_found_by_the_words_of_a_version_it_superseded(mem: Engram) -> None:
+    mem.add("Our bookkeeping is done by Claes & Sons in Ledeberg", conflict_key="books", scope="global")
+    mem.add("Fidunova has the ledgers from August on", conflict_key="books", scope="global")
+    answer = mem.recall("Who does our bookkeeping?")
+    assert texts(answer) == ["Fidunova has the ledgers from August on"]
+
+
+def test_a_contradiction_that_waits_for_review_is_shown_with_its_state(mem: Engram, clock: Clock) -> None:
+    old = mem.remember("The API listens on port 8080", scope="global").memory
+    clock.forward(days=3)
+    decided = mem.remember("The API listens on port 9090", scope="global")
+    assert old is not None and decided.memory is not None
+    if decided.memory.status != "candidate":
+        return  # superseded at once
+    answer = mem.recall("Which port does the API listen on?")
+    assert texts(answer) == ["The API listens on port 9090", "The API listens on port 8080"]
+    assert answer.hits[0].note == "waits for review"
+    assert (
+        answer.hits[1].note
+        == f"may be replaced by {decided.memory.id}: “The API listens on port 9090”, which waits for review"
+    )
+
+
+def test_a_look_alike_does_not_come_first(mem: Engram, clock: Clock) -> None:
+    mem.add("Room 12 seats 8 people", scope="global")
+    clock.forward(days=5)
+    mem.add("Room 14 seats 20 people", scope="global")
+    answer = mem.recall("How many people does room 12 seat?")
+    assert texts(answer)[0] == "Room 12 seats 8 people"
+    assert "replaced" not in answer.hits[0].note
+
+
+def test_search_keeps_its_order_and_notes_what_is_outdated(mem: Engram, clock: Clock) -> None:
+    mem.add("Anna is the release manager", scope="global")
+    clock.forward(days=20)
+    mem.add("Tom took over from Anna as release manager", scope="global")
+    hits = mem.search("Who is the release manager?")
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    outdated = {hit.text: hit.note for hit in hits}
+    assert "Tom took over" in outdated["Anna is the release manager"]
+
+
+def test_an_injection_puts_the_outdated_memory_after_what_replaced_it(mem: Engram, clock: Clock) -> None:
+    mem.add("Releases go through Anna, the release manager", scope="global")
+    clock.forward(days=2)
+    mem.add("Tom took over from Anna as release manager", scope="global")
+    text = mem.inject("Ask the release manager for the next release", scope="global").text
+    assert text.index("Tom took over") < text.index("Releases go through Anna")
+    assert "may be replaced by" in text
+
+
+def decisions(mem: Engram, clock: Clock) -> None:
+    clock.forward(days=10)
+    mem.add("We decided to use Postgres for the billing service", conflict_key="billing-db", scope="global")
+    clock.forward(days=90)
+    mem.add("We dropped Postgres for billing, MySQL it is", conflict_key="billing-db", scope="global")
+    clock.forward(days=60)
+
+
+def test_a_window_finds_what_was_decided_then_though_it_was_superseded_since(mem: Engram, clock: Clock) -> None:
+    decisions(mem, clock)
+    then = mem.list(status="superseded")[0].created
+    assert then is not None
+    answer = mem.recall(f"What did we decide in {then:%B} {then.year}?")
+    assert texts(answer) == ["We decided to use Postgres for the billing service"]
+    assert "MySQL it is" in answer.hits[0].note
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When did we decide to use Postgres?", "We decided to use Postgres for the billing service"),
+        ("When did we drop Postgres?", "We dropped Postgres for billing, MySQL it is"),
+    ],
+)
+def test_when_it_was_decided_is_the_decision_and_not_its_reversal(
+    mem: Engram, clock: Clock, question: str, answer: str
+) -> None:
+    decisions(mem, clock)
+    assert texts(mem.recall(question))[0] == answer
+
+
+def test_what_held_in_a_window_is_known_though_nothing_was_superseded(mem: Engram, clock: Clock) -> None:
+    anna = mem.add("Anna is the release manager", scope="global")
+    clock.forward(days=100)
+    mem.add("Tom took over from Anna as release manager", scope="global")
+    clock.forward(days=100)
+    assert anna.created is not None
+    then = anna.created.replace(day=1, month=anna.created.month % 12 + 1)
+    early = mem.recall(f"Who was the release manager in {then:%B} {then.year}?")
+    assert texts(early) == ["Anna is the release manager"]
+    assert "Tom took over" in early.hits[0].note
+    assert mem.get(anna.id).valid_until is None
+    late = mem.recall(f"Who was the release manager in {clock():%B} {clock().year}?")
+    assert texts(late)[0] == "Tom took over from Anna as release manager"
+
+
+def test_when_it_changed_is_the_change_and_not_how_it_was(mem: Engram, clock: Clock) -> None:
+    mem.add("Our bank for the company account is Novo Banco", scope="global")
+    clock.forward(days=60)
+    changed = mem.add("We switched from Novo Banco to Qonto for the company account", scope="global")
+    clock.forward(days=60)
+    assert mem.recall("When did we change the bank of the company account?").hits[0].id == changed.id
+
+
+def test_a_past_time_in_which_nothing_happened_is_answered_with_what_held(mem: Engram, clock: Clock) -> None:
+    mem.add("We charge 78 euros an hour", scope="global")
+    clock.forward(days=200)
+    mem.add("From now on we charge 92 euros an hour", scope="global")
+    clock.forward(days=30)
+    answer = mem.recall("What did we charge per hour in May 2026?")
+    assert texts(answer)[0] == "We charge 78 euros an hour"
+
+
+def test_statements_of_one_document_stand_side_by_side() -> None:
+    first = Memory("ENG-2026-0101-001", "The cache keeps pages for 15 minutes", source="document:a.md")
+    second = first.but(id="ENG-2026-0101-002", statement="The cache now keeps pages for 45 minutes")
+    assert not replacements([first, second])
