@@ -44,7 +44,7 @@ class Neighbourhood:
         return (
             other.scope == self._memory.scope
             and other.id != self._memory.id
-            and not self._proposal.leaves_out(other)
+            and not self._proposal.leaves_out(other.id)
             and same_situation(self._memory, other)
         )
 
@@ -76,7 +76,8 @@ class Neighbourhood:
         mine = self._memory.statement
         for near, found in self._relations:
             theirs = near.memory.statement
-            if found.same >= pairs.SAME and adds_nothing(mine, theirs) and not _opposite(self._memory, near.memory):
+            is_opposite = relation(mine, theirs).relation == "opposite"
+            if found.same >= pairs.SAME and adds_nothing(mine, theirs) and not is_opposite:
                 return near.memory
         return None
 
@@ -115,11 +116,12 @@ def in_conflict(older: Memory, newer: Memory) -> bool:
 def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | None:
     from engram.models import pairs
 
-    if not _is_claim(other) or not _overlap_in_time(memory, other):
+    exact = relation(memory.statement, other.statement)
+    if exact.relation == "same" or not _is_claim(other) or not _overlap_in_time(memory, other):
         return None
     if found.update >= pairs.SURE_UPDATE and not _only_numbers_differ(memory.statement, other.statement):
         return Conflict(other, "update", found.update, found.reason, is_sure=True)
-    if why := _competing(memory.form, other.form) or _opposite(memory, other):
+    if why := _competing(memory.form, other.form) or (exact.why if exact.relation == "opposite" else ""):
         return Conflict(other, "contradiction", 1.0, why)
     change = found.update + found.contradiction
     if change < min(pairs.LIKELY_CHANGE, MENTIONED):
@@ -148,11 +150,6 @@ def _overlap_in_time(one: Memory, other: Memory) -> bool:
 
 def _ended(until: datetime | None, since: datetime | None) -> bool:
     return until is not None and since is not None and until <= since
-
-
-def _opposite(memory: Memory, other: Memory) -> str:
-    found = relation(memory.statement, other.statement)
-    return found.why if found.relation == "opposite" else ""
 
 
 def _only_numbers_differ(new: str, old: str) -> bool:
