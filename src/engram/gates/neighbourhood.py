@@ -25,6 +25,9 @@ __all__ = ["Neighbourhood", "in_conflict"]
 # DESIGN §10 says .97, measured with another model; with the bundled one, four statements reworded by hand score .94 to .97.
 MIN_COSINE = 0.94
 MIN_TOKEN_OVERLAP = 0.85
+SURELY_SAME = 0.9
+"""The probability from which a rewording is not stored again. A wrong duplicate loses a statement, so it is far above `pairs.SAME`,
+from which one is stored and named as a paraphrase."""
 MENTIONED = 0.5
 """From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
 FAR, LEAST_SHARED = 0.2, 0.1
@@ -68,8 +71,6 @@ class Neighbourhood:
 
     def duplicate(self) -> Memory | None:
         """The memory that says the same: in the same words but for inflection, or by the model, with nothing added."""
-        from engram.models import pairs
-
         repeated = next((near.memory for near in self._near if self._repeats(near)), None)
         if repeated is not None:
             return repeated
@@ -77,7 +78,7 @@ class Neighbourhood:
         for near, found in self._relations:
             theirs = near.memory.statement
             is_opposite = relation(mine, theirs).relation == "opposite"
-            if found.same >= pairs.SAME and adds_nothing(mine, theirs) and not is_opposite:
+            if found.same >= SURELY_SAME and adds_nothing(mine, theirs) and not is_opposite:
                 return near.memory
         return None
 
@@ -90,9 +91,11 @@ class Neighbourhood:
 
     def paraphrase(self) -> Memory | None:
         """The memory that says nearly the same, so that the two could be merged."""
+        from engram.models import pairs
+
         for near, found in self._relations:
             exact = relation(self._memory.statement, near.memory.statement).relation
-            if exact == "same" or (found.label == "same" and exact != "opposite"):
+            if exact == "same" or (found.same >= pairs.SAME and exact != "opposite"):
                 return near.memory
         return None
 
