@@ -55,7 +55,7 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
+from engram.recall.freshness import LEADING, Replacements, change_first, compared, current_first, noted
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -234,7 +234,7 @@ class Answerer:
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
-        replaced = compared(answered.hits, self.store, query.filters)
+        replaced = self._doubted(query, compared(answered.hits, self.store, query.filters))
         answered = self._current_first(question, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
@@ -267,6 +267,17 @@ class Answerer:
             hits = self._change_first(question, hits, replaced)
         moved = before != [hit.id for hit in hits]
         return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
+
+    def _doubted(self, query: SearchQuery, replaced: Replacements) -> Replacements:
+        """The replacements, with those doubted that wait for review and that a search for the question would not put first."""
+        waiting = {newer.id for found in replaced.newer.values() for newer in found if newer.status == "candidate"}
+        if not waiting:
+            return replaced
+        both = replace(query.filters, statuses=(*LIVE, "candidate"))
+        found = self.searcher.search(_wide(replace(query, filters=both, purpose="whether what waits is about it")))
+        ranked = sorted(found, key=lambda hit: -hit.relevance)
+        compared_with = [hit for hit in ranked if hit.id in waiting or (hit.memory and hit.memory.status in LIVE)]
+        return replaced.doubting(waiting - {hit.id for hit in compared_with[:LEADING]})
 
     def _change_first(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
         """What replaced the best hit, before it; but "when did I move to Lima" names the value itself, whatever came after."""
