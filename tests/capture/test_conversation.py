@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.conversation import JOB, Conversations, FactDecision
+from engram.capture.conversation import JOB, Conversation, Conversations, FactDecision
 from engram.capture.learn import Learner
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
 from engram.llm.model import LanguageModel
-from engram.model.errors import InvalidInput, ModelNonsense, ModelUnavailable, NotFound
+from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
 from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.clock import Clock
@@ -27,7 +27,12 @@ THEME = {
     "type": "preference",
     "quote": "my editor theme should be  solarized light",
 }
-NOTHING = said({"facts": []})
+NOTHING = said({"facts": [], "choices": []})
+
+
+def about_facts(result: Conversation) -> list[FactDecision]:
+    """The decisions about facts, without those about sentences that state none."""
+    return [decision for decision in result.decisions if not decision.reason.startswith("skipped: ")]
 
 
 @dataclass
@@ -90,7 +95,11 @@ def test_an_exchange_is_kept_and_what_lasts_of_it_remembered(desk: Desk) -> None
         True,
         result[0].id,
     )
-    assert decision.reason.startswith("trust: ")
+    assert decision.reason.startswith("kept: preference (worth ") and "; trust: " in decision.reason
+    assert decision.said == "I prefer pnpm over npm."
+    asked = result.decisions[1]
+    assert (asked.fact, asked.operation, asked.applied) == ("How are you?", "NOOP", False)
+    assert asked.reason.startswith("skipped: a question (worth .") and asked.worth is not None
     assert (result.pending, result.warnings) == (False, [])
     stored = desk.mem.get(result[0].id)
     assert (stored.scope, stored.session, stored.type, stored.source) == ("project:acme", "s", "preference", "agent")
@@ -160,13 +169,13 @@ def test_a_refused_fact_is_answered_with_its_reason(desk: Desk) -> None:
     result = desk.taking().add("We test on Python 3.11 and 3.12", scope="global", session="s")
     assert list(result) == []
     assert [(d.operation, d.applied) for d in result.decisions] == [("NOOP", False)]
-    assert result.decisions[0].reason.startswith("behavioral: ")
+    assert "; behavioral: " in result.decisions[0].reason
 
 
 def test_the_assistants_words_count_only_when_asked_for(desk: Desk) -> None:
     taking = desk.taking()
     answer = "You prefer tabs over spaces."
-    assert taking.add("hello there", answer, scope="global", session="a").decisions == []
+    assert about_facts(taking.add("hello there", answer, scope="global", session="a")) == []
     heard = taking.add("hello there", answer, scope="global", session="b", extract_assistant_response=True)
     assert [memory.statement for memory in heard] == ["The user prefers tabs over spaces."]
 
@@ -176,6 +185,7 @@ def test_secrets_reach_neither_ledger_nor_memory_nor_model(on_files: Desk, serve
     server.script = [NOTHING]
     result = on_files.taking(server.model()).add(f"I use the key {secret} for billing", scope="global", session="s")
     assert [(told.operation, told.applied) for told in result.decisions] == [("NOOP", False)]
+    assert "never stored" in result.decisions[0].reason
     assert secret not in str(result.decisions)
     assert secret not in str(on_files.said_in("s"))
     assert secret not in str(server.requests)
@@ -256,12 +266,12 @@ def test_turns_that_waited_are_read_when_the_model_is_back(desk: Desk, server: S
     with pytest.raises(ModelUnavailable):
         taking.retry(payload)
     before = len(desk.mem.list())
-    server.script = [said({"facts": [THEME]}), said({"choices": []})]
+    server.script = [said({"facts": [THEME]})]
     result = taking.retry(payload)
     assert [(memory.statement, memory.scope) for memory in result] == [(THEME["statement"], "project:acme")]
     assert len(desk.mem.list()) == before + 1
     assert len(desk.said_in("s")) == 1
-    server.script = [said({"facts": [THEME]}), said({"choices": []})]
+    server.script = [said({"facts": [THEME]})]
     assert [d.operation for d in taking.retry(payload).decisions] == ["NOOP"]
 
 
@@ -289,7 +299,7 @@ def test_a_model_that_quotes_what_nobody_said_is_not_believed(on_files: Desk, se
     server.script = [said({"facts": [invented, second_hand]})]
     result = on_files.taking(server.model()).add("hello there", "I hear you like tea", scope="global", session="s")
     assert list(result) == []
-    assert [(d.fact, d.applied, d.reason) for d in result.decisions] == [
+    assert [(d.fact, d.applied, d.reason) for d in about_facts(result)] == [
         ("The user loves PHP.", False, "model: the model quotes words that nobody said"),
         ("The user likes tea.", False, "model: its quote is from the assistant's turn"),
     ]
@@ -297,16 +307,23 @@ def test_a_model_that_quotes_what_nobody_said_is_not_believed(on_files: Desk, se
 
 def choices(*rows: tuple[int, str, str]) -> Answer:
     return said(
-        {"choices": [{"fact": n, "operation": op, "target": target, "reason": "so it seems"} for n, op, target in rows]}
+        {
+            "facts": [],
+            "choices": [
+                {"fact": n, "operation": op, "target": target, "reason": "so it seems"} for n, op, target in rows
+            ],
+        }
     )
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "SUPERSEDE"])
 def test_a_model_may_replace_a_memory_it_was_shown(desk: Desk, server: Server, operation: str) -> None:
     old = desk.known("The user would rather have npm than yarn, if asked", type="preference")
-    server.script = [NOTHING, choices((0, operation, old.id))]
+    server.script = [choices((0, operation, old.id))]
     result = desk.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
-    assert result.decisions == [FactDecision(PNPM, operation, True, "model: so it seems", result[0].id, old.id)]
+    (decision,) = result.decisions
+    assert (decision.fact, decision.operation, decision.applied) == (PNPM, operation, True)
+    assert (decision.reason, decision.memory_id, decision.target_id) == ("model: so it seems", result[0].id, old.id)
     assert desk.mem.get(old.id).status == "superseded"
     assert desk.mem.get(result[0].id).supersedes == (old.id,)
 
@@ -314,7 +331,7 @@ def test_a_model_may_replace_a_memory_it_was_shown(desk: Desk, server: Server, o
 def test_a_model_may_not_replace_what_only_a_person_may(desk: Desk, server: Server) -> None:
     desk.promoted = False
     old = desk.known("The user would rather have npm than yarn, if asked", type="preference")
-    server.script = [NOTHING, choices((0, "SUPERSEDE", old.id))]
+    server.script = [choices((0, "SUPERSEDE", old.id))]
     result = desk.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
     assert desk.mem.get(old.id).status == "active"
     assert (result.decisions[0].operation, result.decisions[0].applied) == ("SUPERSEDE", False)
@@ -323,7 +340,7 @@ def test_a_model_may_not_replace_what_only_a_person_may(desk: Desk, server: Serv
 
 def test_an_id_the_model_invented_is_refused_visibly(on_files: Desk, server: Server) -> None:
     on_files.known("The user would rather have npm than yarn, if asked", type="preference")
-    server.script = [NOTHING, choices((0, "UPDATE", "ENG-2020-0101-001"))]
+    server.script = [choices((0, "UPDATE", "ENG-2020-0101-001"))]
     result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
     assert [memory.statement for memory in result] == [PNPM]
     assert result.decisions[0].operation == "ADD"
@@ -332,26 +349,34 @@ def test_an_id_the_model_invented_is_refused_visibly(on_files: Desk, server: Ser
 
 def test_a_model_may_say_that_a_fact_is_known(on_files: Desk, server: Server) -> None:
     old = on_files.known("pnpm is what the user installs packages with, not npm", type="preference")
-    server.script = [NOTHING, choices((0, "NOOP", old.id))]
+    server.script = [choices((0, "NOOP", old.id))]
     result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
-    assert result.decisions == [FactDecision(PNPM, "NOOP", False, "model: so it seems", old.id, old.id)]
+    (decision,) = result.decisions
+    assert (decision.fact, decision.operation, decision.applied) == (PNPM, "NOOP", False)
+    assert (decision.reason, decision.memory_id, decision.target_id) == ("model: so it seems", old.id, old.id)
 
 
-def test_one_call_compares_all_facts_of_an_exchange(on_files: Desk, server: Server) -> None:
+def test_one_call_finds_and_compares_all_facts_of_an_exchange(on_files: Desk, server: Server) -> None:
     on_files.known("The user prefers yarn workspaces over npm workspaces", type="preference")
-    server.script = [NOTHING, choices((7, "NOOP", "x"))]
+    server.script = [choices((7, "NOOP", "x"))]
     told = "I prefer pnpm over npm. I hate trailing whitespace. My favourite editor is Helix."
     result = on_files.taking(server.model()).add(told, scope="global", session="s")
-    assert len(server.requests) == 2
+    assert len(server.requests) == 1
     assert len(result.decisions) == 3
+    shown = str(server.requests[0])
+    assert "The user prefers yarn workspaces over npm workspaces" in shown
+    assert "0: “The user prefers pnpm over npm.”" in shown
 
 
-def test_a_model_that_cannot_compare_leaves_it_to_the_gates(on_files: Desk, server: Server) -> None:
-    on_files.known("The user prefers yarn workspaces over npm workspaces", type="preference")
-    server.script = [NOTHING, said("no idea")]
-    result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
-    assert (len(result), result.pending) == (1, True)
-    assert result.warnings[0].startswith(ModelNonsense.__name__)
+def test_a_model_says_in_the_same_call_what_its_own_facts_replace(desk: Desk, server: Server) -> None:
+    old = desk.known("The user's editor theme should be Dracula", type="preference")
+    server.script = [
+        said({"facts": [{**THEME, "operation": "SUPERSEDE", "target": old.id, "reason": "a new theme"}], "choices": []})
+    ]
+    result = desk.taking(server.model()).add(TOLD, scope="global", session="s")
+    (decision,) = [one for one in result.decisions if one.fact == THEME["statement"]]
+    assert (decision.operation, decision.applied, decision.target_id) == ("SUPERSEDE", True, old.id)
+    assert desk.mem.get(old.id).status == "superseded"
 
 
 # -- on a client, as it is opened
@@ -421,6 +446,7 @@ def test_every_fact_of_a_long_message_has_a_decision(mem: Engram) -> None:
         ("The user lives in Lisbon.", "ADD", True),
         ("We must never push to main.", "ADD", True),
         ("Ana owns the billing service.", "ADD", True),
+        ("How are you?", "NOOP", False),
     ]
     assert [memory.status for memory in result] == ["active"] * 3
 
@@ -457,3 +483,48 @@ def test_news_of_a_change_wins_over_what_was_mentioned_after_it(mem: Engram) -> 
     assert (mem.get(old.id).status, mem.get(new.id).status) == ("superseded", "active")
     assert new.valid_from is not None and old.valid_from is not None
     assert new.valid_from >= old.valid_from
+
+
+# -- what is to be forgotten, and what is over
+
+
+def test_what_is_asked_to_be_forgotten_is_retired_and_can_be_restored(mem: Engram) -> None:
+    kept = mem.add("The user's landlord is Mr Vass in Linz.", source="agent")
+    other = mem.add("The user's piano teacher is Mr Szabó in Wels.", source="agent")
+    result = mem.add_conversation("Please forget what I told you about my landlord Mr Vass in Linz.")
+    (decision,) = result.decisions
+    assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", True, kept.id)
+    assert (mem.get(kept.id).status, mem.get(other.id).status) == ("retired", "active")
+    assert (list(result), mem.history(kept.id)[-1].op) == ([], "forget")
+    mem.undo(kept.id)
+    assert mem.get(kept.id).status == "active"
+
+
+def test_what_a_person_said_is_not_forgotten_for_an_agent_but_waits(mem: Engram) -> None:
+    kept = mem.add("The user's dentist is Doctor Vass in Linz.", source="human")
+    result = mem.add_conversation("Please forget what I told you about my dentist Doctor Vass in Linz.")
+    (decision,) = result.decisions
+    assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", False, kept.id)
+    assert mem.get(kept.id).status == "active"
+    assert [memory.status for memory in result] == ["candidate"]
+
+
+def test_nothing_is_forgotten_where_nothing_or_several_memories_may_be_meant(mem: Engram) -> None:
+    (decision,) = mem.add_conversation("Please forget what I told you about my dentist.").decisions
+    assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", False, "")
+    mem.add("The dentist in Linz opens at eight.", source="agent")
+    mem.add("The dentist in Wels opens at nine.", source="agent")
+    (decision,) = mem.add_conversation("Please forget what I told you about my dentist.", key="2").decisions
+    assert (decision.operation, decision.applied) == ("FORGET", False)
+    assert "nothing was forgotten" in decision.reason
+    assert len(mem.list()) == 2
+
+
+def test_what_is_over_ends_what_was_stored(mem: Engram) -> None:
+    old = mem.add("The user takes 18 units of Tresiba before going to sleep.", source="human")
+    said = "Please note, I don't take 18 units of Tresiba anymore."
+    result = mem.add_conversation(said, source="human", scope="global")
+    (decision,) = result.decisions
+    assert (decision.operation, decision.applied, decision.target_id) == ("END", True, old.id)
+    assert mem.get(old.id).status == "superseded"
+    assert mem.get(old.id).superseded_by == result[0].id

@@ -214,6 +214,8 @@ def test_what_was_said_with_a_secret_in_it_has_a_decision(mem: Engram) -> None:
 
 def test_a_secret_the_assistant_repeats_is_told_when_it_is_heard(mem: Engram) -> None:
     said = "Your API key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD."
-    assert mem.add_conversation("Thanks", said, scope="global", session="a").decisions == []
+    unheard = mem.add_conversation("Thanks", said, scope="global", session="a").decisions
+    assert [decision.fact for decision in unheard] == ["Thanks"]
     heard = mem.add_conversation("Thanks", said, scope="global", session="b", extract_assistant_response=True)
-    assert [decision.operation for decision in heard.decisions] == ["NOOP"]
+    assert [decision.operation for decision in heard.decisions] == ["NOOP", "NOOP"]
+    assert heard.decisions[1].reason.startswith("secrets: the turn contains a secret")

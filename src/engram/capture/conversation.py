@@ -1,8 +1,9 @@
 """`add_conversation`: store an exchange in the ledger and its lasting facts as memories, with a decision for each fact.
 
-    turns → ledger → facts (by rules, and by a model if there is one) → compare with the store → ADD, UPDATE, SUPERSEDE, NOOP
+    turns → ledger → every sentence judged → facts (and those a language model adds) → compare with the store
+          → ADD, UPDATE, SUPERSEDE, END, FORGET or NOOP
 
-A model can only add. If it fails, the facts found by rules are used, the turns stay in the ledger, and a job retries the model.
+A language model can only add. If it fails, the facts found without it are used, the turns stay in the ledger, and a job retries it.
 """
 
 import hashlib
@@ -12,22 +13,24 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from engram.capture.draft import draft
-from engram.capture.extraction import REDACTED, Extracted, clauses, extract
-from engram.capture.known import LateKnown, StoreKnown, propose
+from engram.capture.extraction import END, REDACTED, Considered, Extracted, consider
+from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
 from engram.capture.learn import Learner
-from engram.capture.model_review import ModelReview, choices_for, read_facts
+from engram.capture.model_review import ModelReview, review
+from engram.capture.retraction import meant
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
 from engram.gates.secrets.scan import redact
+from engram.gates.trust import is_human
 from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import InvalidInput, ModelError, NotFound
+from engram.model.errors import InvalidInput, ModelError, NotFound, Refused
 from engram.model.event import Event
 from engram.model.fields import ChangedFields
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.types import memory_type
-from engram.rules.scopes import parse_scope
+from engram.rules.scopes import parse_scope, seen_from
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
@@ -44,6 +47,14 @@ LEARNED_BY = "harvest"
 ASSISTANT = "assistant"
 """The role and the source of what an assistant said; nobody vouches for it."""
 PLAIN_FACT = "fact"
+TRANSCRIPT = "harvest"
+"""The source of what a person only perhaps meant to be kept: a candidate, like any other reading of a transcript."""
+MOST_COMPARED, MOST_SHOWN = 40, 40
+"""Sentences whose neighbours a language model is shown, and how many of those."""
+CONTEXT = 12
+"""Turns of the ledger before an exchange that explain what it refers to."""
+TEMPORARY_DAYS = 30
+"""The decay horizon of what is true for a while only."""
 ALWAYS_REVIEWED = ("identity", "fiscal")
 """Types whose facts always wait for review: numbers of documents, accounts and taxes."""
 _SECRET_REASON = "secrets: the turn contains a secret, which is never stored; the ledger keeps it redacted"
@@ -59,11 +70,12 @@ class Observe(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FactDecision:
-    """The decision about one fact. Every fact has one, whether it was stored, already known, or refused."""
+    """The decision about one sentence or fact: stored, already known, refused, or skipped as not worth keeping."""
 
     fact: str
+    """The fact, or a skipped sentence as it was said."""
     operation: str
-    """ADD, UPDATE, SUPERSEDE or NOOP."""
+    """ADD, UPDATE, SUPERSEDE, END, FORGET or NOOP."""
     applied: bool
     """Whether the fact is now current. A candidate is stored but waits for review, so it is not."""
     reason: str
@@ -71,6 +83,10 @@ class FactDecision:
     """The memory that now states the fact."""
     target_id: str = ""
     """The stored memory it was compared with."""
+    worth: float | None = None
+    """The probability that it is worth keeping; None if it was not judged."""
+    said: str = ""
+    """The words of the turn it is about."""
 
 
 class Conversation(list[Memory]):
@@ -188,23 +204,24 @@ class Conversations:
     ) -> Conversation:
         """Store the lasting facts of turns that are already in a ledger. Idempotent."""
         exchange = _exchange(events, scope, session, source, extract_assistant_response, task)
-        at = local(events[0].at, self.zone)
-        facts = extract(_as_turns(events), at=at, extract_assistant_response=extract_assistant_response)
-        _report_secrets(exchange)
-        failure: ModelError | None = None
-        review = ModelReview()
+        considered = self._consider(exchange)
+        facts = [fact for one in considered for fact in one.facts]
+        reading, known = ModelReview(), dict[str, Memory]()
         if self.model is not None:
+            known = self._known_near(exchange, considered)
             try:
-                review = read_facts(self.model, events, facts, exchange.roles, at)
+                reading = review(self.model, events, facts, exchange.roles, known, local(events[0].at, self.zone))
             except ModelError as error:
-                failure = error
-        failure = self._decide(exchange, [*facts, *review.facts], review, consult=failure is None) or failure
-        if failure is not None:
-            self._queue_retry(exchange, failure)
+                self._queue_retry(exchange, error)
+        for one in considered:
+            _report_skipped(exchange, one)
+            for fact in one.facts:
+                self._settle(exchange, fact, reading.choices.get(facts.index(fact)), known)
+        self._settle_review(exchange, reading, known)
         return exchange.result
 
     def retry(self, payload: Mapping[str, Any]) -> Conversation:
-        """Ask the model about turns that it failed on before, and store the facts it adds to those found by rules.
+        """Ask the model about turns that it failed on before, and store the facts it adds to those found without it.
 
         Raises `ModelError` if it fails again, with nothing changed, and `NotFound` if every turn was purged since.
         """
@@ -217,13 +234,27 @@ class Conversations:
         with_assistant = bool(payload.get("extract_assistant_response"))
         scope, session, source = (str(payload[name]) for name in ("scope", "session", "source"))
         exchange = _exchange(events, scope, session, source, with_assistant, str(payload.get("task", "")))
-        at = local(events[0].at, self.zone)
-        known = extract(_as_turns(events), at=at, extract_assistant_response=with_assistant)
-        review = read_facts(self.model, events, known, exchange.roles, at)
-        failure = self._decide(exchange, review.facts, review, consult=True)
-        if failure is not None:
-            exchange.result.warnings.append(str(failure))
+        considered = self._consider(exchange)
+        known = self._known_near(exchange, considered)
+        facts = [fact for one in considered for fact in one.facts]
+        self._settle_review(
+            exchange, review(self.model, events, facts, exchange.roles, known, local(events[0].at, self.zone)), known
+        )
         return exchange.result
+
+    def _consider(self, exchange: _Exchange) -> list[Considered]:
+        """Every sentence of the exchange, judged with the turns of its ledger before it."""
+        first = exchange.events[0]
+        earlier = self.store.events(exchange.session, last=CONTEXT + len(exchange.events)) if exchange.session else []
+        ids = {event.id for event in exchange.events}
+        before = [event for event in earlier if event.id not in ids and event.at <= first.at][-CONTEXT:]
+        with_assistant = ASSISTANT in exchange.roles
+        return consider(
+            _as_turns(exchange.events),
+            at=local(first.at, self.zone),
+            extract_assistant_response=with_assistant,
+            before=_as_turns(before),
+        )
 
     # -- the model
 
@@ -237,41 +268,42 @@ class Conversations:
             return
         self.queue.enqueue(JOB, exchange.events[0].id, exchange.payload)
 
-    def _decide(
-        self, exchange: _Exchange, facts: Sequence[Extracted], review: ModelReview, *, consult: bool
-    ) -> ModelError | None:
-        """Decide about every fact and carry the decision out. Returns the error of a model that could not compare them."""
-        for statement, why in review.refused:
-            exchange.result.settle(FactDecision(statement, "NOOP", False, f"model: {why}"))
-        choices: dict[int, Choice] = {}
-        known: dict[str, Memory] = {}
-        failure: ModelError | None = None
-        if consult and self.model is not None and facts:
-            known = self._known_near(exchange, facts)
-            try:
-                choices = choices_for(self.model, facts, known)
-            except ModelError as error:
-                failure = error
-        for number, fact in enumerate(facts):
-            self._settle(exchange, fact, choices.get(number), known)
-        return failure
-
-    def _known_near(self, exchange: _Exchange, facts: Sequence[Extracted]) -> dict[str, Memory]:
-        """The stored memories near any of the facts, by id."""
-        memories = [self._drafted(exchange, fact) for fact in facts]
-        vectors = self.store.embed([meaning_of(memory) for memory in memories])
+    def _known_near(self, exchange: _Exchange, considered: Sequence[Considered]) -> dict[str, Memory]:
+        """The stored memories near any fact, or near a sentence in which a model may find one, by id."""
+        texts = [text for one in considered for text in ([fact.statement for fact in one.facts] or [one.text])]
+        memories = [
+            Memory(id="", statement=text, scope=exchange.scope) for text in texts[:MOST_COMPARED] if text.strip()
+        ]
+        vectors = self.store.embed([meaning_of(memory) for memory in memories]) if memories else None
         near: dict[str, Memory] = {}
         with self.store.reading():
             for number, memory in enumerate(memories):
                 known = StoreKnown(self.store, vectors[number] if vectors is not None else None)
                 for neighbour in known.near(propose(memory)):
                     near.setdefault(neighbour.memory.id, neighbour.memory)
-        return near
+        return dict(list(near.items())[:MOST_SHOWN])
+
+    def _settle_review(self, exchange: _Exchange, reading: ModelReview, known: Mapping[str, Memory]) -> None:
+        for statement, why in reading.refused:
+            exchange.result.settle(FactDecision(statement, "NOOP", False, f"model: {why}"))
+        for fact, choice in reading.facts:
+            self._settle(exchange, fact, choice, known)
 
     # -- decisions
 
     def _settle(self, exchange: _Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
+        """Decide about a fact and carry the decision out; the decision names the words it is about."""
+        decisions = exchange.result.decisions
+        first = len(decisions)
+        self._decide(exchange, fact, choice, known)
+        said = exchange.events[fact.turn].content[slice(*fact.span)]
+        decisions[first:] = [replace(decision, said=said) for decision in decisions[first:]]
+
+    def _decide(self, exchange: _Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
         note = ""
+        if fact.operation:
+            self._retract(exchange, fact)
+            return
         if choice is not None and choice.operation != "ADD":
             target = known.get(choice.target)
             if target is None:
@@ -279,14 +311,70 @@ class Conversations:
             elif choice.operation == "NOOP":
                 if relation(fact.statement, target.statement).relation != "opposite":
                     why = f"model: {choice.reason}"
-                    exchange.result.settle(FactDecision(fact.statement, "NOOP", False, why, target.id, target.id))
+                    exchange.result.settle(
+                        FactDecision(fact.statement, "NOOP", False, why, target.id, target.id, fact.worth)
+                    )
                     return
                 note = f"the model called {target.id} a duplicate, which says the opposite; "
             else:
                 self._replace(exchange, fact, choice, target)
                 return
         learned = self._learn(exchange, fact)
-        exchange.result.settle(*_mapped(fact.statement, learned, note))
+        exchange.result.settle(*_mapped(fact, learned, note))
+
+    # -- what is to be forgotten, or is over
+
+    def _retract(self, exchange: _Exchange, fact: Extracted) -> None:
+        """Forget or end the memory that is meant, if it is clear which one and its source allows it."""
+        said = Memory(id="", statement=fact.statement, scope=exchange.scope)
+        # What ends a memory becomes its next version, which belongs to the same scope.
+        if fact.operation == END:
+            found = meant(self.store, said, [exchange.scope])
+            self._end(exchange, fact, found.target, found.reason)
+            return
+        found = meant(self.store, said, seen_from([exchange.scope]), COMPARED)
+        if found.target is None or fact.tentative:
+            why = f"{fact.reason}; nothing was forgotten: {found.reason or 'it is not sure that this was asked'}"
+            target = found.target.id if found.target is not None else ""
+            exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target, fact.worth))
+        else:
+            self._forget(exchange, fact, found.target)
+
+    def _forget(self, exchange: _Exchange, fact: Extracted, target: Memory) -> None:
+        from engram.review.lineage import Lineages
+
+        source, event = exchange.source_of(fact), exchange.events[fact.turn].id
+        if may_replace(source, target):
+            try:
+                Lineages(self.store, self.clock).forget(target.id, actor=source, reason=f"asked for in {event}")
+            except Refused as error:
+                why = f"{fact.reason}; {error}"
+                exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
+                return
+            why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
+            exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
+            return
+        asked = replace(fact, statement=f"The user asked to forget: {target.statement}")
+        self._wait(exchange, asked, "FORGET", target)
+
+    def _end(self, exchange: _Exchange, fact: Extracted, target: Memory | None, problem: str) -> None:
+        if target is None or fact.tentative:
+            learned = self._learn(exchange, fact)
+            exchange.result.settle(*_mapped(fact, learned, f"ended no stored memory: {problem}; " if problem else ""))
+        elif not may_replace(exchange.source_of(fact), target):
+            self._wait(exchange, fact, "END", target)
+        else:
+            learned = self._learn(exchange, fact, supersedes=[target.id])
+            decision, stored = _mapped(fact, learned, "")
+            ended = learned.outcome == Outcome.SUPERSEDED
+            operation = "END" if ended or learned.outcome == Outcome.PENDING else decision.operation
+            exchange.result.settle(replace(decision, operation=operation, target_id=target.id), stored)
+
+    def _wait(self, exchange: _Exchange, fact: Extracted, operation: str, target: Memory) -> None:
+        """Leave it to a person: the memory comes from a more trusted source."""
+        learned = self._learn(exchange, fact, supersedes=[target.id])
+        decision, stored = _mapped(fact, learned, "")
+        exchange.result.settle(replace(decision, operation=operation, applied=False, target_id=target.id), stored)
 
     def _replace(self, exchange: _Exchange, fact: Extracted, choice: Choice, target: Memory) -> None:
         """UPDATE or SUPERSEDE by a new version if trust allows it; otherwise the fact waits for review."""
@@ -296,18 +384,22 @@ class Conversations:
         outranked = not may_replace(exchange.source_of(fact), target)
         if not verdict.admitted:
             why = f"{verdict.gate}: {verdict.reason}"
-            exchange.result.settle(FactDecision(statement, operation, False, why, target_id=target.id))
+            exchange.result.settle(
+                FactDecision(statement, operation, False, why, target_id=target.id, worth=fact.worth)
+            )
         elif verdict.status != "active" or outranked:
             # Naming the memory from a more trusted source makes the fact a contradiction of it, which waits.
             learned = self._learn(exchange, fact, supersedes=[target.id] if outranked else [])
             stored = learned.memory if learned.outcome != Outcome.DUPLICATE else None
             why = f"the model chose {operation} {target.id} ({choice.reason}); {learned.gate}: {learned.reason}"
             memory_id = learned.memory.id if learned.memory is not None else ""
-            exchange.result.settle(FactDecision(statement, operation, False, why, memory_id, target.id), stored)
+            decision = FactDecision(statement, operation, False, why, memory_id, target.id, fact.worth)
+            exchange.result.settle(decision, stored)
         else:
             new = self._revise(exchange, fact, choice, target)
             why, applied = f"model: {choice.reason}", new.status in CURRENT
-            exchange.result.settle(FactDecision(statement, operation, applied, why, new.id, target.id), new)
+            decision = FactDecision(statement, operation, applied, why, new.id, target.id, fact.worth)
+            exchange.result.settle(decision, new)
 
     def _revise(self, exchange: _Exchange, fact: Extracted, choice: Choice, target: Memory) -> Memory:
         revise: Revise
@@ -324,9 +416,14 @@ class Conversations:
         return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
     def _learn(self, exchange: _Exchange, fact: Extracted, supersedes: Sequence[str] = ()) -> Decision:
-        return self.learner.learn(
+        learner, source = self.learner, exchange.source_of(fact)
+        if fact.tentative:
+            cautious = replace(learner.settings, autopromote_remember=False, autopromote_harvest=False)
+            learner = replace(learner, settings=cautious)
+            source = TRANSCRIPT if is_human(source) else source
+        return learner.learn(
             {**self._given(exchange, fact), **({"supersedes": supersedes} if supersedes else {})},
-            source=exchange.source_of(fact),
+            source=source,
             learned_by=LEARNED_BY,
             session=exchange.session,
             autonomous=self.autonomous,
@@ -354,13 +451,21 @@ class Conversations:
             "type": self._type_of(fact),
             "scope": exchange.scope,
             "confidence": fact.confidence,
-            "context": quote,
+            "context": f"{fact.context}\n{quote}" if fact.context else quote,
             "session": exchange.session,
             "task": exchange.task,
             "valid_from": _valid_from(event, fact, self._heads(exchange, fact, replacing.get("conflict_key", ""))),
             "evidence": [Evidence(event.id, fact.span, quote_hash(quote))],
             **replacing,
+            **self._slot(fact),
+            **({"decay_days": TEMPORARY_DAYS} if fact.duration == "temporary" else {}),
+            **({"metadata": {"owner": fact.owner}} if fact.owner in ("person", "project", "world") else {}),
         }
+
+    def _slot(self, fact: Extracted) -> dict[str, str]:
+        """A critical slot for a fact whose loss could do harm, where no rule of the policy gives it one."""
+        described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
+        return {"critical_slot": f"critical:{fact.owner}"} if fact.critical and not described.critical_slot else {}
 
     def _heads(self, exchange: _Exchange, fact: Extracted, key: str) -> list[Memory]:
         """The current memories that a fact with a known start would supersede."""
@@ -396,12 +501,11 @@ def _exchange(
     return _Exchange(events, scope, session, source, roles, Conversation(events), task)
 
 
-def _report_secrets(exchange: _Exchange) -> None:
-    """Report each clause with a secret as refused; it is never a fact."""
-    for event in exchange.events:
-        for clause in clauses(event.content) if event.role in exchange.roles else ():
-            if REDACTED in clause.text:
-                exchange.result.settle(FactDecision(clause.text, "NOOP", False, _SECRET_REASON))
+def _report_skipped(exchange: _Exchange, one: Considered) -> None:
+    """Report a sentence that states no fact, with the reason; of one with a secret, only its redacted text is known here."""
+    if not one.facts:
+        reason = _SECRET_REASON if REDACTED in one.text else one.reason
+        exchange.result.settle(FactDecision(one.text, "NOOP", False, reason, worth=one.worth, said=one.text))
 
 
 def _as_turns(events: Sequence[Event]) -> list[dict[str, Any]]:
@@ -440,14 +544,15 @@ _WRITTEN = (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRA
 _CHANGING = (*_WRITTEN, Outcome.UPDATED)
 
 
-def _mapped(fact: str, learned: Decision, note: str) -> tuple[FactDecision, Memory | None]:
+def _mapped(fact: Extracted, learned: Decision, note: str) -> tuple[FactDecision, Memory | None]:
     memory, other = learned.memory, learned.other
     decision = FactDecision(
-        fact,
+        fact.statement,
         _OPERATIONS[learned.outcome],
         learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT,
-        f"{note}{learned.gate}: {learned.reason}",
+        f"{fact.reason}; {note}{learned.gate}: {learned.reason}",
         memory.id if memory is not None else "",
         other.id if other is not None else "",
+        fact.worth,
     )
     return decision, memory if learned.outcome in _WRITTEN else None

@@ -1,4 +1,4 @@
-"""What a language model adds: facts that the rules missed, and a choice for each fact given the stored memories.
+"""What a language model adds, in one call: facts that were missed, and a choice for every fact given the stored memories.
 
 Its output is checked: a fact must quote words that were said, and a choice must name a memory that the model was shown.
 """
@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.capture.extraction import Extracted
-from engram.llm.schemas import Choice, Choices, ExtractedFacts
+from engram.llm.schemas import Choice, ExtractedFacts
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
@@ -29,45 +29,47 @@ _OVERLAP = 0.5
 
 @dataclass(slots=True)
 class ModelReview:
-    """The facts from a model that can be used, and those refused, each with the reason."""
+    """The facts from a model that can be used, those refused with the reason, and its choices for the facts it was shown."""
 
-    facts: list[Extracted] = field(default_factory=list)
+    facts: list[tuple[Extracted, Choice]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
+    choices: dict[int, Choice] = field(default_factory=dict)
 
 
-def read_facts(
-    model: "LanguageModel", events: Sequence[Event], known: Sequence[Extracted], roles: frozenset[str], at: datetime
+def review(
+    model: "LanguageModel",
+    events: Sequence[Event],
+    found: Sequence[Extracted],
+    roles: frozenset[str],
+    known: Mapping[str, Memory],
+    at: datetime,
 ) -> ModelReview:
-    """The facts that the model finds in turns of these roles, said at `at`, beyond the known ones. Raises `ModelError`."""
-    turns = "\n\n".join(f"{event.role}: {event.content}" for event in events)
-    answer = model.ask("facts", ExtractedFacts, {"today": at.date().isoformat(), "turns": turns})
-    review = ModelReview()
+    """What the model finds in turns of these roles beyond the facts found, and what to do with each fact. Raises `ModelError`."""
+    answer = model.ask(
+        "facts",
+        ExtractedFacts,
+        {
+            "today": at.date().isoformat(),
+            "turns": "\n\n".join(f"{event.role}: {event.content}" for event in events),
+            "found": "\n".join(f"{number}: {quoted(fact.statement)}" for number, fact in enumerate(found)),
+            "known": "\n".join(f"{word(memory.id)}: {quoted(memory.statement[:500])}" for memory in known.values()),
+        },
+    )
+    result = ModelReview()
+    result.choices = {choice.fact: choice for choice in reversed(answer.choices) if 0 <= choice.fact < len(found)}
     for place, fact in enumerate(answer.facts):
         if place >= MOST_FACTS:
-            review.refused.append((fact.statement, f"the model found more than {MOST_FACTS} facts in one exchange"))
+            result.refused.append((fact.statement, f"the model found more than {MOST_FACTS} facts in one exchange"))
             continue
-        found = _where(fact.quote, events)
-        problem = _problem(found, events, known, roles)
-        if found is None or problem or not fact.statement.strip():
-            review.refused.append((fact.statement, problem or "the statement is empty"))
+        where = _where(fact.quote, events)
+        problem = _problem(where, events, found, roles)
+        if where is None or problem or not fact.statement.strip():
+            result.refused.append((fact.statement, problem or "the statement is empty"))
             continue
-        turn, span = found
-        review.facts.append(
-            Extracted(fact.statement.strip(), fact.type, FROM_THE_MODEL, events[turn].role, turn, span, "model")
-        )
-    return review
-
-
-def choices_for(model: "LanguageModel", facts: Sequence[Extracted], known: Mapping[str, Memory]) -> dict[int, Choice]:
-    """The model's choice for each fact, in one call for all of them. Raises `ModelError`."""
-    if not facts or not known:
-        return {}
-    values = {
-        "facts": "\n".join(f"{number}: {quoted(fact.statement)}" for number, fact in enumerate(facts)),
-        "known": "\n".join(f"{word(memory.id)}: {quoted(memory.statement[:500])}" for memory in known.values()),
-    }
-    answer = model.ask("decisions", Choices, values)
-    return {choice.fact: choice for choice in reversed(answer.choices) if 0 <= choice.fact < len(facts)}
+        turn, span = where
+        new = Extracted(fact.statement.strip(), fact.type, FROM_THE_MODEL, events[turn].role, turn, span, "model")
+        result.facts.append((new, Choice(place, fact.operation, fact.target, fact.reason)))
+    return result
 
 
 def _where(quote: str, events: Sequence[Event]) -> tuple[int, tuple[int, int]] | None:
@@ -94,7 +96,7 @@ def _problem(
     if events[turn].role not in roles:
         return f"its quote is from the {events[turn].role}'s turn"
     twin = next((fact for fact in known if fact.turn == turn and _shared(fact.span, span) >= _OVERLAP), None)
-    return f"the rules found a fact in the same words: {twin.statement}" if twin else ""
+    return f"a fact was found in the same words: {twin.statement}" if twin else ""
 
 
 def _shared(one: tuple[int, int], other: tuple[int, int]) -> float:

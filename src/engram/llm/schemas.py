@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, field
 
 FactType = Literal[
     "preference", "correction", "behavioral", "convention", "constraint", "decision", "profile", "factual", "commitment"
@@ -14,18 +14,14 @@ Intent = Literal["current", "historical", "event", "lineage"]
 
 @dataclass(frozen=True)
 class Fact:
-    """One lasting fact, with the words of the conversation that support it."""
+    """One lasting fact, with the words of the conversation that support it, and what to do with it as in `Choice`."""
 
     statement: str
     type: FactType
     quote: str
-
-
-@dataclass(frozen=True)
-class ExtractedFacts:
-    """Every fact of a turn that is worth keeping; often none."""
-
-    facts: list[Fact]
+    operation: Operation = "ADD"
+    target: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,11 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Choices:
-    """One choice for each fact of a turn."""
+class ExtractedFacts:
+    """Every further fact of a turn that is worth keeping, often none, and one choice for each fact already found."""
 
-    choices: list[Choice]
+    facts: list[Fact]
+    choices: list[Choice] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

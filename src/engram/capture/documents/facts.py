@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.source import FACT_TYPE, Chunks, SourceText
 from engram.capture.extraction import Extracted
-from engram.capture.model_review import FROM_THE_MODEL, INVENTED_QUOTE, read_facts
+from engram.capture.model_review import FROM_THE_MODEL, INVENTED_QUOTE, review
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit
 from engram.gates.secrets.scan import secrets_problem
@@ -284,8 +284,8 @@ def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, 
     unusable = invented = 0
     for place, (_, event) in enumerate(chunks):
         try:
-            review = read_facts(
-                model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}), event.at
+            reading = review(
+                model, [event], _extracted(known.get(event.id, ())), frozenset({DOCUMENT_ROLE}), {}, event.at
             )
         except ModelNonsense:
             unusable += 1
@@ -296,8 +296,8 @@ def _add_by_model(found: DocumentFacts, model: "LanguageModel", chunks: Chunks, 
                 "Ingest the document again to let it read all"
             )
             break
-        found.facts += [_stated(event, fact) for fact in review.facts if _is_fit(event, fact)][:most]
-        invented += sum(why == INVENTED_QUOTE for _, why in review.refused)
+        found.facts += [_stated(event, fact) for fact, _ in reading.facts if _is_fit(event, fact)][:most]
+        invented += sum(why == INVENTED_QUOTE for _, why in reading.refused)
         progress("model", place + 1, len(chunks))
     if unusable:
         found.warnings.append(f"the model's answers about {unusable} of {len(chunks)} chunks could not be used")

@@ -1,10 +1,8 @@
-"""Extracts facts from conversations by rules alone: no model, and the same result every time.
+"""Extracts facts from conversations: a small trained model judges every sentence, rules and a rewriting step phrase what is kept.
 
-Precision before recall: a sentence is extracted if it states, in the first person or as a plain command, something that will
-still be true in months and can be understood alone. Everything else stays in the ledger, where search finds it.
+The same turns always give the same facts. What is skipped stays in the ledger, where search finds it.
 """
 
-from engram.capture.extraction.clauses import clauses
-from engram.capture.extraction.extractor import REDACTED, Extracted, extract
+from engram.capture.extraction.extractor import END, FORGET, REDACTED, Considered, Extracted, consider, extract
 
-__all__ = ["REDACTED", "Extracted", "clauses", "extract"]
+__all__ = ["END", "FORGET", "REDACTED", "Considered", "Extracted", "consider", "extract"]

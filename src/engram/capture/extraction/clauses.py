@@ -159,16 +159,20 @@ _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
 _INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 _MAIL = re.compile(r"^(?:From|To|Subject|Sent|Date|Cc|Re|Fwd?):[ \t]?\S.*\Z", re.MULTILINE | re.DOTALL | re.IGNORECASE)
-_XML = re.compile(r"<([a-z][\w-]*)\b[^<>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_XML = re.compile(
+    r"<([a-z][\w-]*)\b[^<>]*>.*?</\1>|^<[a-z][\w-]*\b[^<>]*>.*\Z", re.DOTALL | re.IGNORECASE | re.MULTILINE
+)
 _PASTED = re.compile(
     r"^(?![^\n]*\b(?:my|our|i|we)\b)[^\n]*\b(?:here(?:'s| is| are)|below|following|pasted?|says|said|wrote|reads|log|output|error|"
     r"email|e-mail|message|article|document|excerpt|quote|readme|text)\b[^\n]*:[ \t]*\n.*\Z",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 _QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|(?<!\w)'[^'\n]{12,}'(?!\w)|(?<!\w)‘[^’\n]{12,}’(?!\w)")
-_WRAPPED = re.compile(
-    r"(?<=[^\s.!?:;])\n(?=[a-z])(?!i\b|we\b|my\b|our\b|always\b|never\b|don|please\b|use\b|let|no\b|actually\b|also\b|and\b|but\b)"
-)
+# A line broken for width may go on with a word that begins no sentence …
+_GOING_ON = re.compile(r"(?<=[^\s.!?:;])\n(?=(?:over|than|of|to|by|into|with|without|or|nor|per|via)\b)")
+# … or has about the width of all the others.
+_FEWEST_LINES, _NARROWEST, _WIDEST, _EVEN = 4, 50, 120, 0.85
+_BREAK = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-z])")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _JOINT = re.compile(
     r"(?:(?:[,;]|(?<![,;\s]))\s++(?:and|but)\s++|;\s++)(?=(?:(?:also|now|then)\s+)?(?:i|i'm|i’m|i've|my|we|we're|our|always|never|please)\b)",
@@ -196,29 +200,34 @@ class Clause:
         return self.start + len(self.text)
 
 
-def clauses(content: str) -> Iterator[Clause]:
-    """The distinct clauses of a turn, in order; each occurs verbatim at its position."""
+def own_sentences(content: str) -> Iterator[Clause]:
+    """The distinct sentences of a turn in its author's own words, in order.
+
+    `text` is the sentence with quotations hidden, `sentence` as it was said; both at the same position.
+    """
+    own = _own_words(content[:LONGEST_TURN])
     seen: set[str] = set()
-    for clause in _clauses(_own_words(content[:LONGEST_TURN])):
-        if clause.text not in seen:
-            seen.add(clause.text)
-            yield clause
+    for start, end in _sentences(own):
+        text = own[start:end]
+        bare = text.strip()
+        if not bare or bare in seen or len(bare) > LONGEST_SENTENCE:
+            continue
+        seen.add(bare)
+        first = start + text.index(bare)
+        yield Clause(bare, first, content[first : first + len(bare)])
         if len(seen) == MOST_CLAUSES:
             return
 
 
-def _clauses(own: str) -> Iterator[Clause]:
-    for start, end in _sentences(own):
-        sentence = own[start:end]
-        if len(sentence) > LONGEST_SENTENCE or (is_reported(sentence) and not asked_to_remember(sentence)):
-            continue
-        cuts = [0, *(joint.end() for joint in _JOINT.finditer(sentence)), len(sentence)]
-        ends = [*(joint.start() for joint in _JOINT.finditer(sentence)), len(sentence)]
-        for first, last in zip(cuts, ends, strict=False):
-            text = sentence[first:last]
-            bare = text.strip()
-            if bare:
-                yield Clause(bare, start + first + text.index(bare), sentence.strip())
+def clauses_of(said: Clause) -> Iterator[Clause]:
+    """The clauses of a sentence; each occurs verbatim at its position."""
+    joints = list(_JOINT.finditer(said.text))
+    cuts = [0, *(joint.end() for joint in joints)]
+    ends = [*(joint.start() for joint in joints), len(said.text)]
+    for first, last in zip(cuts, ends, strict=True):
+        text = said.text[first:last]
+        if bare := text.strip():
+            yield Clause(bare, said.start + first + text.index(bare), said.text)
 
 
 def is_reported(sentence: str) -> bool:
@@ -231,7 +240,15 @@ def _own_words(content: str) -> str:
     for pattern in (_FENCE, _XML, _QUOTED_LINE, _INDENTED, _MAIL, _PASTED):
         content = pattern.sub(_blank, content)
     content = _QUOTATION.sub(lambda quote: quote[0] if len(quote[0].split()) < 3 else HIDDEN * len(quote[0]), content)
-    return _WRAPPED.sub(" ", content)
+    return (_BREAK if _is_wrapped(content) else _GOING_ON).sub(" ", content)
+
+
+def _is_wrapped(content: str) -> bool:
+    """Whether the lines of a turn were broken for width: all but the last are about equally long."""
+    lengths = [len(line) for line in content.strip().split("\n")][:-1]
+    return (
+        len(lengths) >= _FEWEST_LINES and _NARROWEST <= max(lengths) <= _WIDEST and min(lengths) >= _EVEN * max(lengths)
+    )
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -23,8 +23,11 @@ Listen = Annotated[
     bool, Option("--listen", help="Also store what the assistant says about the user; it awaits review.")
 ]
 Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell two identical exchanges apart.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only show what the rules would store; nothing is written.")]
-_OPERATIONS = {"ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "NOOP": "bright_black"}
+DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be stored; nothing is written.")]
+_OPERATIONS = {
+    "ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "END": "magenta", "FORGET": "magenta",
+    "NOOP": "bright_black",
+}  # fmt: skip
 
 
 def capture(
@@ -37,10 +40,11 @@ def capture(
     key: Key = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Store an exchange and remember its lasting facts. Every fact gets a decision and its reason.
+    """Store an exchange and remember its lasting facts. Every sentence gets a decision and its reason.
 
-    The turns go to the session's ledger first; giving the same exchange again duplicates nothing. Where a configured model
-    does not answer, the facts found by rules are stored and `engram worker` asks it again.
+    The turns go to the session's ledger first; giving the same exchange again duplicates nothing. "Forget what I said about …"
+    retires a memory, "I no longer …" ends one. Where a configured model does not answer, the facts found without it are
+    stored and `engram worker` asks it again.
     """
     if user == assistant == "-":
         raise InvalidInput("stdin can be read only once: give --user or --assistant as text")
@@ -87,7 +91,7 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
     waiting = sum(memory.status == "candidate" for memory in kept)
     if waiting:
         surface.hint(f"engram: {count(waiting, 'memory awaits', 'memories await')} review: `engram review`")
-    if not kept.decisions:
+    if all(one.reason.startswith("skipped: ") for one in kept.decisions):
         surface.hint("engram: the turns are stored; they contain nothing to remember")
 
 
