@@ -133,6 +133,12 @@ def asks_when_it_changed(question: str) -> bool:
     return keys[:1] == ["when"] and changed and _ACTORS.isdisjoint(keys)
 
 
+def asks_when(question: str) -> bool:
+    """Whether the question asks for a time: "when did we decide", "on which day"."""
+    keys = [word.key for word in words(question)]
+    return "when" in keys or (keys[:1] == ["on"] and "day" in keys[:4])
+
+
 def asks_for_a_change(question: str) -> bool:
     """Whether the question names a change: "when did we change banks", "when was the machine replaced"."""
     return any(kind_of(word.key) == "change" or revises(word.key, loosely=True) for word in words(question))
@@ -265,6 +271,11 @@ class Answerer:
             hits = current_first(hits, replaced, self.clock(), self.floor, adding=answered.method == CURRENT)
         elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):
             hits = self._change_first(question, hits, replaced)
+        elif (
+            replaced and answered.method in (BEST_FIRST, KNOWN) and not answered.window and not asks_when(question.text)
+        ):
+            # "What did we decide about the database" asks for the decision that stands.
+            hits = current_first(hits, replaced, self.clock(), self.floor)
         moved = before != [hit.id for hit in hits]
         return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
 
