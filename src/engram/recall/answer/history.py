@@ -503,7 +503,8 @@ def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[F
     every = [*histories, *near]
     if len(every) < 2:
         return histories
-    replaced = replacements([version for history in every for version in history.versions][: 2 * COMPARED])
+    meant = {version.id for history in histories for version in history.versions}
+    replaced = replacements([version for history in every for version in history.versions][:COMPARED], meant, meant)
     joined: list[FactHistory] = []
     for history in every:
         ids = {version.id for version in history.versions}

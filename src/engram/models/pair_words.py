@@ -1,0 +1,261 @@
+"""The words of a statement as two statements are compared by them: stem, kind, place and vector."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from engram.model.lazy import dataclass
+from engram.text.stems import stem
+from engram.text.verbs import is_past, kind_of, revises
+from engram.text.word_tables import read_table, word_class
+
+__all__ = [
+    "BACK",
+    "FUNCTION",
+    "ME",
+    "NAME",
+    "NOT",
+    "NUMBER",
+    "TIME",
+    "WE",
+    "WORD",
+    "WORDING",
+    "Statement",
+    "Token",
+    "read_statement",
+]
+
+ME, WE, NOT = "@me", "@we", "@not"
+NUMBER, NAME, TIME, FUNCTION, WORD = "#", "N", "T", "f", "w"
+BACK = frozenset(
+    ("it", "he", "she", "they", "that", "this", "his", "her", "its", "their", "him", "them", "those", "these")
+)
+"""Words that refer to something said before."""
+
+_MOST_CHARACTERS = 1_000
+_MOST_WORDS = 60
+_MOST_KNOWN = 20_000
+_LEAST_WEIGHT, _MOST_WEIGHT = 2.0, 14.0
+_PIECE = re.compile(r"(['’]?\d+(?:[.,:/]\d+)*)(?:st|nd|rd|th)?|([^\W\d_]+(?:['’][^\W\d_]+)*)|([.!?;:,()\n…—–])")
+_PERSONS = {
+    **dict.fromkeys(("i", "me", "my", "mine", "myself", "im", "ive"), ME),
+    **dict.fromkeys(("we", "us", "our", "ours", "ourselves"), WE),
+}
+_AMBIGUOUS = frozenset(("may", "march", "mar", "second", "fall", "spring", "sat", "sun"))
+"""Times only where they are written with a capital."""
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_ORDINALS = {
+    "third": "3",
+    "fifth": "5",
+    "eighth": "8",
+    "ninth": "9",
+    "twelfth": "12",
+    "twentieth": "20",
+    "thirtieth": "30",
+}
+_CLOCK = {"half past": "30", "quarter past": "15", "quarter to": "45"}
+_CENTURY = 30
+"""'81 is 1981, '26 is 2026."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word: in lower case, its stem and its kind."""
+
+    key: str
+    stem: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement's words, and those with meaning of their own with a unit vector and a weight for each."""
+
+    tokens: tuple[Token, ...]
+    words: tuple[Token, ...]
+    places: tuple[int, ...]
+    rows: Any
+    weights: tuple[float, ...]
+    sum: Any
+    shown: tuple[str, ...]
+    """The words as the model learns them: the kind of a name, number or time, else the stem."""
+    verb: str
+    verb_place: int
+    keys: frozenset[str]
+    wording: tuple[float, ...]
+    """How it is worded: the values of `WORDING`."""
+
+    def beside(self, place: int, step: int) -> str:
+        """The stem of the word next to a place; "" at the end."""
+        return self.tokens[place + step].stem if 0 <= place + step < len(self.tokens) else ""
+
+
+@lru_cache(maxsize=1)
+def _functions() -> frozenset[str]:
+    light = {word for label in ("drop", "light", "boundary", "negation") for word in word_class("wordclasses", label)}
+    return frozenset(word for row in read_table("stopwords.txt") for word in row) | light
+
+
+@lru_cache(maxsize=1)
+def _times() -> dict[str, str]:
+    return {
+        word: f"{label} {value}"
+        for label, value, *members in read_table("timewords.txt")
+        if label in ("weekday", "month", "season", "unit")
+        for word in (*members, *(f"{each}s" for each in members if label == "weekday"))
+    }
+
+
+@lru_cache(maxsize=1)
+def _number_words() -> dict[str, str]:
+    tens = {word: str((place + 2) * 10) for place, word in enumerate(_TENS)}
+    found = {word: row[0] for row in read_table("numberwords.txt") for word in row[1:]} | tens
+    return found | {f"{word}th": value for word, value in found.items()} | _ORDINALS
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    start = True
+    for number, word, mark in _PIECE.findall(text[:_MOST_CHARACTERS]):
+        if mark:
+            yield Token(",", ",", FUNCTION)
+            start = mark not in ",():;"
+            continue
+        if number:
+            value = _value(number)
+            yield Token(value, value, NUMBER)
+        else:
+            low, _, ending = word.lower().replace("’", "'").partition("'")
+            negated = ending == "t" and low.endswith("n")
+            yield _token({"ca": "can", "wo": "will"}.get(low[:-1], low[:-1]) if negated else low, word, start)
+            if negated:
+                yield Token(NOT, NOT, FUNCTION)
+        start = False
+
+
+def _value(digits: str) -> str:
+    """A number as it is compared: no thousands separators, years in full, times of day by a clock of twelve hours."""
+    if digits[0] in "'’":
+        year = digits[1:]
+        return f"{'20' if int(year) < _CENTURY else '19'}{year}" if len(year) == 2 and year.isdecimal() else year
+    hour, colon, minutes = digits.replace(",", "").partition(":")
+    if not colon:
+        return hour.removesuffix(".00")
+    hour = str(int(hour) % 12 or 12) if hour.isdecimal() and len(hour) <= 2 else hour
+    return hour if minutes == "00" else f"{hour}:{minutes}"
+
+
+def _joined(tokens: Iterator[Token]) -> Iterator[Token]:
+    """Tokens with "thirty four" as one number and "half past ten" as one time."""
+    held: list[Token] = []
+    for token in tokens:
+        if token.kind == NUMBER:
+            held.append(_merge(held, token))
+        elif token.key in ("half", "quarter") or (held and token.key in ("past", "to")):
+            held.append(token)
+        else:
+            yield from held
+            held = []
+            yield token
+    yield from held
+
+
+def _merge(held: list[Token], number: Token) -> Token:
+    """The number together with the words before it that belong to it; they are removed."""
+    words, value = [token.key for token in held[-2:]], number.stem
+    minutes = _CLOCK.get(" ".join(words), "")
+    if minutes and value.isdecimal():
+        hour = int(value[:4]) - words.count("to")
+        del held[-2:]
+        return Token(joint := f"{hour or 12}:{minutes}", joint, NUMBER)
+    if words and words[-1] in _TENS and value.isdecimal() and len(value) == 1:
+        return Token(joint := str(int(held.pop().stem) + int(value)), joint, NUMBER)
+    return number
+
+
+def _token(low: str, surface: str, start: bool) -> Token:
+    low = _PERSONS.get(low, low)
+    if low in (ME, WE, "user"):
+        return Token(WE if low == WE else ME, WE if low == WE else ME, FUNCTION)
+    if low in word_class("wordclasses", "negation"):
+        return Token(low, NOT, FUNCTION)
+    if low in _number_words():
+        return Token(low, _number_words()[low], NUMBER)
+    if low in _times() and not (low in _AMBIGUOUS and surface.islower()):
+        return Token(low, _times()[low], TIME)
+    if low in _functions():
+        return Token(low, low, FUNCTION)
+    # A word that begins a sentence is a name if the bundled vocabulary does not have it whole.
+    named = surface[:1].isupper() and (not start or len(_pieces(low)) > 1)
+    return Token(low, stem(low), NAME if named else WORD)
+
+
+def _pieces(word: str) -> tuple[int, ...]:
+    from engram.embedding.tokenizer import word_rows
+
+    return word_rows[word]
+
+
+@lru_cache(maxsize=1)
+def _embedder() -> Any:
+    from engram.embedding.static import StaticEmbedder
+
+    return StaticEmbedder()
+
+
+_known: dict[str, Any] = {}
+
+
+def _vectors(words: list[str]) -> Any:
+    """A row for each word; each word is embedded once."""
+    import numpy as np
+
+    if len(_known) > _MOST_KNOWN:
+        _known.clear()
+    missing = [word for word in dict.fromkeys(words) if word not in _known]
+    if missing:
+        _known.update(zip(missing, _embedder().summed(missing), strict=True))
+    return np.array([_known[word] for word in words], dtype=np.float32).reshape(len(words), _embedder().dim)
+
+
+@lru_cache(maxsize=4096)
+def read_statement(text: str) -> Statement:
+    """A statement as it is compared; of a long text, the beginning."""
+    import numpy as np
+
+    tokens = tuple(_joined(_tokens(text)))[:_MOST_WORDS]
+    places = tuple(place for place, token in enumerate(tokens) if token.kind != FUNCTION)
+    words = tuple(tokens[place] for place in places)
+    rows = _vectors([token.key for token in words])
+    lengths = np.sqrt((rows * rows).sum(1))
+    weights = np.clip(lengths, _LEAST_WEIGHT, _MOST_WEIGHT)
+    rows /= np.maximum(lengths, 1e-6)[:, None]
+    shown = tuple(token.stem if token.kind in (WORD, FUNCTION) else f"<{token.kind}>" for token in tokens)
+    verbs = word_class("wordclasses", "verb")
+    verb = next((place for place, token in enumerate(tokens) if token.key in verbs or token.stem in verbs), len(tokens))
+    said = tokens[verb].stem if verb < len(tokens) else ""
+    keys = frozenset(token.key for token in tokens)
+    weighed = tuple(weights.tolist())
+    return Statement(
+        tokens, words, places, rows, weighed, weights @ rows, shown, said, verb, keys, _wording(text, tokens)
+    )
+
+
+WORDING = ("not", "me", "we", "past", "change", "state", "clauses", "begins", "refers", "formal")
+
+
+def _wording(text: str, tokens: tuple[Token, ...]) -> tuple[float, ...]:
+    """The values of `WORDING`: negations, persons, verbs by kind, clauses, references back, and whether it is a whole sentence."""
+    keys = [token.key for token in tokens]
+    return (
+        sum(token.stem == NOT for token in tokens),
+        ME in keys,
+        WE in keys,
+        sum(map(is_past, keys)),
+        sum(kind_of(key) == "change" or revises(key) for key in keys),
+        sum(kind_of(key) == "state" for key in keys),
+        keys.count(","),
+        bool(keys) and keys[0] in BACK,
+        sum(key in BACK for key in keys),
+        text[:1].isupper() and text.rstrip().endswith("."),
+    )

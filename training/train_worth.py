@@ -1,0 +1,447 @@
+"""Train the model of what is worth keeping: src/engram/models/worth.npz.
+
+    pip install scikit-learn scipy lightgbm
+    python training/train_worth.py            # writes it
+    python training/train_worth.py --check    # leave each writer out once: figures per writer, of labels, calibration
+    python training/train_worth.py --held     # the figures of the written model on the writers held out, without their text
+
+Shown is the talk of training/hearing. The first step (linear) scores worth and moods; the second (trees) is trained on scores of the first
+made without the writer they are of. Every conversation is shown twice: whole, and in pieces. The statements of pairs.txt are
+shown too, as things worth keeping that are said by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hearing_data import HELD, Sentence, pairs
+from hearing_report import calibration, conversations, curve, everything, exchanges, report
+
+from engram.models import worth as model
+from engram.models.talk import BUCKETS, read, sparse
+from engram.models.worth import CATEGORIES, DURATIONS, KEEP, MOODS, OWNERS
+
+TARGET = Path(model.__file__).with_name(model.FILE)
+OFTEN = {"first": 3, "labels": 8}
+"""In how many sentences a feature must occur to have a weight."""
+CLUSTERS = (64, 256)
+FIRST, LABELS = 1 + len(MOODS), len(CATEGORIES) + len(OWNERS) + len(DURATIONS) + 1
+GROUPS = 5
+"""Into how many groups the writers are cut to make scores for the second step."""
+MAYBE_WEIGHT, ALONE_WEIGHT, STATEMENT_WEIGHT = 0.3, 0.6, 0.25
+"""What counts, in the first step, a `maybe`, an exchange shown by itself, and a statement of pairs.txt."""
+EMPTY_WEIGHT, STATED_WEIGHT = {model.WHOLE: 10.0, model.ALONE: 3.0}, 0.15
+"""What counts, in the second step, a sentence of an exchange with nothing to keep, and a statement of pairs.txt."""
+STRENGTH, STEPS = 1.0, 40
+BOOSTING = {
+    "objective": "cross_entropy",
+    "num_leaves": 8,
+    "learning_rate": 0.04,
+    "min_data_in_leaf": 40,
+    "feature_fraction": 0.4,
+    "bagging_fraction": 0.7,
+    "bagging_freq": 1,
+    "lambda_l2": 5.0,
+    "use_missing": False,
+    "num_threads": 1,
+    "verbose": -1,
+    "seed": 0,
+    "deterministic": True,
+}
+ROUNDS = 200
+
+
+class Shown:
+    """Rows of talk in the views they are shown in: features, targets and weights of each."""
+
+    def __init__(self, rows: Sequence[Sentence], clusters: Any) -> None:
+        alone = exchanges(rows)
+        self.rows = rows
+        self.views = [*conversations(rows), *alone_views(alone)]
+        self.row_of = np.array([at for view in self.views for turn in view for at in turn])
+        self.is_alone = np.arange(len(self.row_of)) >= len(rows)
+        self.writer = np.array([rows[at].writer for at in self.row_of])
+        empty = {at for turns in alone for turn in turns for at in turn if _empty(rows, turns)}
+        self.is_empty = np.array([at in empty for at in self.row_of])
+        self._read(clusters)
+        self._label()
+        self.statements = Statements(sorted(set(self.writer)), clusters)
+
+    def _read(self, clusters: Any) -> None:
+        self.said = [
+            read([(self.rows[turn[0]].role, [self.rows[at].text for at in turn]) for turn in view])
+            for view in self.views
+        ]
+        self.sparse = hashed(blocks for view in self.said for _, blocks in sparse(view, clusters))
+        self.around = [model.Surroundings(view) for view in self.said]
+        self.dense = np.vstack([each.dense() for each in self.around])
+
+    def _label(self) -> None:
+        rows = [self.rows[at] for at in self.row_of]
+        self.worth = np.array([{"keep": 1.0, "maybe": 0.5, "skip": 0.0}[row.worth] for row in rows])
+        self.first = np.column_stack(
+            [self.worth, *(np.array([row.mood == mood for row in rows]) for mood in MOODS)]
+        ).astype(np.float32)
+        self.labels = np.array(
+            [
+                [
+                    *(row.category == name for name in CATEGORIES),
+                    *(row.owner == name for name in OWNERS),
+                    *(row.duration == name for name in DURATIONS),
+                    row.critical,
+                ]
+                for row in rows
+            ],
+            np.float32,
+        )
+        self.weight = np.where(self.is_alone, ALONE_WEIGHT, 1.0).astype(np.float32)
+
+    def context(self, scores: Any) -> Any:
+        """What the second step sees."""
+        made, start = [], 0
+        for view, around in zip(self.said, self.around, strict=True):
+            size = sum(len(turn) for turn in view)
+            made.append(around.context(scores[start : start + size]))
+            start += size
+        return np.vstack(made)
+
+
+def alone_views(alone: Sequence[list[list[int]]]) -> Iterator[list[list[int]]]:
+    """The exchanges in turn: one with its reply, one without, one a sentence at a time; a caller may have no more than that."""
+    for number, (turn, *reply) in enumerate(alone):
+        if number % 3 == 0:
+            yield [turn, *reply]
+        elif number % 3 == 1:
+            yield [turn]
+        else:
+            yield from ([[at]] for at in turn)
+
+
+class Statements:
+    """The statements of the pairs of these writers: features of the sentences themselves, without a place in a conversation."""
+
+    def __init__(self, names: Sequence[str], clusters: Any) -> None:
+        said = [(name, text) for name in names for pair in pairs(name) for text in (pair.older, pair.newer)]
+        self.writer = np.array([name for name, _ in said])
+        views = [read([("user", [text])]) for _, text in said]
+        found = [blocks for view in views for _, blocks in sparse(view, clusters)]
+        self.placed = hashed(found)
+        self.sparse = hashed([block for block in blocks if block is not blocks[1]] for blocks in found)
+        self.around = [model.Surroundings(view) for view in views]
+        self.dense = np.vstack([each.dense() for each in self.around])
+        self.first = np.zeros((len(said), FIRST), np.float32)
+        self.first[:, [0, 1 + MOODS.index("asserted")]] = 1
+        self.weights = np.full((len(said), FIRST), STATEMENT_WEIGHT / 2, np.float32)
+        self.weights[:, 0] = STATEMENT_WEIGHT
+
+    def context(self, scores: Any) -> Any:
+        """What the second step sees."""
+        return np.vstack([around.context(scores[[at]]) for at, around in enumerate(self.around)])
+
+
+def hashed(rows: Iterable[Sequence[tuple[float, Sequence[int]]]]) -> Any:
+    """A row for each sentence, a column for each bucket."""
+    from scipy.sparse import csr_matrix
+
+    places: list[int] = []
+    values: list[float] = []
+    ends = [0]
+    for blocks in rows:
+        for weight, found in blocks:
+            places += found
+            values += [weight] * len(found)
+        ends.append(len(places))
+    made = csr_matrix(
+        (np.array(values, np.float32), np.array(places, np.int32), np.array(ends)), shape=(len(ends) - 1, BUCKETS)
+    )
+    made.sum_duplicates()
+    return made
+
+
+def _empty(rows: Sequence[Sentence], turns: Sequence[Sequence[int]]) -> bool:
+    return all(rows[at].worth == "skip" for turn in turns for at in turn)
+
+
+class Fitted:
+    """Linear heads over the hashed features of some buckets and over vectors."""
+
+    def __init__(self, buckets: Any, table: Any, vector: Any, bias: Any) -> None:
+        self.buckets, self.table, self.vector, self.bias = buckets, table, vector, bias
+
+    def scores(self, hashed: Any, dense: Any) -> Any:
+        """A row for each sentence, a column for each head."""
+        return np.asarray(hashed[:, self.buckets] @ self.table + dense @ self.vector + self.bias, dtype=np.float32)
+
+    def arrays(self, name: str) -> dict[str, Any]:
+        """As the model reads it: the distance of each bucket from the one before, and weights as signed bytes."""
+        scale = np.maximum(np.abs(self.table).max(axis=0), 1e-6) / 127
+        steps = np.diff(self.buckets, prepend=0)
+        assert steps.max() < 1 << 16
+        made = {
+            "steps": steps.astype(np.uint16),
+            "weights": np.round(self.table / scale).astype(np.int8),
+            "scale": scale.astype(np.float32),
+            "vector": self.vector.astype(np.float16),
+            "bias": self.bias,
+        }
+        return {f"{name}_{part}": array for part, array in made.items()}
+
+
+def fit_linear(hashed: Any, dense: Any, targets: Any, weights: Any, often: int) -> Fitted:
+    """Logistic regression of every head at once, by L-BFGS, over the features that occur that often."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    buckets = np.flatnonzero(np.bincount(hashed.indices, minlength=BUCKETS) >= often)
+    hashed = hashed[:, buckets]
+    wide, size, heads = hashed.shape[1], hashed.shape[1] + dense.shape[1], targets.shape[1]
+    turned = hashed.T.tocsr()
+
+    def loss(flat: Any) -> tuple[float, Any]:
+        values = flat.astype(np.float32).reshape(size + 1, heads)
+        sums = hashed @ values[:wide] + dense @ values[wide:size] + values[size]
+        error = weights * (expit(sums) - targets)
+        held_back = (values[:size] ** 2).sum() / (2 * STRENGTH)
+        total = (weights * (np.logaddexp(0, sums) - targets * sums)).sum() + held_back
+        slope = np.vstack([turned @ error, dense.T @ error, error.sum(axis=0, keepdims=True)])
+        slope[:size] += values[:size] / STRENGTH
+        return float(total), slope.ravel().astype(np.float64)
+
+    start = np.zeros((size + 1, heads))
+    share = (weights * targets).sum(axis=0) / np.broadcast_to(weights, targets.shape).sum(axis=0)
+    start[size] = np.log((share + 1e-4) / (1 - share + 1e-4))
+    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x.reshape(
+        size + 1, heads
+    )
+    return Fitted(
+        buckets, found[:wide].astype(np.float32), found[wide:size].astype(np.float32), found[size].astype(np.float32)
+    )
+
+
+def fit_first(shown: Shown, chosen: Any) -> Fitted:
+    """The first step, from these rows and the statements of their writers."""
+    from scipy.sparse import vstack
+
+    more = shown.statements
+    also = np.isin(more.writer, sorted(set(shown.writer[chosen])))
+    weights = np.repeat(shown.weight[chosen, None], FIRST, axis=1)
+    weights[shown.worth[chosen] == 0.5, 0] *= MAYBE_WEIGHT
+    return fit_linear(
+        vstack([shown.sparse[chosen], more.sparse[also]]).tocsr(),
+        np.vstack([shown.dense[chosen], more.dense[also]]),
+        np.vstack([shown.first[chosen], more.first[also]]),
+        np.vstack([weights, more.weights[also]]),
+        2 * OFTEN["first"],
+    )
+
+
+def fit_labels(shown: Shown, chosen: Any) -> Fitted:
+    """Category, owner, duration and criticality, from those of these rows that are worth something."""
+    chosen = chosen[shown.worth[chosen] > 0]
+    return fit_linear(
+        shown.sparse[chosen], shown.dense[chosen], shown.labels[chosen], shown.weight[chosen, None], 2 * OFTEN["labels"]
+    )
+
+
+def scores_unseen(shown: Shown, chosen: Any) -> tuple[Any, Any]:
+    """The first step's scores of these rows and of their writers' statements, each made without its writer."""
+    names, more = sorted(set(shown.writer[chosen])), shown.statements
+    scores = np.zeros((len(shown.row_of), FIRST), np.float32)
+    stated = np.zeros((len(more.writer), FIRST), np.float32)
+    for group in range(GROUPS):
+        inside, also = (np.isin(writer, names[group::GROUPS]) for writer in (shown.writer, more.writer))
+        fitted = fit_first(shown, chosen[~inside[chosen]])
+        scores[inside] = fitted.scores(shown.sparse[inside], shown.dense[inside])
+        stated[also] = fitted.scores(more.placed[also], more.dense[also])
+    return scores, more.context(stated)
+
+
+def fit_trees(shown: Shown, name: str, chosen: Any, seen: Any, stated: Any) -> Any:
+    """An ensemble of the second step, from what it sees of these rows; that of exchanges alone is shown statements too."""
+    import lightgbm
+
+    also = np.isin(shown.statements.writer, sorted(set(shown.writer[chosen]))) & (name == model.ALONE)
+    chosen = chosen[shown.is_alone[chosen] == (name == model.ALONE)]
+    weights = np.where(shown.worth == 0.5, MAYBE_WEIGHT, 1.0) * np.where(shown.is_empty, EMPTY_WEIGHT[name], 1.0)
+    weights = np.concatenate([weights[chosen], np.full(also.sum(), STATED_WEIGHT)])
+    wanted = np.concatenate([shown.worth[chosen], np.ones(also.sum())])
+    data = lightgbm.Dataset(np.vstack([seen[chosen], stated[also]]), wanted, weight=weights)
+    return lightgbm.train(BOOSTING, data, ROUNDS)
+
+
+def sums_of(shown: Shown, chosen: Any, left_out: Any, seen: Any, stated: Any) -> Any:
+    """The sums of the ensembles trained on the chosen rows, for those left out."""
+    sums = np.zeros(len(left_out))
+    for name in (model.WHOLE, model.ALONE):
+        own = shown.is_alone[left_out] == (name == model.ALONE)
+        sums[own] = fit_trees(shown, name, chosen, seen, stated).predict(seen[left_out[own]], raw_score=True)
+    return sums
+
+
+def leave_out(shown: Shown) -> tuple[Any, Any, Any]:
+    """The second step's sums, the first step's scores and the labels' of every row, made without its writer at either step."""
+    sums = np.zeros(len(shown.row_of))
+    first = np.zeros((len(shown.row_of), FIRST), np.float32)
+    labels = np.zeros((len(shown.row_of), LABELS), np.float32)
+    for writer in sorted(set(shown.writer)):
+        others, left_out = np.flatnonzero(shown.writer != writer), np.flatnonzero(shown.writer == writer)
+        inner, stated = scores_unseen(shown, others)
+        fitted = fit_first(shown, others)
+        inner[left_out] = fitted.scores(shown.sparse[left_out], shown.dense[left_out])
+        seen = shown.context(inner)
+        sums[left_out] = sums_of(shown, others, left_out, seen, stated)
+        first[left_out] = inner[left_out]
+        labels[left_out] = fit_labels(shown, others).scores(shown.sparse[left_out], shown.dense[left_out])
+        print(f"{writer} left out", flush=True)
+    return sums, first, labels
+
+
+def calibrated(sums: Any, wanted: Any) -> Any:
+    """Slope and shift that turn sums of trees into log odds of being worth keeping."""
+    from scipy.optimize import minimize
+
+    def loss(pair: Any) -> float:
+        logit = pair[0] * sums + pair[1]
+        return float((np.logaddexp(0, logit) - wanted * logit).sum())
+
+    return minimize(loss, np.array([1.0, 0.0]), method="Nelder-Mead").x
+
+
+def label_figures(rows: Sequence[Sentence], kept: Any, first: Any, labels: Any) -> None:
+    """How often category, owner, duration and mood are right where a sentence is kept rightly; and the critical ones found."""
+    right = np.array([row.worth == "keep" for row in rows]) & kept
+    ends = np.cumsum([len(CATEGORIES), len(OWNERS), len(DURATIONS)])
+    parts = np.split(labels, ends, axis=1)
+    for name, allowed, found in zip(
+        ("category", "owner", "duration"), (CATEGORIES, OWNERS, DURATIONS), parts, strict=False
+    ):
+        told = [allowed[at] for at in found.argmax(axis=1)]
+        good = np.array([getattr(row, name) == each for row, each in zip(rows, told, strict=True)])
+        print(f"{name} {good[right].mean():.3f}", end="  ")
+    moods = np.array([MOODS[at] == row.mood for at, row in zip(first[:, 1:].argmax(axis=1), rows, strict=True)])
+    print(f"mood {moods[right].mean():.3f} (of all sentences {moods.mean():.3f})", end="  ")
+    critical, said = np.array([row.critical for row in rows]), labels[:, -1] >= 0
+    print(f"critical: recall {said[right & critical].mean():.3f}, precision {critical[right & said].mean():.3f}")
+
+
+def check(shown: Shown) -> None:
+    """Leave each writer out once."""
+    sums, first, labels = leave_out(shown)
+    for title, chosen in (("whole conversations", ~shown.is_alone), ("exchanges alone", shown.is_alone)):
+        rows = [shown.rows[at] for at in shown.row_of[chosen]]
+        slope, shift = calibrated(sums[chosen], shown.worth[chosen])
+        likely = 1 / (1 + np.exp(-(slope * sums[chosen] + shift)))
+        print(f"\n{title}")
+        curve(rows, first[chosen, 0], "linear")
+        curve(rows, likely, "linear and trees")
+        report(rows, likely, KEEP)
+        label_figures(rows, likely >= KEEP, first[chosen], labels[chosen])
+        calibration(rows, likely)
+
+
+def held() -> None:
+    """The figures of the written model on the writers held out."""
+    rows = everything(HELD)
+    likely = np.zeros(len(rows))
+    first, labels = np.zeros((len(rows), FIRST)), np.zeros((len(rows), LABELS))
+    for view in conversations(rows):
+        judged = model.judge([(rows[turn[0]].role, [rows[at].text for at in turn]) for turn in view])
+        for turn, each in zip(view, judged, strict=True):
+            for at, one in zip(turn, each, strict=True):
+                likely[at], first[at, 1 + MOODS.index(one.mood)] = one.worth, 1
+                chosen = (one.category, one.owner, one.duration)
+                labels[at, :-1] = [
+                    name == is_it
+                    for is_it, allowed in zip(chosen, (CATEGORIES, OWNERS, DURATIONS), strict=True)
+                    for name in allowed
+                ]
+                labels[at, -1] = one.critical - 0.5
+    curve(rows, likely, "held out")
+    report(rows, likely, KEEP)
+    label_figures(rows, likely >= KEEP, first, labels)
+    calibration(rows, likely)
+
+
+def clusters() -> Any:
+    """The cluster of each word piece of the bundled vocabulary in each clustering; those of the written model, if there is one."""
+    if TARGET.exists():
+        with np.load(TARGET) as arrays:
+            return arrays["clusters"]
+    from sklearn.cluster import MiniBatchKMeans
+
+    from engram.embedding.static import StaticEmbedder
+
+    pieces = model.unit(StaticEmbedder()._vectors.astype(np.float32))
+    options: dict[str, Any] = {"random_state": 0, "batch_size": 2048, "n_init": 1, "max_iter": 30}
+    return np.stack([MiniBatchKMeans(size, **options).fit_predict(pieces) for size in CLUSTERS]).astype(np.uint8)
+
+
+def tree_arrays(name: str, booster: Any) -> dict[str, Any]:
+    """The trees as arrays, a row for each: a leaf is its own child."""
+    trees = [each["tree_structure"] for each in booster.dump_model()["tree_info"]]
+    wide = 2 * int(BOOSTING["num_leaves"]) - 1
+    arrays: dict[str, Any] = {
+        "feature": np.zeros((len(trees), wide), np.uint8),
+        "limit": np.zeros((len(trees), wide), np.float32),
+        **{part: np.tile(np.arange(wide, dtype=np.uint8), (len(trees), 1)) for part in ("below", "above")},
+        "value": np.zeros((len(trees), wide), np.float32),
+    }
+    depth = 0
+    for at, tree in enumerate(trees):
+        waiting, used = [(tree, 0, 0)], 1
+        while waiting:
+            node, place, deep = waiting.pop()
+            depth = max(depth, deep)
+            if "leaf_value" in node:
+                arrays["value"][at, place] = node["leaf_value"]
+                continue
+            arrays["feature"][at, place] = node["split_feature"]
+            arrays["limit"][at, place] = node["threshold"]
+            arrays["below"][at, place], arrays["above"][at, place] = used, used + 1
+            waiting += [(node["left_child"], used, deep + 1), (node["right_child"], used + 1, deep + 1)]
+            used += 2
+    return {**{f"{name}_{part}": array for part, array in arrays.items()}, f"{name}_depth": np.array(depth)}
+
+
+def write(shown: Shown, found: Any) -> None:
+    """Train on every writer and write the model; probabilities are calibrated on sums made without the writer."""
+    everyone = np.arange(len(shown.row_of))
+    names = sorted(set(shown.writer))
+    scores, stated = scores_unseen(shown, everyone)
+    seen = shown.context(scores)
+    sums = np.zeros(len(everyone))
+    for writer in names:
+        left_out = np.flatnonzero(shown.writer == writer)
+        sums[left_out] = sums_of(shown, np.flatnonzero(shown.writer != writer), left_out, seen, stated)
+    arrays = {"clusters": found}
+    for name, own in ((model.WHOLE, ~shown.is_alone), (model.ALONE, shown.is_alone)):
+        arrays |= tree_arrays(name, fit_trees(shown, name, everyone, seen, stated))
+        arrays[f"{name}_calibration"] = calibrated(sums[own], shown.worth[own])
+    arrays |= fit_first(shown, everyone).arrays("first") | fit_labels(shown, everyone).arrays("labels")
+    np.savez_compressed(TARGET, **arrays)
+    print(f"{TARGET.name}: {len(shown.rows)} sentences, {TARGET.stat().st_size} bytes")
+
+
+def main() -> None:
+    """Train, or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--held", action="store_true")
+    options = parser.parse_args()
+    if options.held:
+        held()
+        return
+    found = clusters()
+    shown = Shown(everything(), (found[0].tobytes(), found[1].tobytes()))
+    if options.check:
+        check(shown)
+    else:
+        write(shown, found)
+
+
+if __name__ == "__main__":
+    main()
