@@ -110,3 +110,10 @@ def test_another_scope_or_situation_and_what_held_before_are_not_compared(monkey
     in_winter = known("The office is on Elm Street.", 2, situation="winter break")
     assert conflict_of("The office is in the harbour.", elsewhere) is None
     assert conflict_of("The office is in the harbour.", in_winter, situation="summer camp") is None
+
+
+def test_what_happened_may_outdate_a_fact_but_never_what_happened_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, lambda older, newer: SURE)
+    fact, event = known("The user lives in Berlin."), known("The user flew to Berlin.", 2, type="episodic")
+    assert conflict_of("The user moved to Lisbon.", fact, type="episodic") is not None
+    assert conflict_of("The user moved to Lisbon.", event, type="episodic") is None

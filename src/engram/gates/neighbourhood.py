@@ -122,6 +122,8 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
     exact = relation(memory.statement, other.statement)
     if exact.relation == "same" or not _is_claim(other) or not _overlap_in_time(memory, other):
         return None
+    if _is_episode(memory) and _is_episode(other):
+        return None
     if found.update >= pairs.SURE_UPDATE and not _only_numbers_differ(memory.statement, other.statement):
         return Conflict(other, "update", found.update, found.reason, is_sure=True)
     if why := _competing(memory.form, other.form) or (exact.why if exact.relation == "opposite" else ""):
@@ -140,10 +142,13 @@ def _sentence(statement: str) -> str:
 
 
 def _is_claim(memory: Memory) -> bool:
-    """Whether a memory asserts one thing: questions, episodes and documents do not."""
-    if memory.statement.rstrip().endswith(("?", "？", "؟")):
-        return False
-    return len(memory.statement) <= _LONGEST_CLAIM and type_or_default(memory.type).nature != "episode"
+    """Whether a memory asserts one thing: questions and documents do not."""
+    return len(memory.statement) <= _LONGEST_CLAIM and not memory.statement.rstrip().endswith(("?", "？", "؟"))
+
+
+def _is_episode(memory: Memory) -> bool:
+    """Whether a memory tells what happened. That may outdate a fact ("moved to Lisbon"), but never what happened before."""
+    return type_or_default(memory.type).nature == "episode"
 
 
 def _overlap_in_time(one: Memory, other: Memory) -> bool:
