@@ -51,7 +51,7 @@ TRANSCRIPT = "harvest"
 """The source of what a person only perhaps meant to be kept: a candidate, like any other reading of a transcript."""
 MOST_COMPARED, MOST_SHOWN = 40, 40
 """Sentences whose neighbours a language model is shown, and how many of those."""
-CONTEXT = 12
+CONTEXT = 6
 """Turns of the ledger before an exchange that explain what it refers to."""
 TEMPORARY_DAYS = 30
 """The decay horizon of what is true for a while only."""

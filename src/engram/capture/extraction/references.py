@@ -6,7 +6,7 @@ A pronoun is resolved if the latest sentence that names anybody it may stand for
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -72,19 +72,16 @@ class References:
                 person = f"the user's {kin[0][3:]}"
                 self.gender[person] = gender
                 found[person] = None
-        for name in self._people_in(sentence, about_a_person):
-            found[name] = None
+        # Not at its start, where any word has a capital.
+        names = [name for name in entities(f"so {sentence}") if _may_be_person(name, sentence)]
+        found |= dict.fromkeys(self._people_in(sentence, names, about_a_person))
         people = _without_apposition(sentence, list(found))
-        others = [
-            name
-            for name in entities(f"so {sentence}")
-            if _may_be_person(name, sentence) and not any(name in one for one in found)
-        ]
+        others = [name for name in names if not any(name in one for one in found)]
         self.heard.append([*people, *others])
         self.gender.update({name: UNKNOWN for name in others if name.lower() not in self.names})
 
-    def _people_in(self, sentence: str, about_a_person: bool) -> Iterable[str]:
-        named = [name for name in entities(f"so {sentence}") if self._is_person(name, sentence, about_a_person)]
+    def _people_in(self, sentence: str, names: Sequence[str], about_a_person: bool) -> list[str]:
+        named = [name for name in names if self._is_person(name, sentence, about_a_person)]
         for name in named:
             self.names.setdefault(name.lower(), name)
             if self.gender.get(name) == UNKNOWN:
@@ -96,13 +93,9 @@ class References:
         return [*named, *known]
 
     def _is_person(self, name: str, sentence: str, about_a_person: bool) -> bool:
-        if not _PERSON_NAME.match(name) or not name[0].isupper() or name.isupper() or _DAY.fullmatch(name):
-            return False
         if name.lower() in self.names or _genders().get(name.split()[0].lower().rstrip(".")):
             return True
         at = sentence.find(name)
-        if _PLACE.search(sentence[:at]):
-            return False
         return (about_a_person and at == 0) or bool(_ACTING.match(sentence[at + len(name) :]))
 
     def meant_by(self, pronoun: str) -> str:
@@ -149,6 +142,7 @@ class References:
 
 
 def _may_be_person(name: str, sentence: str) -> bool:
+    """Whether an entity has the shape of a person's name and is not said like a place."""
     if not _PERSON_NAME.match(name) or not name[0].isupper() or name.isupper() or _DAY.fullmatch(name):
         return False
     return not _PLACE.search(sentence[: sentence.find(name)])
