@@ -275,10 +275,10 @@ def fit_trees(shown: Shown, name: str, chosen: Any, seen: Any, stated: Any) -> A
 
 def sums_of(shown: Shown, chosen: Any, left_out: Any, seen: Any, stated: Any) -> Any:
     """The sums of the ensembles trained on the chosen rows, for those left out."""
-    sums = np.zeros(len(left_out))
-    for name in (model.WHOLE, model.ALONE):
-        own = shown.is_alone[left_out] == (name == model.ALONE)
-        sums[own] = fit_trees(shown, name, chosen, seen, stated).predict(seen[left_out[own]], raw_score=True)
+    sums = fit_trees(shown, model.ALONE, chosen, seen, stated).predict(seen[left_out], raw_score=True)
+    whole = ~shown.is_alone[left_out]
+    own = fit_trees(shown, model.WHOLE, chosen, seen, stated).predict(seen[left_out[whole]], raw_score=True)
+    sums[whole] = own + model.SHARE * sums[whole]
     return sums
 
 

@@ -1,6 +1,6 @@
 """Play a changing year into a store, in free wording and without conflict keys, and ask at its end what holds now and what held then.
 
-    python -m benchmarks.hearing.year DIRECTORY… [--misses] [--channel learn] [--min-relevance 0.08]
+    python -m benchmarks.hearing.year benchmarks/hearing/years [--misses] [--channel learn] [--min-relevance 0.08]
 
 A scenario is a text file:
 

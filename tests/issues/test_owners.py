@@ -199,6 +199,7 @@ WRITES = frozenset(
         "tasks.cancel",
         "tasks.delete",
         "tasks.record_event",
+        "tasks.record_events",
         "tasks.record_turn",
         "tasks.checkpoint",
         "sessions.start",

@@ -80,13 +80,16 @@ def test_what_the_assistant_says_is_rarely_worth_keeping() -> None:
     assert [each.worth < KEEP for each in judged[1]] == [True, True]
 
 
-def test_a_short_answer_is_judged_with_its_question() -> None:
-    alone = one("Thursdays, always at six.")
-    asked = judge([("assistant", ["When does your badminton club train?"]), ("user", ["Thursdays, always at six."])])[
-        1
-    ][0]
-    assert asked.worth != alone.worth
-    assert asked.worth >= MAYBE
+def test_a_sentence_is_judged_with_what_stands_before_it() -> None:
+    told = "The butler is called Osric and hides the key under the third step."
+    story = judge(
+        [
+            ("user", ["Write me a murder mystery.", "Make it a story set in 1924."]),
+            ("assistant", ["Who did it?"]),
+            ("user", [told]),
+        ]
+    )
+    assert story[2][0].worth < one(told).worth
 
 
 def test_labels_of_plain_cases() -> None:

@@ -204,3 +204,9 @@ def test_statements_of_one_document_stand_side_by_side() -> None:
     first = Memory("ENG-2026-0101-001", "The cache keeps pages for 15 minutes", source="document:a.md")
     second = first.but(id="ENG-2026-0101-002", statement="The cache now keeps pages for 45 minutes")
     assert not replacements([first, second])
+
+
+def test_what_was_decided_about_something_is_the_decision_that_stands(mem: Engram, clock: Clock) -> None:
+    decisions(mem, clock)
+    answer = mem.recall("What did we decide about the billing service?")
+    assert texts(answer)[0] == "We dropped Postgres for billing, MySQL it is"

@@ -25,6 +25,9 @@ __all__ = ["Neighbourhood", "in_conflict"]
 # DESIGN §10 says .97, measured with another model; with the bundled one, four statements reworded by hand score .94 to .97.
 MIN_COSINE = 0.94
 MIN_TOKEN_OVERLAP = 0.85
+SURELY_SAME = 0.9
+"""The probability from which a rewording is not stored again. A wrong duplicate loses a statement, so it is far above `pairs.SAME`,
+from which one is stored and named as a paraphrase."""
 MENTIONED = 0.5
 """From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
 FAR, LEAST_SHARED = 0.2, 0.1
@@ -44,7 +47,7 @@ class Neighbourhood:
         return (
             other.scope == self._memory.scope
             and other.id != self._memory.id
-            and not self._proposal.leaves_out(other)
+            and not self._proposal.leaves_out(other.id)
             and same_situation(self._memory, other)
         )
 
@@ -68,15 +71,14 @@ class Neighbourhood:
 
     def duplicate(self) -> Memory | None:
         """The memory that says the same: in the same words but for inflection, or by the model, with nothing added."""
-        from engram.models import pairs
-
         repeated = next((near.memory for near in self._near if self._repeats(near)), None)
         if repeated is not None:
             return repeated
         mine = self._memory.statement
         for near, found in self._relations:
             theirs = near.memory.statement
-            if found.same >= pairs.SAME and adds_nothing(mine, theirs) and not _opposite(self._memory, near.memory):
+            is_opposite = relation(mine, theirs).relation == "opposite"
+            if found.same >= SURELY_SAME and adds_nothing(mine, theirs) and not is_opposite:
                 return near.memory
         return None
 
@@ -89,9 +91,11 @@ class Neighbourhood:
 
     def paraphrase(self) -> Memory | None:
         """The memory that says nearly the same, so that the two could be merged."""
+        from engram.models import pairs
+
         for near, found in self._relations:
             exact = relation(self._memory.statement, near.memory.statement).relation
-            if exact == "same" or (found.label == "same" and exact != "opposite"):
+            if exact == "same" or (found.same >= pairs.SAME and exact != "opposite"):
                 return near.memory
         return None
 
@@ -115,11 +119,12 @@ def in_conflict(older: Memory, newer: Memory) -> bool:
 def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | None:
     from engram.models import pairs
 
-    if not _is_claim(other) or not _overlap_in_time(memory, other):
+    exact = relation(memory.statement, other.statement)
+    if exact.relation == "same" or not _is_claim(other) or not _overlap_in_time(memory, other):
         return None
     if found.update >= pairs.SURE_UPDATE and not _only_numbers_differ(memory.statement, other.statement):
         return Conflict(other, "update", found.update, found.reason, is_sure=True)
-    if why := _competing(memory.form, other.form) or _opposite(memory, other):
+    if why := _competing(memory.form, other.form) or (exact.why if exact.relation == "opposite" else ""):
         return Conflict(other, "contradiction", 1.0, why)
     change = found.update + found.contradiction
     if change < min(pairs.LIKELY_CHANGE, MENTIONED):
@@ -148,11 +153,6 @@ def _overlap_in_time(one: Memory, other: Memory) -> bool:
 
 def _ended(until: datetime | None, since: datetime | None) -> bool:
     return until is not None and since is not None and until <= since
-
-
-def _opposite(memory: Memory, other: Memory) -> str:
-    found = relation(memory.statement, other.statement)
-    return found.why if found.relation == "opposite" else ""
 
 
 def _only_numbers_differ(new: str, old: str) -> bool:

@@ -154,9 +154,8 @@ class _GateRun:
         """
         if other.status != "candidate" or self._trust().status != "active":
             return True
-        return not may_replace(self.memory.source, other) or any(
-            link.type == CONTRADICTS for link in other.associations
-        )
+        waits_for = [link.target for link in other.associations if link.type == CONTRADICTS]
+        return not may_replace(self.memory.source, other) or not all(map(self.proposal.leaves_out, waits_for))
 
     def _policy(self, known: Known) -> Verdict | None:
         """Supersede the current memory with the same conflict key, if trust allows it; otherwise wait for review."""

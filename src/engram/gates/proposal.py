@@ -29,9 +29,9 @@ class Proposal:
     relation: str = ""
     """How it relates to them, by the caller's word: one of `model.decision.RELATIONS`."""
 
-    def leaves_out(self, other: Memory) -> bool:
+    def leaves_out(self, memory_id: str) -> bool:
         """Whether the caller has already said how it relates to this memory."""
-        return other.id in self.memory.supersedes or any(other.id == named.id for named in self.named)
+        return memory_id in self.memory.supersedes or any(memory_id == named.id for named in self.named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,11 @@ class Replacements:
             memory_id = found.id
         return found
 
+    def doubting(self, ids: Collection[str]) -> "Replacements":
+        """The same, with some newer memories only mentioned."""
+        pairs = {(older, newer.id) for older, found in self.newer.items() for newer in found if newer.id in ids}
+        return replace(self, unsure=self.unsure | pairs)
+
     def is_change(self, memory_id: str) -> bool:
         """Whether a memory replaced another one."""
         return any(newer.id == memory_id for found in self.newer.values() for newer in found)
@@ -152,7 +157,11 @@ def _is_recorded(early: Memory, late: Memory) -> bool:
 
 
 def _is_rival(early: Memory, late: Memory) -> bool:
-    """Whether one memory may have replaced another though nothing says so: what one text or one message says stands side by side."""
+    """Whether one memory may have replaced another though nothing says so: not where each has a conflict key of its own, nor what
+    one text or one message says.
+    """
+    if early.conflict_key and late.conflict_key:
+        return False
     events = {evidence.event for evidence in early.evidence}
     together = any(evidence.event in events for evidence in late.evidence)
     one_text = early.source == late.source and early.source.startswith("document")

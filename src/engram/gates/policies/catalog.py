@@ -42,7 +42,11 @@ def load_policy(name: str, table: Mapping[str, Any], custom: Mapping[str, Memory
     _refuse_unknown(table, _KEYS, f"policy {name!r}")
     base = _base(name, table, custom)
     own = MemoryPolicy(name, _rules(name, table, "types"), _rules(name, table, "slots"))
-    return own if base is None else MemoryPolicy._of_checked(name, own.types + base.types, own.slots + base.slots)
+    return (
+        own
+        if base is None
+        else MemoryPolicy._of_checked(name, own.types + base.types, own.slots + base.slots, base.trained)
+    )
 
 
 def custom_policies(tables: Mapping[str, Any], where: str = "config.toml") -> dict[str, MemoryPolicy]:
@@ -160,7 +164,7 @@ def _preset(name: str) -> MemoryPolicy:
         parts[part] = _spelled_out(text, parts)
     types = [TypeRule(**_preset_row(row, parts), vetted=True) for row in file["types"]]
     slots = [SlotRule(**_preset_row(row, parts), vetted=True) for row in file["slots"]]
-    return MemoryPolicy._of_checked(name, types, slots)
+    return MemoryPolicy._of_checked(name, types, slots, trained=True)
 
 
 def _preset_row(row: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:

@@ -213,6 +213,8 @@ class MemoryPolicy:
     name: str
     types: tuple[TypeRule, ...] = ()
     slots: tuple[SlotRule, ...] = ()
+    trained: bool = False
+    """Where no rule fits, the trained model (`engram.models.types`) gives the type and the critical slot. The presets use it."""
     _typing: "_Rules" = field(init=False, repr=False, compare=False)
     _slotting: "_Rules" = field(init=False, repr=False, compare=False)
 
@@ -228,12 +230,15 @@ class MemoryPolicy:
         self._index()
 
     @classmethod
-    def _of_checked(cls, name: str, types: Sequence[TypeRule], slots: Sequence[SlotRule]) -> "MemoryPolicy":
+    def _of_checked(
+        cls, name: str, types: Sequence[TypeRule], slots: Sequence[SlotRule], trained: bool
+    ) -> "MemoryPolicy":
         """A policy of rules known to be valid; patterns are compiled on first use."""
         policy = object.__new__(cls)
         object.__setattr__(policy, "name", name)
         object.__setattr__(policy, "types", tuple(types))
         object.__setattr__(policy, "slots", tuple(slots))
+        object.__setattr__(policy, "trained", trained)
         policy._index()
         return policy
 
@@ -255,7 +260,7 @@ class MemoryPolicy:
     def _applied(self, memory: Memory, typed: bool, stopwatch: _Stopwatch) -> Memory:
         text = RuleText(" ".join(memory.statement[:READ_CHARS].replace("’", "'").split()))
         changes: dict[str, Any] = {}
-        kind = memory.type if typed else self._type(text, stopwatch) or memory.type
+        kind = memory.type if typed else self._type(text, stopwatch) or self._likely_type(text) or memory.type
         if kind != memory.type:
             changes["type"] = kind
         # A part of the text has no other words, so if no rule fits the whole, none fits the part.
@@ -265,6 +270,10 @@ class MemoryPolicy:
             changes |= narrowed(text, lambda part: self._slots(part, kind, wanted, text, stopwatch))
         elif wanted:
             changes |= self._slots(text, kind, wanted, text, stopwatch).values
+        if self.trained and not memory.critical_slot and not changes.get("critical_slot"):
+            from engram.models.types import critical_slot
+
+            changes |= {"critical_slot": slot} if (slot := critical_slot(text.text)) else {}
         return memory.but(**changes) if changes else memory
 
     def reapplied(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
@@ -283,6 +292,14 @@ class MemoryPolicy:
         trying = self._typing.worth_trying(text.words)
         found = next((at for at in trying if self._typing.fits(at, text, text, stopwatch)), None)
         return "" if found is None else self.types[found].type
+
+    def _likely_type(self, text: RuleText) -> str:
+        """The type by the trained model; "" for a question, and for a policy of rules alone."""
+        if not self.trained or text.text.endswith("?"):
+            return ""
+        from engram.models.types import type_of
+
+        return type_of(text.text)[0]
 
     def _slots(
         self, text: RuleText, kind: str, wanted: Sequence[str], whole: RuleText, stopwatch: _Stopwatch

@@ -55,7 +55,7 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
+from engram.recall.freshness import LEADING, Replacements, change_first, compared, current_first, noted
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -131,6 +131,12 @@ def asks_when_it_changed(question: str) -> bool:
     keys = [word.key for word in words(question)]
     changed = any(kind_of(key) == "change" or revises(key) for key in keys[1:])
     return keys[:1] == ["when"] and changed and _ACTORS.isdisjoint(keys)
+
+
+def asks_when(question: str) -> bool:
+    """Whether the question asks for a time: "when did we decide", "on which day"."""
+    keys = [word.key for word in words(question)]
+    return "when" in keys or (keys[:1] == ["on"] and "day" in keys[:4])
 
 
 def asks_for_a_change(question: str) -> bool:
@@ -234,7 +240,7 @@ class Answerer:
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
-        replaced = compared(answered.hits, self.store, query.filters)
+        replaced = self._doubted(query, compared(answered.hits, self.store, query.filters))
         answered = self._current_first(question, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
@@ -265,8 +271,24 @@ class Answerer:
             hits = current_first(hits, replaced, self.clock(), self.floor, adding=answered.method == CURRENT)
         elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):
             hits = self._change_first(question, hits, replaced)
+        elif (
+            replaced and answered.method in (BEST_FIRST, KNOWN) and not answered.window and not asks_when(question.text)
+        ):
+            # "What did we decide about the database" asks for the decision that stands.
+            hits = current_first(hits, replaced, self.clock(), self.floor)
         moved = before != [hit.id for hit in hits]
         return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
+
+    def _doubted(self, query: SearchQuery, replaced: Replacements) -> Replacements:
+        """The replacements, with those doubted that wait for review and that a search for the question would not put first."""
+        waiting = {newer.id for found in replaced.newer.values() for newer in found if newer.status == "candidate"}
+        if not waiting:
+            return replaced
+        both = replace(query.filters, statuses=(*LIVE, "candidate"))
+        found = self.searcher.search(_wide(replace(query, filters=both, purpose="whether what waits is about it")))
+        ranked = sorted(found, key=lambda hit: -hit.relevance)
+        compared_with = [hit for hit in ranked if hit.id in waiting or (hit.memory and hit.memory.status in LIVE)]
+        return replaced.doubting(waiting - {hit.id for hit in compared_with[:LEADING]})
 
     def _change_first(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
         """What replaced the best hit, before it; but "when did I move to Lima" names the value itself, whatever came after."""
