@@ -1,6 +1,6 @@
 """Measure what `add_conversation` keeps of labelled talk, end to end, through a store of its own for each writer.
 
-    python -m benchmarks.hearing.conversation [--held] [--misses WRITER]
+    python -m benchmarks.hearing.conversation [--held] [--alone] [--misses WRITER]
 
 A decision counts for the labelled sentence whose words it names. Printed for each writer and for all: the share of sentences to keep that were kept,
 also as a candidate; the share of what was kept that was labelled `keep` or `maybe`; what was kept of 100 exchanges with
@@ -31,15 +31,15 @@ class Outcome:
     """The number of its exchange if nothing in it is worth keeping, else 0."""
 
 
-def outcomes(mem: Engram, talk: Labelled, session: str, counts: Counter[str]) -> Iterator[Outcome]:
-    """What becomes of each sentence of the user in one conversation."""
+def outcomes(mem: Engram, talk: Labelled, session: str, counts: Counter[str], alone: bool = False) -> Iterator[Outcome]:
+    """What becomes of each sentence of the user in one conversation; `alone` gives each exchange a session of its own."""
     for place, turn in enumerate(talk):
         if turn.role != "user":
             continue
         answer = talk[place + 1].content if place + 1 < len(talk) else ""
         started = time.perf_counter()
         decisions = mem.add_conversation(
-            turn.content, answer, session=session, scope="global", key=str(place)
+            turn.content, answer, session=f"{session}-{place}" if alone else session, scope="global", key=str(place)
         ).decisions
         counts["ms"] += int(1e6 * (time.perf_counter() - started))
         counts["exchanges"] += 1
@@ -80,6 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held", action="store_true", help="measure on the held-out writers; only figures are printed")
     parser.add_argument("--misses", default="", help="print what one writer's talk lost, and what was kept wrongly")
+    parser.add_argument("--alone", action="store_true", help="each exchange by itself, without those before it")
     given = parser.parse_args()
     everything: list[Outcome] = []
     total: Counter[str] = Counter()
@@ -90,7 +91,7 @@ def main() -> None:
             found = [
                 one
                 for number, talk in enumerate(conversations(writer))
-                for one in outcomes(mem, talk, f"talk-{number}", counts)
+                for one in outcomes(mem, talk, f"talk-{number}", counts, given.alone)
             ]
         print(_figures(writer.name, found, counts), flush=True)
         everything += found

@@ -9,6 +9,7 @@ from engram.gates.policies import policy_named
 from engram.model.memory import Memory
 from engram.model.types import memory_type
 from tests.capture.everyday import LEFT, TAKEN
+from tests.capture.test_extraction import MOST_CANDIDATES, MOST_JUNK
 from tests.tables import table
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
@@ -24,9 +25,11 @@ def test_what_a_stranger_says_for_good_is_taken(said: str, statement: str) -> No
     assert statements(said) == [statement]
 
 
-@pytest.mark.parametrize("said", LEFT, ids=lambda value: value[:50])
-def test_what_a_stranger_says_in_passing_is_left(said: str) -> None:
-    assert statements(said) == []
+def test_what_a_stranger_says_in_passing_is_left_but_for_the_errors_of_the_model() -> None:
+    found = [fact for said in LEFT for fact in extract([{"role": "user", "content": said}], at=AT)]
+    proposed = [fact.statement for fact in found if not fact.tentative]
+    assert len(proposed) <= MOST_JUNK * len(LEFT), proposed
+    assert len(found) <= MOST_CANDIDATES * len(LEFT), [fact.statement for fact in found]
 
 
 ASKED = [

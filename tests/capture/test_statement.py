@@ -87,6 +87,9 @@ def test_a_sentence_is_no_fragment(said: str) -> None:
         ("Dr. Szabó knows. Ask at 8.40 a.m. tomorrow!", ["Dr. Szabó knows.", "Ask at 8.40 a.m. tomorrow!"]),
         ("- no gifts\n- travel claims in ten days", ["no gifts", "travel claims in ten days"]),
         ("title it HO-<date>, always\nthanks", ["title it HO-<date>, always", "thanks"]),
+        ("hives from penicillin, is amoxicillin ok?", ["hives from penicillin", "is amoxicillin ok?"]),
+        ("I moved to Bonn, can you fix my CV", ["I moved to Bonn", "can you fix my CV"]),
+        ("I live in Lisbon, right?", ["I live in Lisbon, right?"]),
         ("> she wrote this\nI did not", ["I did not"]),
     ],
 )

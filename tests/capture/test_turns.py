@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from engram.capture.extraction import Extracted, extract
+from tests.capture.test_extraction import MOST_CANDIDATES, MOST_JUNK
 from tests.capture.turns import LAST, LATER, TURNS
 from tests.tables import table
 
@@ -16,7 +17,18 @@ def taken(text: str) -> list[Extracted]:
     return extract([{"role": "user", "content": text}], at=AT)
 
 
-@pytest.mark.parametrize(("said", "facts"), [*TURNS, *LATER, *LAST], ids=lambda value: str(value)[:40])
+ALL = [*TURNS, *LATER, *LAST]
+
+
+def test_a_turn_without_facts_leaves_nothing_but_for_the_errors_of_the_model() -> None:
+    found = [fact for said, facts in ALL if not facts for fact in taken(said)]
+    empty = sum(not facts for _, facts in ALL)
+    proposed = [fact.statement for fact in found if not fact.tentative]
+    assert len(proposed) <= MOST_JUNK * empty, proposed
+    assert len(found) <= MOST_CANDIDATES * empty, [fact.statement for fact in found]
+
+
+@pytest.mark.parametrize(("said", "facts"), [row for row in ALL if row[1]], ids=lambda value: str(value)[:40])
 def test_a_turn_leaves_its_facts_and_no_more(said: str, facts: tuple[str, ...]) -> None:
     statements = [one.statement for one in taken(said)]
     assert len(statements) == len(facts)

@@ -65,7 +65,7 @@ _MY = re.compile(r"my (?=\S)", re.IGNORECASE)
 _SHORTENED = re.compile(r"(i'm|im|i am|i've|i'll|i'd)\s+", re.IGNORECASE)
 _LONG = {"i'm": "is", "im": "is", "i am": "is", "i've": "has", "i'll": "will", "i'd": "would"}
 _I_DO = re.compile(
-    r"i (?P<adv>(?:(?:always|never|only|often|also|just|still|now|no longer|sometimes|\w+ly) ){0,2})(?P<verb>do not|[\w']+)\s+",
+    r"i (?P<adv>(?:(?:always|never|only|ever|often|also|just|still|now|no longer|sometimes|\w+ly) ){0,2})(?P<verb>do not|[\w']+)\s+",
     re.IGNORECASE,
 )
 
@@ -186,6 +186,19 @@ _REPORTS = re.compile(
 _OWN_WORDS = re.compile(r"\b(?:i|we)(?:'ve| have| had)? (?:already |just )?(?:said|told|wrote|asked)\b", re.IGNORECASE)
 
 
+# In chat a request or a question often follows a statement after a mere comma.
+_ASKS_NEXT = re.compile(
+    r"(?:[,;]|\s[-–—])\s+(?:(?:so|and|but|then)\s+)?(?=(?:can|could|would|will) (?:you|u)\b)", re.IGNORECASE
+)
+_QUESTION_NEXT = re.compile(
+    r"(?:[,;]|\s[-–—])\s+(?:(?:so|and|but|then)\s+)?"
+    r"(?=(?:(?:can|could|would|will) (?:you|u)|what|how|why|where|which|who|is|are|do|does|did|should|any)\b[^,;]*\?\W*$)",
+    re.IGNORECASE,
+)
+_FEWEST_EACH = 3
+"""Words on both sides of such a comma."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clause:
     """A clause, its position in the turn, and the whole sentence it is part of."""
@@ -207,7 +220,7 @@ def own_sentences(content: str) -> Iterator[Clause]:
     """
     own = _own_words(content[:LONGEST_TURN])
     seen: set[str] = set()
-    for start, end in _sentences(own):
+    for start, end in (part for span in _sentences(own) for part in _without_run_on(own, *span)):
         text = own[start:end]
         bare = text.strip()
         if not bare or bare in seen or len(bare) > LONGEST_SENTENCE:
@@ -217,6 +230,21 @@ def own_sentences(content: str) -> Iterator[Clause]:
         yield Clause(bare, first, content[first : first + len(bare)])
         if len(seen) == MOST_CLAUSES:
             return
+
+
+def _without_run_on(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The span, or two where a request or a question follows a statement."""
+    sentence = text[start:end]
+    joint = _ASKS_NEXT.search(sentence) or _QUESTION_NEXT.search(sentence)
+    if joint is None or is_question(sentence):
+        yield start, end
+        return
+    first, rest = sentence[: joint.start()], sentence[joint.end() :]
+    if min(len(first.split()), len(rest.split())) < _FEWEST_EACH:
+        yield start, end
+    else:
+        yield start, start + joint.start()
+        yield start + joint.end(), end
 
 
 def clauses_of(said: Clause) -> Iterator[Clause]:
