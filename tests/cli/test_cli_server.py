@@ -66,7 +66,7 @@ def test_a_hook_answers_as_keyword_search_does(cli: Console, backend: Backend) -
     cli.learned("The staging server is called nightshift")
     answer = json.loads(cli("hook", "recall", "which port has the api", "--limit", "1").stdout)
     assert [(hit["id"], hit["text"], hit["scope"]) for hit in answer["hits"]] == [(known, PORT, "global")]
-    assert answer["text"] == f"[{known}] behavioral: “{PORT}”"
+    assert answer["text"] == f"[{known}] fact: “{PORT}”"
     assert "warnings" not in answer
 
 
