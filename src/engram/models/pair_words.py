@@ -34,6 +34,8 @@ BACK = frozenset(
 """Words that refer to something said before."""
 
 _MOST_CHARACTERS = 1_000
+_LAST_MARKS = " .!…"
+"""Marks at the end say nothing: people leave them out."""
 _MOST_WORDS = 60
 _MOST_KNOWN = 20_000
 _LEAST_WEIGHT, _MOST_WEIGHT = 2.0, 14.0
@@ -223,6 +225,7 @@ def read_statement(text: str) -> Statement:
     """A statement as it is compared; of a long text, the beginning."""
     import numpy as np
 
+    text = text.strip().rstrip(_LAST_MARKS)
     tokens = tuple(_joined(_tokens(text)))[:_MOST_WORDS]
     places = tuple(place for place, token in enumerate(tokens) if token.kind != FUNCTION)
     words = tuple(tokens[place] for place in places)
@@ -245,7 +248,7 @@ WORDING = ("not", "me", "we", "past", "change", "state", "clauses", "begins", "r
 
 
 def _wording(text: str, tokens: tuple[Token, ...]) -> tuple[float, ...]:
-    """The values of `WORDING`: negations, persons, verbs by kind, clauses, references back, and whether it is a whole sentence."""
+    """The values of `WORDING`: negations, persons, verbs by kind, clauses, references back, and whether it begins with a capital."""
     keys = [token.key for token in tokens]
     return (
         sum(token.stem == NOT for token in tokens),
@@ -257,5 +260,5 @@ def _wording(text: str, tokens: tuple[Token, ...]) -> tuple[float, ...]:
         keys.count(","),
         bool(keys) and keys[0] in BACK,
         sum(key in BACK for key in keys),
-        text[:1].isupper() and text.rstrip().endswith("."),
+        text[:1].isupper(),
     )

@@ -21,7 +21,7 @@ LABELS = ("same", "update", "contradiction", "refinement", "different")
 LIKELY_CHANGE = 0.71
 """The probability of an update or contradiction from which a person or the caller is told. On writers left out .41 of the changes
 reach it, .02 of the look-alikes and .01 of the neighbours."""
-SURE_UPDATE = 0.9
+SURE_UPDATE = 0.87
 """The probability of an update from which the older statement is superseded: .13 of the updates reach it, .0013 of the
 look-alikes and .0008 of the neighbours."""
 SAME = 0.65
