@@ -147,9 +147,10 @@ def talk(writer: str, folder: Path = FOLDER) -> list[Sentence]:
 
 
 def pairs(writer: str, folder: Path = FOLDER) -> list[Pair]:
-    """A writer's pairs of statements."""
+    """A writer's pairs of statements; none of a writer who wrote talk alone."""
     rows: dict[tuple[str, str], Pair] = {}
-    for line in _lines(folder / writer / "pairs.txt", " || "):
+    path = folder / writer / "pairs.txt"
+    for line in _lines(path, " || ") if path.exists() else ():
         if len(line.parts) != 3 or not all(line.parts):
             raise line.wrong("three fields expected")
         relation, older, newer = line.parts
@@ -160,9 +161,10 @@ def pairs(writer: str, folder: Path = FOLDER) -> list[Pair]:
 
 
 def questions(writer: str, folder: Path = FOLDER) -> list[Question]:
-    """A writer's questions without an answer."""
+    """A writer's questions without an answer; none of a writer who wrote none."""
     rows = []
-    for line in _lines(folder / writer / "questions.txt", " || "):
+    path = folder / writer / "questions.txt"
+    for line in _lines(path, " || ") if path.exists() else ():
         if len(line.parts) != 2 or not all(line.parts):
             raise line.wrong("two fields expected")
         rows.append(Question(writer, line.one_of("kind", line.parts[0], ANSWERLESS), line.parts[1]))

@@ -6,8 +6,8 @@
     python training/train_worth.py --held     # the figures of the written model on the writers held out, without their text
 
 Shown is the talk of training/hearing. The first step (linear) scores worth and moods; the second (trees) is trained on scores of the first
-made without the writer they are of. Every conversation is shown twice: whole, and in pieces. The statements of pairs.txt are
-shown too, as things worth keeping that are said by themselves.
+made without the writer they are of. Every conversation is shown twice: whole, and in pieces. Single exchanges, which some writers
+wrote as such, are shown as they are. The statements of pairs.txt are shown too, as things worth keeping that are said by themselves.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ OFTEN = {"first": 3, "labels": 8}
 """In how many sentences a feature must occur to have a weight."""
 CLUSTERS = (64, 256)
 FIRST, LABELS = 1 + len(MOODS), len(CATEGORIES) + len(OWNERS) + len(DURATIONS) + 1
+ROLES = ("user", "assistant")
 GROUPS = 5
 """Into how many groups the writers are cut to make scores for the second step."""
 MAYBE_WEIGHT, ALONE_WEIGHT, STATEMENT_WEIGHT = 0.3, 0.6, 0.25
-"""What counts, in the first step, a `maybe`, an exchange shown by itself, and a statement of pairs.txt."""
+"""What counts, in the first step, a `maybe`, a piece of a conversation shown by itself, and a statement of pairs.txt."""
+SINGLE_WEIGHT = 3.0
+"""What counts a single exchange, written as one: a piece of a conversation is often unclear by itself, this never."""
 EMPTY_WEIGHT, STATED_WEIGHT = {model.WHOLE: 10.0, model.ALONE: 3.0}, 0.15
 """What counts, in the second step, a sentence of an exchange with nothing to keep, and a statement of pairs.txt."""
 STRENGTH, STEPS = 1.0, 40
@@ -61,9 +64,14 @@ class Shown:
     def __init__(self, rows: Sequence[Sentence], clusters: Any) -> None:
         alone = exchanges(rows)
         self.rows = rows
-        self.views = [*conversations(rows), *alone_views(alone)]
+        single = {turn[0] for view in conversations(rows) if len(view) <= len(ROLES) for turn in view}
+        whole = [view for view in conversations(rows) if view[0][0] not in single]
+        own = [view for view in conversations(rows) if view[0][0] in single]
+        pieces = list(alone_views([view for view in alone if view[0][0] not in single]))
+        self.views = [*whole, *pieces, *own]
         self.row_of = np.array([at for view in self.views for turn in view for at in turn])
-        self.is_alone = np.arange(len(self.row_of)) >= len(rows)
+        self.is_alone = np.arange(len(self.row_of)) >= _size(whole)
+        self.is_single = np.arange(len(self.row_of)) >= _size(whole) + _size(pieces)
         self.writer = np.array([rows[at].writer for at in self.row_of])
         empty = {at for turns in alone for turn in turns for at in turn if _empty(rows, turns)}
         self.is_empty = np.array([at in empty for at in self.row_of])
@@ -98,7 +106,8 @@ class Shown:
             ],
             np.float32,
         )
-        self.weight = np.where(self.is_alone, ALONE_WEIGHT, 1.0).astype(np.float32)
+        weight = np.where(self.is_alone, ALONE_WEIGHT, 1.0)
+        self.weight = np.where(self.is_single, SINGLE_WEIGHT, weight).astype(np.float32)
 
     def context(self, scores: Any) -> Any:
         """What the second step sees."""
@@ -160,6 +169,11 @@ def hashed(rows: Iterable[Sequence[tuple[float, Sequence[int]]]]) -> Any:
     )
     made.sum_duplicates()
     return made
+
+
+def _size(views: Iterable[Sequence[Sequence[int]]]) -> int:
+    """How many sentences some views have."""
+    return sum(len(turn) for view in views for turn in view)
 
 
 def _empty(rows: Sequence[Sentence], turns: Sequence[Sequence[int]]) -> bool:
@@ -267,6 +281,7 @@ def fit_trees(shown: Shown, name: str, chosen: Any, seen: Any, stated: Any) -> A
     also = np.isin(shown.statements.writer, sorted(set(shown.writer[chosen]))) & (name == model.ALONE)
     chosen = chosen[shown.is_alone[chosen] == (name == model.ALONE)]
     weights = np.where(shown.worth == 0.5, MAYBE_WEIGHT, 1.0) * np.where(shown.is_empty, EMPTY_WEIGHT[name], 1.0)
+    weights *= np.where(shown.is_single, SINGLE_WEIGHT, 1.0)
     weights = np.concatenate([weights[chosen], np.full(also.sum(), STATED_WEIGHT)])
     wanted = np.concatenate([shown.worth[chosen], np.ones(also.sum())])
     data = lightgbm.Dataset(np.vstack([seen[chosen], stated[also]]), wanted, weight=weights)
@@ -331,7 +346,8 @@ def label_figures(rows: Sequence[Sentence], kept: Any, first: Any, labels: Any) 
 def check(shown: Shown) -> None:
     """Leave each writer out once."""
     sums, first, labels = leave_out(shown)
-    for title, chosen in (("whole conversations", ~shown.is_alone), ("exchanges alone", shown.is_alone)):
+    pieces = shown.is_alone & ~shown.is_single
+    for title, chosen in (("conversations", ~shown.is_alone), ("pieces", pieces), ("exchanges", shown.is_single)):
         rows = [shown.rows[at] for at in shown.row_of[chosen]]
         slope, shift = calibrated(sums[chosen], shown.worth[chosen])
         likely = 1 / (1 + np.exp(-(slope * sums[chosen] + shift)))
