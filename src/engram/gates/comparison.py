@@ -17,7 +17,6 @@ from engram.text.tokens import tokens
 
 __all__ = [
     "Comparison",
-    "adds_nothing",
     "compare",
     "covering",
     "exact_duplicate",
@@ -39,7 +38,6 @@ _LONGEST_SWAP = 40
 _MOST_PAIRS = 2
 # Lower than HIGH_OVERLAP by as much as the double weight of names can make up.
 _WORTH_PAIRING = 0.4
-_PUNCTUATION = frozenset(".,;:!?'\"’‘“”()-–—…")
 # Words for which the order of the two parts around them does not matter.
 _SYMMETRIC = frozenset(("and", "or", "with", "nor", "&", "/", "plus", "equal", "versus", "vs", "as", "well", "same"))
 _ADJUNCTS = frozenset(
@@ -238,23 +236,6 @@ def _order_matters(pivot: list[str], *parts: list[str]) -> bool:
     """Whether the order of the parts matters: not around "and", nor for an adjunct that moves to the front."""
     moved = any(len(part) > 1 and part[0] in _ADJUNCTS for part in parts)
     return bool(pivot) and not moved and not _SYMMETRIC.issuperset(pivot)
-
-
-def adds_nothing(new: str, old: str) -> bool:
-    """Whether a statement has no number, name, symbol or negation that the other lacks: what a rewording may never lose."""
-    one, other = read(new), read(old)
-    return (
-        _symbols(new) == _symbols(old)
-        and one.names <= other.names
-        and not Counter(one.numbers) - Counter(other.numbers)
-        and (one.negations - other.negations) % 2 == 0
-        and one.past == other.past
-    )
-
-
-def _symbols(text: str) -> frozenset[str]:
-    """Every character that is no letter, digit, space or common punctuation."""
-    return frozenset(char for char in text if not char.isalnum() and not char.isspace() and char not in _PUNCTUATION)
 
 
 def exact_duplicate(proposal: Proposal, known: Known) -> Memory | None:

@@ -11,7 +11,8 @@ from functools import cached_property
 from math import nan
 from typing import TYPE_CHECKING
 
-from engram.gates.comparison import adds_nothing, relation, same_situation, token_overlap
+from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
+from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
@@ -87,7 +88,8 @@ class Neighbourhood:
             return False
         if token_overlap(frozenset(self._proposal.tokens), near.memory) < MIN_TOKEN_OVERLAP:
             return False
-        return relation(self._memory.statement, near.memory.statement).relation == "same"
+        mine, theirs = self._memory.statement, near.memory.statement
+        return relation(mine, theirs).relation == "same" and same_symbols(mine, theirs)
 
     def paraphrase(self) -> Memory | None:
         """The memory that says nearly the same, so that the two could be merged."""
@@ -124,10 +126,13 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
         return None
     if _is_episode(memory) and _is_episode(other):
         return None
-    if found.update >= pairs.SURE_UPDATE and not _only_numbers_differ(memory.statement, other.statement):
+    is_sure = found.update >= pairs.SURE_UPDATE and may_outdate(memory, other)
+    if is_sure and not _only_numbers_differ(memory.statement, other.statement):
         return Conflict(other, "update", found.update, found.reason, is_sure=True)
     if why := _competing(memory.form, other.form) or (exact.why if exact.relation == "opposite" else ""):
         return Conflict(other, "contradiction", 1.0, why)
+    if names_another(read(memory.statement), read(other.statement)):
+        return None
     change = found.update + found.contradiction
     if change < min(pairs.LIKELY_CHANGE, MENTIONED):
         return None

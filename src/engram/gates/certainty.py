@@ -1,0 +1,80 @@
+"""What the pair model alone never decides: that a statement repeats another, or surely outdates it.
+
+A wrong duplicate loses a statement and a wrong update puts one out of force, so both need more than a high probability. What fails
+here is still stored, named as a paraphrase, or waits for review.
+"""
+
+import re
+from collections import Counter
+from functools import lru_cache
+
+from engram.gates.tables import phrases
+from engram.model.memory import Memory
+from engram.text.numbers import Number
+from engram.text.polarity import NormalizedStatement, read
+
+__all__ = ["adds_nothing", "may_outdate", "names_another", "same_symbols"]
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_SYMBOL = re.compile(r"(?:[^\w\s.,;:!?'\"’‘“”`()–—…•。、，；：！？؟،।-]|(?<!\w)-(?=[\w-])|(?<=-)-)+")
+"""Every mark but the common ones, as it is written: `==` is not `=`, and `--force` not `-force`."""
+_TODAY = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|right now|just now|for now|at the moment|for the moment|for the time being"
+    r"|this (?:morning|afternoon|evening|week|weekend|month))\b"
+)
+
+
+def names_another(one: NormalizedStatement, other: NormalizedStatement) -> bool:
+    """Whether two statements are about different things of a kind, by their numbers: "Room 12 …" and "Room 14 …"."""
+    mine, theirs = _identifying(one), _identifying(other)
+    return bool(mine and theirs) and mine != theirs
+
+
+def _identifying(reading: NormalizedStatement) -> frozenset[Number]:
+    """The numbers that say which thing is meant; where no verb was recognised, the one of several that follows the first word."""
+    if reading.has_verb or len(reading.numbers) < 2 or reading.sequence[1] != str(reading.numbers[0]):
+        return frozenset(reading.identifying)
+    return frozenset(reading.numbers[:1])
+
+
+def adds_nothing(new: str, old: str) -> bool:
+    """Whether a statement in English has no word, number, name, symbol or negation that the other lacks."""
+    one, other = read(new), read(old)
+    return (
+        _is_english(new)
+        and _is_english(old)
+        and same_symbols(new, old)
+        and (not one.subject or not other.subject or bool(one.subject & other.subject))
+        and one.content <= other.content
+        and not Counter(one.numbers) - Counter(other.numbers)
+        and (one.negations - other.negations) % 2 == 0
+        and one.past == other.past
+    )
+
+
+def same_symbols(new: str, old: str) -> bool:
+    """Whether two statements have the same symbols in the same order: `a|b` is not `a||b`."""
+    return _SYMBOL.findall(new) == _SYMBOL.findall(old)
+
+
+def may_outdate(new: Memory, old: Memory) -> bool:
+    """Whether a newer memory may supersede another by the model's word: lasting, in English, and about the same thing."""
+    if new.valid_until is not None and old.valid_until != new.valid_until:
+        return False
+    if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
+        return False
+    one, other = read(new.statement), read(old.statement)
+    return not (names_another(one, other) or _is_another_subject(one, other))
+
+
+def _is_another_subject(one: NormalizedStatement, other: NormalizedStatement) -> bool:
+    """Whether each statement is about something that the other does not name: "server alpha …" and "server beta …"."""
+    return bool(one.subject - other.content and other.subject - one.content)
+
+
+@lru_cache(maxsize=1024)
+def _is_english(text: str) -> bool:
+    """Whether a statement is surely in English: in its letters, and with one of its commonest words."""
+    words = [word.lower() for word in _WORD.findall(text)]
+    foreign = sum(not word.replace("’", "'").isascii() for word in words)
+    return foreign <= len(words) // 4 and not phrases("quality.txt", "english").words.isdisjoint(words)

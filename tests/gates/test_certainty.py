@@ -1,0 +1,106 @@
+"""What no probability decides: statements that look alike stay apart, and a passing remark outdates nothing."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from engram.gates.certainty import adds_nothing, may_outdate
+from engram.gates.neighbourhood import Neighbourhood
+from engram.gates.proposal import Conflict, Neighbour, Proposal
+from engram.model.memory import Memory
+from engram.text.content_hash import content_hash
+from engram.text.tokens import tokens
+from tests.relations import SAME, SURE, choose
+
+
+def near(old: Memory, new: Memory, cosine: float = 0.99) -> Neighbourhood:
+    proposal = Proposal(new, False, content_hash(new.statement), tuple(tokens(new.statement)))
+    return Neighbourhood(proposal, [Neighbour(old, cosine)])
+
+
+def conflict(old: Memory, new: Memory) -> Conflict | None:
+    return next(iter(near(old, new).conflicts()), None)
+
+
+def known(statement: str) -> Memory:
+    return Memory("ENG-2026-0101-001", statement, source="human")
+
+
+def said(statement: str) -> Memory:
+    return Memory("", statement, source="human")
+
+
+APART = [
+    ("Мой брат живёт в Москве.", "Моя сестра живёт в Москве."),
+    ("会議は火曜日です。", "会議は木曜日です。"),
+    ("Mi hermano vive en Lima.", "Mi hermana vive en Lima."),
+    ("The service reads the queue.", "The service writes the queue."),
+    ("The user rents the flat.", "The user owns the flat."),
+    ("The api returns xml.", "The api accepts xml."),
+    ("Write x = 1 in the file.", "Write x == 1 in the file."),
+    ("Use --force with the tool.", "Use -force with the tool."),
+    ("Always run a|b.", "Always run a||b."),
+    ("Lisa is Tom's boss.", "Tom is Lisa's boss."),
+    ("The standup begins at 9:30.", "The standup in the harbour begins at 9:30."),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), APART)
+def test_another_word_symbol_order_or_language_is_never_a_duplicate(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    choose(monkeypatch, lambda older, newer: SAME)
+    assert near(known(old), said(new)).duplicate() is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The standup in Oslo begins at 9:30.", "In Oslo, the standup begins at 9:30!"),
+        ("Use `make lint` before a commit.", "Before a commit, use make lint."),
+    ],
+)
+def test_the_same_words_in_another_order_add_nothing(old: str, new: str) -> None:
+    assert adds_nothing(new, old)
+
+
+ANOTHER = [
+    ("Entry 601 names the otter.", "Entry 605 names the heron."),
+    ("Room 12 seats 8 people.", "Room 14 now seats 20 people."),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), ANOTHER)
+def test_statements_about_things_with_other_numbers_are_not_in_conflict(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    choose(monkeypatch, lambda older, newer: SURE)
+    assert conflict(known(old), said(new)) is None
+
+
+UNSURE = [
+    ("Server alpha runs Ubuntu 22.04.", "Server beta now runs Ubuntu 24.04."),
+    ("Tim's manager is Pia.", "Tom's new manager is Ana."),
+    ("The kitchen is painted green.", "The bathroom is now painted blue."),
+    ("The user's boss is Karen.", "The user's boss is out today."),
+    ("Meine Schwester wohnt seit Mai hier.", "Meine Schwester wohnt jetzt dort."),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), UNSURE)
+def test_another_subject_a_remark_and_another_language_are_no_sure_update(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    choose(monkeypatch, lambda older, newer: SURE)
+    found = conflict(known(old), said(new))
+    assert found is not None and not found.is_sure
+
+
+def test_what_ends_does_not_supersede_what_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, lambda older, newer: SURE)
+    old, new = known("The team lead is Anna."), said("The team lead is Carl.")
+    ends = datetime(2026, 6, 10, tzinfo=UTC)
+    lasting, passing = conflict(old, new), conflict(old, new.but(valid_until=ends))
+    assert lasting is not None and lasting.is_sure
+    assert passing is not None and not passing.is_sure
+    assert may_outdate(new.but(valid_until=ends), old.but(valid_until=ends))
