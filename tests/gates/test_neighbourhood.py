@@ -77,7 +77,7 @@ def test_the_most_likely_conflict_comes_first(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("relation", ["update", "refinement", "same", "different"])
 def test_what_the_caller_names_is_not_compared_again(monkeypatch: pytest.MonkeyPatch, relation: str) -> None:
     choose(monkeypatch, lambda older, newer: SURE)
-    old = known("The office is on Elm Street.")
+    old = known("The office is on Elm Street.", source="agent")
     assert conflict_of("The office is in the harbour.", old) is not None
     assert conflict_of("The office is in the harbour.", old, named=(old,), relation=relation) is None
 

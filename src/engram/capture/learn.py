@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
@@ -187,7 +188,7 @@ class Learner:
             if found is None or not heads:
                 return decision
             above = outranking_head(heads, source)
-            if above is not None or not self._is_trusted(proposal):
+            if above is not None or not self._may_replace(found, heads, proposal, deciding):
                 why = outranked_reason(source, above) if above is not None else "it waits for review"
                 related = tuple(Related(head, "update", 1.0, "named by the caller") for head in heads[:MOST_RELATED])
                 return replace(decision, other=heads[0], reason=f"{decision.reason}; {why}", related=related)
@@ -196,6 +197,15 @@ class Learner:
             release(deciding, waiting, now)
         reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
         return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
+
+    def _may_replace(self, found: Memory, heads: Sequence[Memory], proposal: Proposal, deciding: Transaction) -> bool:
+        """Whether a stored memory may be active in place of others, by the word of who repeats it: judged as it is stored."""
+        replaced, source = {head.id for head in heads}, proposal.memory.source
+        if not is_human(source) and injection_problem(found):
+            return False
+        if contradicted(lambda other: None if other in replaced else deciding.get(other), found) is not None:
+            return False
+        return self._is_trusted(proposal) and self._is_trusted(replace(proposal, memory=found.but(source=source)))
 
     def _is_trusted(self, proposal: Proposal) -> bool:
         return trust(proposal.memory, proposal.autonomous, self.settings).status == "active"

@@ -42,6 +42,8 @@ _STATUS: dict[Outcome, Status] = {
     Outcome.SUPERSEDED: "active",
     Outcome.REJECTED: "rejected",
 }
+_REPEATABLE = ("active", "dormant", "candidate")
+"""What was forgotten or replaced is no place for a statement: repeated, it is said anew."""
 
 
 class _GateRun:
@@ -127,8 +129,8 @@ class _GateRun:
         return None
 
     def _stated(self) -> Verdict | None:
-        if self.proposal.relation == "same":
-            twin = self.proposal.named[0]
+        twin = next((named for named in self.proposal.named if named.status in _REPEATABLE), None)
+        if self.proposal.relation == "same" and twin is not None:
             return self._answer(Outcome.DUPLICATE, "relation", f"the same as {mention(twin)}, as the caller says", twin)
         self.passed.append("relation")
         return None

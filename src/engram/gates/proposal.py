@@ -6,6 +6,7 @@ from typing import Protocol
 from engram.model.decision import Outcome
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
+from engram.rules.sources import may_replace
 
 __all__ = ["Conflict", "GateSettings", "Known", "Neighbour", "Proposal", "Verdict"]
 
@@ -30,8 +31,13 @@ class Proposal:
     """How it relates to them, by the caller's word: one of `model.decision.RELATIONS`."""
 
     def leaves_out(self, memory_id: str) -> bool:
-        """Whether the caller has already said how it relates to this memory."""
-        return memory_id in self.memory.supersedes or any(memory_id == named.id for named in self.named)
+        """Whether the caller has already said how it relates to this memory, and may: no agent says that a person's word is no matter."""
+        if memory_id in self.memory.supersedes:
+            return True
+        return any(memory_id == named.id and self._is_free_beside(named) for named in self.named)
+
+    def _is_free_beside(self, named: Memory) -> bool:
+        return self.relation not in ("different", "refinement") or may_replace(self.memory.source, named)
 
 
 @dataclass(frozen=True, slots=True)

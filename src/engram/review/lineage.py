@@ -412,10 +412,19 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     with store.deciding("undo", actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
         restored = {i: _restored(deciding, i, store.history(i), last, now) for i in wanted}
         for other in restored.values():
+            _refuse_split(locked_memory(deciding, other.id), other, wanted)
+        for other in restored.values():
             deciding.put(other)
         _put_in_order(deciding, list(restored.values()), now)
         release(deciding, waiting, now)
         return _as_restored(deciding, restored[memory.id])
+
+
+def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> None:
+    """Raise `Refused` where a memory would wait again although a newer version of it is current."""
+    newer = memory.superseded_by
+    if restored.status == "candidate" and memory.status == "superseded" and newer not in wanted:
+        raise Refused(f"{memory.id} cannot wait again: {newer} has replaced it since; undo that first")
 
 
 def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:

@@ -18,7 +18,7 @@ from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
-from engram.store.records import CURRENT, find_memory, locked_memory
+from engram.store.records import CURRENT, find_memory, locked_memory, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -103,7 +103,10 @@ class Review:
         new, old = self._pair(ref)
         now = self.clock()
         waiting = [other for other in waiting_on(self.store, [old.id]) if other.id != new.id]
-        scopes, about = sorted({new.scope, old.scope}), [new.id, old.id, *(other.id for other in waiting)]
+        lineages = Lineages(self.store, self.clock)
+        versions = [version.id for each in (new, old) for version in lineages.versions(each.id)]
+        scopes = sorted({new.scope, old.scope})
+        about = list(dict.fromkeys((new.id, old.id, *versions, *(other.id for other in waiting))))
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
             new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
@@ -212,21 +215,17 @@ def _confirmed(memory: Memory, actor: str) -> Memory:
 
 
 def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime) -> Memory:
+    """The winner as the loser's next version; its own earlier versions become part of that fact's history."""
     winner = consolidated(_unlinked(winner, loser.id), now).but(status="active", updated=now)
-    loser = loser.but(
-        status="superseded",
-        superseded_by=winner.id,
-        valid_until=loser.valid_until or now,
-        lineage=loser.lineage or loser.id,
-        updated=now,
-    )
-    winner = winner.but(
-        supersedes=tuple(dict.fromkeys((*winner.supersedes, loser.id))),
-        lineage=loser.lineage,
-        revision=loser.revision + 1,
-        valid_from=winner.valid_from or now,
-    )
+    lineage = loser.lineage or loser.id
+    if winner.lineage and winner.lineage != lineage:
+        for version in deciding.lineage(winner.lineage):
+            if version.id != winner.id:
+                deciding.put(version.but(lineage=lineage, updated=now))
+    loser = loser.but(lineage=lineage, updated=now)
     deciding.put(loser)
+    begins = max(winner.valid_from or now, start_of(loser))
+    winner = superseding(deciding, winner.but(lineage="", valid_from=begins), [loser], now)
     deciding.put(winner)
     return winner
 
