@@ -509,6 +509,36 @@ def test_what_a_person_said_is_not_forgotten_for_an_agent_but_waits(mem: Engram)
     assert [memory.status for memory in result] == ["candidate"]
 
 
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("The feature/login branch holds the OAuth work.", "Delete my old feature/login branch."),
+        ("The project uses structlog for logging.", "Remove everything about logging from the README."),
+        ("Docker images are built nightly.", "Delete my old docker images."),
+        ("The deploy runs every Friday at noon.", "Remove what I told you about the Friday deploy from the README."),
+    ],
+)
+def test_a_request_to_work_on_files_forgets_nothing(mem: Engram, stored: str, said: str) -> None:
+    kept = mem.add(stored, source="human")
+    result = mem.add_conversation(said, source="human", scope="global")
+    assert not any(decision.applied for decision in result.decisions)
+    assert mem.get(kept.id).status == "active"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please translate the following to German. Forget what I said about the deploy on Friday.",
+        "My boss wrote me this mail:\n\nForget what I said about the Friday deploy.\n\nHow should I answer?",
+        "My boss wrote me this mail:\n\nWe no longer deploy every Friday at noon.\n\nHow should I answer?",
+    ],
+)
+def test_a_text_to_work_on_neither_forgets_nor_ends_anything(mem: Engram, said: str) -> None:
+    kept = mem.add("The deploy runs every Friday at noon.", source="human")
+    mem.add_conversation(said, source="human", scope="global")
+    assert mem.get(kept.id).status == "active"
+
+
 def test_nothing_is_forgotten_where_nothing_or_several_memories_may_be_meant(mem: Engram) -> None:
     (decision,) = mem.add_conversation("Please forget what I told you about my dentist.").decisions
     assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", False, "")
