@@ -551,10 +551,37 @@ def test_nothing_is_forgotten_where_nothing_or_several_memories_may_be_meant(mem
 
 
 def test_what_is_over_ends_what_was_stored(mem: Engram) -> None:
-    old = mem.add("The user takes 18 units of Tresiba before going to sleep.", source="human")
-    said = "Please note, I don't take 18 units of Tresiba anymore."
-    result = mem.add_conversation(said, source="human", scope="global")
+    old = mem.add("The user plays tennis with Ivo every Thursday.", source="human")
+    result = mem.add_conversation("I no longer play tennis with Ivo.", source="human", scope="global")
     (decision,) = result.decisions
     assert (decision.operation, decision.applied, decision.target_id) == ("END", True, old.id)
     assert mem.get(old.id).status == "superseded"
     assert mem.get(old.id).superseded_by == result[0].id
+
+
+def test_a_remark_that_would_end_a_critical_fact_waits_beside_it(mem: Engram) -> None:
+    old = mem.add("The user takes 18 units of Tresiba before going to sleep.", source="human")
+    said = "Please note, I don't take 18 units of Tresiba anymore."
+    result = mem.add_conversation(said, source="human", scope="global")
+    (decision,) = result.decisions
+    assert (decision.operation, decision.applied, decision.target_id) == ("END", False, old.id)
+    assert (mem.get(old.id).status, result[0].status) == ("active", "candidate")
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("The user's mother takes warfarin every morning.", "I no longer take warfarin."),
+        ("The user is allergic to peanuts.", "I no longer buy peanuts."),
+        ("The user takes warfarin every morning.", "I no longer take warfarin."),
+        ("Tom works at Google.", "I no longer work at Google."),
+        ("The user's ex-wife lives in Oslo.", "I no longer live in Oslo."),
+        ("The payments team uses Kafka.", "The search team no longer uses Kafka."),
+    ],
+)
+def test_what_is_over_ends_neither_somebody_elses_nor_another_nor_a_critical_fact(
+    mem: Engram, stored: str, said: str
+) -> None:
+    kept = mem.add(stored, source="human")
+    mem.add_conversation(said, source="human", scope="global")
+    assert mem.get(kept.id).status == "active"
