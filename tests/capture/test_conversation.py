@@ -500,13 +500,13 @@ def test_what_is_asked_to_be_forgotten_is_retired_and_can_be_restored(mem: Engra
     assert mem.get(kept.id).status == "active"
 
 
-def test_what_a_person_said_is_not_forgotten_for_an_agent_but_waits(mem: Engram) -> None:
+def test_what_a_person_said_is_not_forgotten_for_an_agent_nor_copied(mem: Engram) -> None:
     kept = mem.add("The user's dentist is Doctor Vass in Linz.", source="human")
     result = mem.add_conversation("Please forget what I told you about my dentist Doctor Vass in Linz.")
     (decision,) = result.decisions
     assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", False, kept.id)
     assert mem.get(kept.id).status == "active"
-    assert [memory.status for memory in result] == ["candidate"]
+    assert (list(result), mem.list(status="any")) == ([], [mem.get(kept.id)])
 
 
 @pytest.mark.parametrize(

@@ -356,8 +356,11 @@ class Conversations:
             why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
             exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
             return
-        asked = replace(fact, statement=f"The user asked to forget: {target.statement}")
-        self._wait(exchange, asked, "FORGET", target)
+        # Nothing is stored: a note of the request would repeat what is to be forgotten.
+        why = (
+            f"{fact.reason}; nothing was forgotten: {target.id} comes from a more trusted source; `forget` it yourself"
+        )
+        exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
 
     def _end(self, exchange: _Exchange, fact: Extracted, target: Memory | None, problem: str) -> None:
         if target is None or fact.tentative:
