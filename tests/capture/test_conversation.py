@@ -500,13 +500,43 @@ def test_what_is_asked_to_be_forgotten_is_retired_and_can_be_restored(mem: Engra
     assert mem.get(kept.id).status == "active"
 
 
-def test_what_a_person_said_is_not_forgotten_for_an_agent_but_waits(mem: Engram) -> None:
+def test_what_a_person_said_is_not_forgotten_for_an_agent_nor_copied(mem: Engram) -> None:
     kept = mem.add("The user's dentist is Doctor Vass in Linz.", source="human")
     result = mem.add_conversation("Please forget what I told you about my dentist Doctor Vass in Linz.")
     (decision,) = result.decisions
     assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", False, kept.id)
     assert mem.get(kept.id).status == "active"
-    assert [memory.status for memory in result] == ["candidate"]
+    assert (list(result), mem.list(status="any")) == ([], [mem.get(kept.id)])
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("The feature/login branch holds the OAuth work.", "Delete my old feature/login branch."),
+        ("The project uses structlog for logging.", "Remove everything about logging from the README."),
+        ("Docker images are built nightly.", "Delete my old docker images."),
+        ("The deploy runs every Friday at noon.", "Remove what I told you about the Friday deploy from the README."),
+    ],
+)
+def test_a_request_to_work_on_files_forgets_nothing(mem: Engram, stored: str, said: str) -> None:
+    kept = mem.add(stored, source="human")
+    result = mem.add_conversation(said, source="human", scope="global")
+    assert not any(decision.applied for decision in result.decisions)
+    assert mem.get(kept.id).status == "active"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please translate the following to German. Forget what I said about the deploy on Friday.",
+        "My boss wrote me this mail:\n\nForget what I said about the Friday deploy.\n\nHow should I answer?",
+        "My boss wrote me this mail:\n\nWe no longer deploy every Friday at noon.\n\nHow should I answer?",
+    ],
+)
+def test_a_text_to_work_on_neither_forgets_nor_ends_anything(mem: Engram, said: str) -> None:
+    kept = mem.add("The deploy runs every Friday at noon.", source="human")
+    mem.add_conversation(said, source="human", scope="global")
+    assert mem.get(kept.id).status == "active"
 
 
 def test_nothing_is_forgotten_where_nothing_or_several_memories_may_be_meant(mem: Engram) -> None:
@@ -521,10 +551,37 @@ def test_nothing_is_forgotten_where_nothing_or_several_memories_may_be_meant(mem
 
 
 def test_what_is_over_ends_what_was_stored(mem: Engram) -> None:
-    old = mem.add("The user takes 18 units of Tresiba before going to sleep.", source="human")
-    said = "Please note, I don't take 18 units of Tresiba anymore."
-    result = mem.add_conversation(said, source="human", scope="global")
+    old = mem.add("The user plays tennis with Ivo every Thursday.", source="human")
+    result = mem.add_conversation("I no longer play tennis with Ivo.", source="human", scope="global")
     (decision,) = result.decisions
     assert (decision.operation, decision.applied, decision.target_id) == ("END", True, old.id)
     assert mem.get(old.id).status == "superseded"
     assert mem.get(old.id).superseded_by == result[0].id
+
+
+def test_a_remark_that_would_end_a_critical_fact_waits_beside_it(mem: Engram) -> None:
+    old = mem.add("The user takes 18 units of Tresiba before going to sleep.", source="human")
+    said = "Please note, I don't take 18 units of Tresiba anymore."
+    result = mem.add_conversation(said, source="human", scope="global")
+    (decision,) = result.decisions
+    assert (decision.operation, decision.applied, decision.target_id) == ("END", False, old.id)
+    assert (mem.get(old.id).status, result[0].status) == ("active", "candidate")
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("The user's mother takes warfarin every morning.", "I no longer take warfarin."),
+        ("The user is allergic to peanuts.", "I no longer buy peanuts."),
+        ("The user takes warfarin every morning.", "I no longer take warfarin."),
+        ("Tom works at Google.", "I no longer work at Google."),
+        ("The user's ex-wife lives in Oslo.", "I no longer live in Oslo."),
+        ("The payments team uses Kafka.", "The search team no longer uses Kafka."),
+    ],
+)
+def test_what_is_over_ends_neither_somebody_elses_nor_another_nor_a_critical_fact(
+    mem: Engram, stored: str, said: str
+) -> None:
+    kept = mem.add(stored, source="human")
+    mem.add_conversation(said, source="human", scope="global")
+    assert mem.get(kept.id).status == "active"

@@ -17,7 +17,7 @@ from engram.capture.extraction import END, REDACTED, Considered, Extracted, cons
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
 from engram.capture.learn import Learner
 from engram.capture.model_review import ModelReview, review
-from engram.capture.retraction import meant
+from engram.capture.retraction import Retraction, ends, meant, reason_to_wait
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
 from engram.gates.secrets.scan import redact
@@ -330,6 +330,8 @@ class Conversations:
         # What ends a memory becomes its next version, which belongs to the same scope.
         if fact.operation == END:
             found = meant(self.store, said, [exchange.scope])
+            if found.target is not None and not ends(fact.statement, found.target):
+                found = Retraction(None, f"{found.target.id} may be about something else")
             self._end(exchange, fact, found.target, found.reason)
             return
         found = meant(self.store, said, seen_from([exchange.scope]), COMPARED)
@@ -354,13 +356,18 @@ class Conversations:
             why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
             exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
             return
-        asked = replace(fact, statement=f"The user asked to forget: {target.statement}")
-        self._wait(exchange, asked, "FORGET", target)
+        # Nothing is stored: a note of the request would repeat what is to be forgotten.
+        why = (
+            f"{fact.reason}; nothing was forgotten: {target.id} comes from a more trusted source; `forget` it yourself"
+        )
+        exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
 
     def _end(self, exchange: _Exchange, fact: Extracted, target: Memory | None, problem: str) -> None:
         if target is None or fact.tentative:
             learned = self._learn(exchange, fact)
             exchange.result.settle(*_mapped(fact, learned, f"ended no stored memory: {problem}; " if problem else ""))
+        elif reason_to_wait(target):
+            self._wait(exchange, replace(fact, tentative=True), "END", target)
         elif not may_replace(exchange.source_of(fact), target):
             self._wait(exchange, fact, "END", target)
         else:
@@ -371,7 +378,7 @@ class Conversations:
             exchange.result.settle(replace(decision, operation=operation, target_id=target.id), stored)
 
     def _wait(self, exchange: _Exchange, fact: Extracted, operation: str, target: Memory) -> None:
-        """Leave it to a person: the memory comes from a more trusted source."""
+        """Leave it to a person: the memory comes from a more trusted source, or is too important."""
         learned = self._learn(exchange, fact, supersedes=[target.id])
         decision, stored = _mapped(fact, learned, "")
         exchange.result.settle(replace(decision, operation=operation, applied=False, target_id=target.id), stored)

@@ -9,6 +9,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from engram.capture.known import StoreKnown, propose
+from engram.gates.trust import tier_3_reason
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of
@@ -30,6 +31,7 @@ RARE = 0.25
 ALIKE = 0.3
 """The least cosine."""
 SHOWN = 3
+_SPEAKERS, _ENDING = ("@me", "@we"), ("longer", "anymore")
 ASKING = """
 forget forgotten delete remove erase drop scrap wipe bin clear discard throw take strike told tell said say mention note notes memory memories
 please old anymore longer no stop stopped ended over gone everything anything whatever thing user asked
@@ -65,6 +67,32 @@ def meant(store: Store, said: Memory, scopes: Sequence[str], statuses: Collectio
         ids = (memory.id, *(other.id for other in rivals[: SHOWN - 1]))
         return Retraction(None, f"several memories may be meant: {', '.join(ids)}", ids)
     return Retraction(memory)
+
+
+def reason_to_wait(target: Memory) -> str:
+    """Why a memory is not ended because of a remark, only by a person's decision; "" if it may be."""
+    return tier_3_reason(target) or ("its loss could do harm" if target.critical_slot else "")
+
+
+def ends(statement: str, target: Memory) -> bool:
+    """Whether a statement tells that what a memory says is over: it is about the same subject, and changes it."""
+    from engram.models.pairs import LIKELY_CHANGE, relate
+
+    if _subject(statement) != _subject(target.statement):
+        return False
+    return relate(target.statement, statement).change >= LIKELY_CHANGE
+
+
+def _subject(statement: str) -> frozenset[str]:
+    """The words before the verb, without articles and adverbs of time; "@me" and "@we" stand for the speakers."""
+    from engram.models.pair_words import FUNCTION, read_statement
+
+    known = read_statement(statement)
+    return frozenset(
+        token.stem
+        for token in known.tokens[: known.verb_place]
+        if token.stem in _SPEAKERS or (token.kind != FUNCTION and token.key not in _ENDING)
+    )
 
 
 def _weights(words: str, near: Sequence["Neighbour"]) -> dict[str, tuple[float, bool]]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from engram.capture.extraction.clauses import (
+    HIDDEN,
     Clause,
     asked_to_remember,
     clauses_of,
@@ -48,10 +49,14 @@ _MATERIAL = re.compile(
     r"translate|proofread|paraphrase|rephrase|rewrite th|summari[sz]e th|fix the (?:grammar|typos?|spelling)|what does .{1,60} mean)\b",
     re.IGNORECASE,
 )
-# Said like this, something is to be forgotten, or is over, whatever the model makes of the sentence.
+# A request about the memory itself, whatever the model makes of the sentence: what was said, what is known, what is remembered.
+# "Delete my old branch" is work; the model takes it for a request to forget, but nothing is forgotten for it.
 _FORGET = re.compile(
-    r"\W*(?:please |kindly |and |also |can you |could you )*(?:forget|delete|erase|remove)(?: about)? "
-    r"(?:what i(?:'ve)? (?:said|told|wrote|mentioned)|everything (?:i(?:'ve)? (?:said|told you)|you know|about)|all (?:i said|you know)|that i\b|my old\b)",
+    r"\W*(?:please |kindly |and |also |can you |could you )*(?:"
+    r"forget(?: about)? (?:that i\b|(?:what(?:ever)?|everything|anything|all)(?: that)? i(?:'ve| have)? (?:just |ever )?(?:said|told|wrote|mentioned)\b)"
+    r"|(?:forget|delete|erase|remove)(?: about)? (?:what(?:ever)?|everything|anything|all)(?: that)? (?:i(?:'ve| have)? (?:just |ever )?told you|you (?:know|remember))\b"
+    r"|(?:forget|delete|erase|remove)\b.*\bfrom your memory\b)"
+    r"(?!.*\bfrom (?:the|this|that|my|our)\b)",
     re.IGNORECASE,
 )
 _OVER = re.compile(r"\b(?:no longer|any ?more|any longer)\b", re.IGNORECASE)
@@ -203,7 +208,7 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
 
     if problem := _problem(said):
         return result(f"skipped: {problem}")
-    if scene.turn.role != "assistant" and _FORGET.match(said.sentence):
+    if _asks_to_forget(said, scene):
         scene = scene._replace(judgement=replace(scene.judgement, category=FORGET, worth=max(KEEP, worth)))
         return result((fact := _rewritten(said, scene)).reason, (fact,))
     if facts := tuple(_by_rule(said, scene)):
@@ -216,6 +221,23 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
         return result(_skipped(said, scene.judgement))
     fact = _rewritten(said, scene)
     return result(fact.reason, (fact,))
+
+
+def _asks_to_forget(said: Clause, scene: _Scene) -> bool:
+    return scene.turn.role != "assistant" and bool(_FORGET.match(said.sentence))
+
+
+def _is_own(said: Clause, scene: _Scene) -> bool:
+    """Whether the speaker says it, not a text to work on, a quotation, or what follows a colon at the end of a line."""
+    introduced = any(one.text.endswith(":") for one in scene.turn.sentences[: scene.place])
+    return not (scene.turn.is_material or introduced or HIDDEN in said.text)
+
+
+def _is_doubtful(operation: str, said: Clause, scene: _Scene) -> bool:
+    """Whether an operation on what is stored is only perhaps asked for."""
+    if not operation:
+        return False
+    return not _is_own(said, scene) or (operation == FORGET and not _asks_to_forget(said, scene))
 
 
 def _problem(said: Clause) -> str:
@@ -247,6 +269,7 @@ def _rewritten(said: Clause, scene: _Scene) -> Extracted:
     text = YOU.sub(lambda you: AS_I[you[0].lower()], said.sentence) if is_assistant else said.sentence
     statement = standalone(text, scene.references, scene.at, owner=judgement.owner, asked=scene.asked)
     confidence = min(SUREST, judgement.worth) * (SECOND_HAND if is_assistant else 1)
+    operation = judgement.category if judgement.category in (FORGET, END) and not is_assistant else ""
     before = scene.asked or (scene.turn.sentences[scene.place - 1].sentence if scene.place else "")
     return Extracted(
         statement,
@@ -258,8 +281,8 @@ def _rewritten(said: Clause, scene: _Scene) -> Extracted:
         _kept(judgement) + (", by the assistant" if is_assistant else ""),
         since_when(text, scene.at),
         judgement.worth,
-        judgement.category if judgement.category in (FORGET, END) and not is_assistant else "",
-        judgement.worth < KEEP,
+        operation,
+        judgement.worth < KEEP or _is_doubtful(operation, said, scene),
         judgement.critical >= CRITICAL,
         judgement.duration,
         judgement.owner,
@@ -283,11 +306,11 @@ def _by_rule(said: Clause, scene: _Scene) -> Iterator[Extracted]:
             continue
         fact = assistants_fact(clause, scene.at) if scene.turn.role == "assistant" else users_fact(clause, scene.at)
         if fact is not None:
+            operation = END if _is_over(judgement, fact.statement) else ""
             yield Extracted(
                 fact.statement, fact.type, fact.confidence, scene.turn.role, scene.number, (clause.start, clause.end),
                 _kept(judgement, fact.reason), fact.since, judgement.worth,
-                operation=END if _is_over(judgement, fact.statement) else "",
-                critical=judgement.critical >= CRITICAL, duration=judgement.duration, owner=judgement.owner,
+                operation=operation, tentative=_is_doubtful(operation, said, scene), critical=judgement.critical >= CRITICAL, duration=judgement.duration, owner=judgement.owner,
             )  # fmt: skip
 
 
