@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,3 +211,41 @@ def test_what_was_decided_about_something_is_the_decision_that_stands(mem: Engra
     decisions(mem, clock)
     answer = mem.recall("What did we decide about the billing service?")
     assert texts(answer)[0] == "We dropped Postgres for billing, MySQL it is"
+
+
+@pytest.mark.parametrize("key", ["lead", ""])
+@pytest.mark.parametrize("question", ["Who is the team lead?", "What did we decide about the team lead?"])
+@pytest.mark.parametrize(
+    ("older", "newer", "asked"),
+    [
+        ({"tags": ["x"]}, {"tags": ["y"]}, {"tags": ["X"]}),
+        ({"type": "preference"}, {"type": "decision"}, {"types": ["preference"]}),
+        ({"metadata": {"p": 1}}, {"metadata": {"p": 2}}, {"metadata": {"p": 1}}),
+        ({"domain": "a/c"}, {"domain": "ab"}, {"domain": "a"}),
+    ],
+)
+def test_what_fails_a_filter_of_the_caller_is_never_added(
+    mem: Engram, clock: Clock, key: str, question: str, older: Any, newer: Any, asked: Any
+) -> None:
+    mem.add("The team lead is Anna", conflict_key=key, **older)
+    clock.forward(days=1)
+    after = mem.add("The team lead is Boris now", conflict_key=key, **newer)
+    answer = mem.recall(question, **asked)
+    assert after.id not in [hit.id for hit in answer.hits]
+    assert not any("Boris" in hit.note for hit in answer.hits)
+    assert texts(mem.recall("Who is the team lead?"))[0] == after.statement
+
+
+def test_many_superseded_versions_leave_room_for_what_holds(mem: Engram, clock: Clock) -> None:
+    for number in range(40):
+        mem.add(f"The payment service was owned by team {number}", conflict_key="owner")
+        clock.forward(hours=1)
+    held = [
+        "The payment service is deployed to Frankfurt",
+        "The payment service runs on Kubernetes",
+        "The payment service logs go to Loki",
+    ]
+    for statement in held:
+        mem.add(statement)
+    found = texts(mem.recall("What do we know about the payment service?"))
+    assert {*held, "The payment service was owned by team 39"} <= set(found)

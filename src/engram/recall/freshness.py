@@ -13,8 +13,8 @@ from engram.model.hit import Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.recall.cutoff import ABOUT, HALF, NEAREST, best_of
+from engram.recall.query import selects
 from engram.rules.eligibility import is_valid
-from engram.rules.scopes import shows
 from engram.rules.sources import may_replace
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
@@ -198,12 +198,16 @@ def compared(hits: Hits, store: Store, filters: Filters) -> Replacements:
     known = {memory.id: memory for memory in (*near, *_successors(near, store), *_linked(near, store))}
     least = max(ABOUT, HALF * best_of(hits))
     meant = [hit.id for hit in hits if hit.relevance >= least]
-    seen = [memory for memory in known.values() if shows(filters.scopes, memory.scope)]
+    anytime = replace(filters, since=None, until=None)  # a note may name what came after the time asked about
+    found = {memory.id for memory in near}
+    seen = [memory for memory in known.values() if memory.id in found or selects(anytime, memory)]
     return replacements(seen, meant, [memory.id for memory in near[:LEADING]])
 
 
-def current_first(hits: Hits, found: Replacements, now: datetime, floor: float = ABOUT, *, adding: bool = True) -> Hits:
-    """The hits with what holds now before what it replaced; `adding` it where no search found it.
+def current_first(
+    hits: Hits, found: Replacements, now: datetime, floor: float = ABOUT, *, adding: Filters | None = None
+) -> Hits:
+    """The hits with what holds now before what it replaced; where no search found it, it is added if it passes the filters `adding`.
 
     Where the replaced one is not about the question, nothing moves.
     """
@@ -211,7 +215,11 @@ def current_first(hits: Hits, found: Replacements, now: datetime, floor: float =
     ids = {hit.id for hit in hits}
     for hit in hits:
         newest = found.newest(hit.id) if hit.relevance >= floor else None
-        if newest is not None and _holds(newest, now) and (adding or newest.id in ids):
+        if (
+            newest is not None
+            and _holds(newest, now)
+            and (newest.id in ids or (adding is not None and selects(adding, newest)))
+        ):
             _put_before(ordered, hit, newest)
     hits[:] = ordered
     return hits
