@@ -1,7 +1,8 @@
 """Of hits that say different things about one slot, the newest comes first and the others say what replaced them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from engram import Engram
 from engram.model.memory import Association, Memory
+from engram.models.pairs import Relation
 from engram.recall.freshness import replacements
 from engram.recall.recaller import Recall
 from tests.clock import Clock
@@ -249,3 +251,29 @@ def test_many_superseded_versions_leave_room_for_what_holds(mem: Engram, clock: 
         mem.add(statement)
     found = texts(mem.recall("What do we know about the payment service?"))
     assert {*held, "The payment service was owned by team 39"} <= set(found)
+
+
+def test_a_newer_fact_that_is_less_about_the_question_stays_behind(mem: Engram, clock: Clock) -> None:
+    asked = mem.add("The payment service is deployed to Frankfurt")
+    clock.forward(days=2)
+    mem.add("The payment service is owned by Mara")
+    found = mem.recall("Where is the payment service deployed?").hits[0]
+    assert (found.id, found.note) == (asked.id, "")
+
+
+@pytest.mark.parametrize(("change", "end"), [(0.6, 1), (0.8, 2)])
+def test_a_chain_takes_one_step_that_is_only_likely(monkeypatch: pytest.MonkeyPatch, change: float, end: int) -> None:
+    def likely(older: Sequence[str], newer: str, cosines: object = None) -> list[Relation]:
+        step = (older[-1], newer) in pairwise(memory.statement for memory in chain)
+        last = change if step else 0.0
+        return [Relation(0, 0, 0, 0, 1)] * (len(older) - 1) + [Relation(0, last, 0, 0, 1 - last)]
+
+    monkeypatch.setattr("engram.models.pairs.relate_all", likely)
+    chain = [
+        Memory(f"ENG-2026-010{n}-001", f"The office is in {town}", created=on(2026, 1, n))
+        for n, town in enumerate(("Bonn", "Kiel", "Ulm"), start=1)
+    ]
+    assert replacements(chain).newest(chain[0].id) == chain[end]
+    assert replacements(chain, relevance={chain[0].id: 0.8, chain[1].id: 0.4}).newest(chain[0].id) == (
+        chain[end] if change > 0.7 else None
+    )
