@@ -178,7 +178,8 @@ def test_recall_says_what_it_understood_where_it_is_not_the_usual(cli: Console) 
     usual = cli("recall", "where is the office?")
     assert new in usual.stdout and usual.stderr == ""
     before = cli("recall", "where was the office in March 2025?")
-    assert old in before.stdout and new not in before.stdout
+    assert before.stdout.startswith(f"[{old}]") and f"[{new}]" not in before.stdout
+    assert f"superseded by {new}" in before.stdout
     assert "question about a past value" in before.stderr
     assert "from 2025-03-01" in before.stderr and "“in March 2025”" in before.stderr
 

@@ -35,6 +35,17 @@ def test_at_seven_in_the_evening_in_los_angeles_tomorrow_is_the_next_day(
     assert "2026-05-04 00:00" in said.stderr
 
 
+def test_times_are_printed_in_the_zone_that_is_set(
+    cli: Console, system_zone: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system_zone("America/Los_Angeles")
+    monkeypatch.setattr("engram.client.engram.utc_now", lambda: datetime(2026, 5, 5, 2, 0, tzinfo=UTC))
+    memory = cli.learned("Deploys go through the staging cluster first")
+    assert "2026-05-04 19:00" in cli("show", memory).stdout
+    cli("config", "time_zone", "Asia/Kolkata")
+    assert "2026-05-05 07:30" in cli("show", memory).stdout
+
+
 def test_a_process_takes_its_zone_from_tz(tmp_path: Path) -> None:
     def run(*words: str, **variables: str) -> dict[str, object]:
         given = {

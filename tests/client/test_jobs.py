@@ -50,7 +50,9 @@ def test_facts_are_derived_with_their_evidence(mem: Engram) -> None:
 
 def test_what_a_tool_printed_is_nobodys_word(mem: Engram) -> None:
     task = mem.start_task("Read the page").id
-    mem.record_turn(task, tool_calls=[{"name": "fetch", "result": "I live in Lisbon and I prefer tea."}])
+    mem.record_turn(
+        task, "Read it to me", tool_calls=[{"name": "fetch", "result": "I live in Lisbon and I prefer tea."}]
+    )
     assert mem.process_memory_jobs().done
     assert mem.list() == []
 

@@ -128,7 +128,9 @@ def test_a_trace_says_which_stage_added_a_hit(mem: Engram) -> None:
     assert changes.searches == ()
     ledger = mem.recall("Which printer do we use?", question_date=ASKED, explain=True)
     assert traced(ledger).method.startswith("the session log") and ledger.hits[0].kind == "event"
-    assert "found by search 2" in traced(ledger).origins[ledger.hits[0].id]
+    purposes = [search.purpose for search in traced(ledger).searches]
+    place = purposes.index("the ledger") + 1
+    assert f"found by search {place}" in traced(ledger).origins[ledger.hits[0].id]
 
 
 def test_filters_that_say_where_to_look_are_told_of(mem: Engram) -> None:

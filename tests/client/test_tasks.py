@@ -347,3 +347,14 @@ def test_a_silent_task_says_for_how_long(mem: Engram, clock: Clock) -> None:
     assert timedelta(hours=1) <= mem.tasks.idle_since(task) < timedelta(hours=1, seconds=1)
     mem.record_event(task.id, "user", "hello")
     assert mem.tasks.idle_since(task) < timedelta(seconds=1)
+
+
+def test_only_what_somebody_said_is_queued_for_facts(mem: Engram) -> None:
+    task = mem.start_task("Ship the kettle").id
+    mem.record_event(task, "tool", "My name is Bob and I live in Oslo.")
+    mem.record_event(task, "document", "The project uses Redis for caching.")
+    mem.record_event(task, "assistant", "ls", event_type="tool_call")
+    mem.record_turn(task, tool_calls=[{"name": "ls", "result": "I live in Rome"}])
+    assert mem.jobs.list() == []
+    mem.record_event(task, "user", "I live in Rome.")
+    assert len(mem.jobs.list()) == 1

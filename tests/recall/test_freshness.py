@@ -1,13 +1,16 @@
 """Of hits that say different things about one slot, the newest comes first and the others say what replaced them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engram import Engram
 from engram.model.memory import Association, Memory
+from engram.models.pairs import Relation
 from engram.recall.freshness import replacements
 from engram.recall.recaller import Recall
 from tests.clock import Clock
@@ -210,3 +213,67 @@ def test_what_was_decided_about_something_is_the_decision_that_stands(mem: Engra
     decisions(mem, clock)
     answer = mem.recall("What did we decide about the billing service?")
     assert texts(answer)[0] == "We dropped Postgres for billing, MySQL it is"
+
+
+@pytest.mark.parametrize("key", ["lead", ""])
+@pytest.mark.parametrize("question", ["Who is the team lead?", "What did we decide about the team lead?"])
+@pytest.mark.parametrize(
+    ("older", "newer", "asked"),
+    [
+        ({"tags": ["x"]}, {"tags": ["y"]}, {"tags": ["X"]}),
+        ({"type": "preference"}, {"type": "decision"}, {"types": ["preference"]}),
+        ({"metadata": {"p": 1}}, {"metadata": {"p": 2}}, {"metadata": {"p": 1}}),
+        ({"domain": "a/c"}, {"domain": "ab"}, {"domain": "a"}),
+    ],
+)
+def test_what_fails_a_filter_of_the_caller_is_never_added(
+    mem: Engram, clock: Clock, key: str, question: str, older: Any, newer: Any, asked: Any
+) -> None:
+    mem.add("The team lead is Anna", conflict_key=key, **older)
+    clock.forward(days=1)
+    after = mem.add("The team lead is Boris now", conflict_key=key, **newer)
+    answer = mem.recall(question, **asked)
+    assert after.id not in [hit.id for hit in answer.hits]
+    assert not any("Boris" in hit.note for hit in answer.hits)
+    assert texts(mem.recall("Who is the team lead?"))[0] == after.statement
+
+
+def test_many_superseded_versions_leave_room_for_what_holds(mem: Engram, clock: Clock) -> None:
+    for number in range(40):
+        mem.add(f"The payment service was owned by team {number}", conflict_key="owner")
+        clock.forward(hours=1)
+    held = [
+        "The payment service is deployed to Frankfurt",
+        "The payment service runs on Kubernetes",
+        "The payment service logs go to Loki",
+    ]
+    for statement in held:
+        mem.add(statement)
+    found = texts(mem.recall("What do we know about the payment service?"))
+    assert {*held, "The payment service was owned by team 39"} <= set(found)
+
+
+def test_a_newer_fact_that_is_less_about_the_question_stays_behind(mem: Engram, clock: Clock) -> None:
+    asked = mem.add("The payment service is deployed to Frankfurt")
+    clock.forward(days=2)
+    mem.add("The payment service is owned by Mara")
+    found = mem.recall("Where is the payment service deployed?").hits[0]
+    assert (found.id, found.note) == (asked.id, "")
+
+
+@pytest.mark.parametrize(("change", "end"), [(0.6, 1), (0.8, 2)])
+def test_a_chain_takes_one_step_that_is_only_likely(monkeypatch: pytest.MonkeyPatch, change: float, end: int) -> None:
+    def likely(older: Sequence[str], newer: str, cosines: object = None) -> list[Relation]:
+        step = (older[-1], newer) in pairwise(memory.statement for memory in chain)
+        last = change if step else 0.0
+        return [Relation(0, 0, 0, 0, 1)] * (len(older) - 1) + [Relation(0, last, 0, 0, 1 - last)]
+
+    monkeypatch.setattr("engram.models.pairs.relate_all", likely)
+    chain = [
+        Memory(f"ENG-2026-010{n}-001", f"The office is in {town}", created=on(2026, 1, n))
+        for n, town in enumerate(("Bonn", "Kiel", "Ulm"), start=1)
+    ]
+    assert replacements(chain).newest(chain[0].id) == chain[end]
+    assert replacements(chain, relevance={chain[0].id: 0.8, chain[1].id: 0.4}).newest(chain[0].id) == (
+        chain[end] if change > 0.7 else None
+    )

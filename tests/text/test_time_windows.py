@@ -514,3 +514,19 @@ def test_a_hundred_thousand_characters_are_read_at_once(piece: str) -> None:
     started = time.process_time()
     time_phrase(text, AT)
     assert time.process_time() - started < 2.0
+
+
+@table(
+    ("utc", "hours"),
+    [("2026-11-01T08:30", 1), ("2026-11-01T09:30", 1), ("2026-11-01T09:30", 2), ("2026-11-01T08:59:59.999999", 1)],
+)
+def test_a_rolling_window_ends_in_the_same_of_two_equal_hours(utc: str, hours: int) -> None:
+    asked = datetime.fromisoformat(utc).replace(tzinfo=UTC)
+    at = asked.astimezone(ZoneInfo("America/Los_Angeles"))
+    found = read(f"What did we do in the last {hours} hours?", at).window
+    assert found is not None and found.since is not None and found.until is not None
+    assert found.until.astimezone(UTC) == asked + timedelta(microseconds=1)
+    assert found.since.astimezone(UTC) == asked - timedelta(hours=hours)
+    now = read("What did we do from May to now?", at).window
+    assert now is not None and now.until is not None
+    assert now.until.astimezone(UTC) == asked + timedelta(microseconds=1)

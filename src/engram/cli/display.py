@@ -7,7 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.lazy import dataclass
@@ -16,7 +16,7 @@ from engram.text.time.zone import SYSTEM, in_zone
 
 __all__ = [
     "Cell", "Column", "Report", "age", "ago", "bar", "block", "console", "count", "entry", "fields", "line", "lines", "moment",
-    "on_terminal", "progress", "rule", "shown", "state_style", "table", "write",
+    "on_terminal", "progress", "rule", "show_in", "shown", "state_style", "table", "write",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -265,9 +265,18 @@ def _span(seconds: float) -> str:
     return "a minute"
 
 
+_zone: tzinfo = SYSTEM
+
+
+def show_in(zone: tzinfo) -> None:
+    """Print times in this zone from now on: that of the open store."""
+    global _zone
+    _zone = zone
+
+
 def moment(value: datetime | None) -> str:
-    """A time in the system's zone, or in its own where it has one: a window is in the zone the question was read in."""
-    return "" if value is None else in_zone(value, SYSTEM).strftime("%Y-%m-%d %H:%M")
+    """A time in the store's zone, or in its own where it has one: a window is in the zone the question was read in."""
+    return "" if value is None else in_zone(value, _zone).strftime("%Y-%m-%d %H:%M")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -53,9 +53,11 @@ class Surface:
     @contextmanager
     def memory(self, **options: Any) -> "Iterator[Engram]":
         """The open store; its warnings go to stderr when it closes."""
+        from engram.cli.display import show_in
         from engram.client import Engram
 
         with Engram.open(self.home, **options) as mem:
+            show_in(mem.time_zone)
             self._clock = mem.upkeep.clock
             yield mem
             self.warn(mem.store.warnings)

@@ -7,7 +7,6 @@ opposite or a rival word (`gates.comparison`), in languages the model was not tr
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from math import nan
 from typing import TYPE_CHECKING
 
@@ -43,6 +42,7 @@ class Neighbourhood:
     def __init__(self, proposal: Proposal, neighbours: Sequence[Neighbour]) -> None:
         self._proposal, self._memory = proposal, proposal.memory
         self._near = [near for near in neighbours if self._is_comparable(near.memory)]
+        self._judged: list[tuple[Neighbour, Relation]] | None = None
 
     def _is_comparable(self, other: Memory) -> bool:
         return (
@@ -52,8 +52,14 @@ class Neighbourhood:
             and same_situation(self._memory, other)
         )
 
-    @cached_property
+    @property
     def _relations(self) -> "list[tuple[Neighbour, Relation]]":
+        # No cached_property: Python 3.11 holds one lock for all its objects meanwhile, and a process forked then would wait forever.
+        if self._judged is None:
+            self._judged = self._compared()
+        return self._judged
+
+    def _compared(self) -> "list[tuple[Neighbour, Relation]]":
         # Imported here so that a write without neighbours never loads the model.
         from engram.models import pairs
 

@@ -13,8 +13,8 @@ from engram.model.hit import Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.recall.cutoff import ABOUT, HALF, NEAREST, best_of
+from engram.recall.query import selects
 from engram.rules.eligibility import is_valid
-from engram.rules.scopes import shows
 from engram.rules.sources import may_replace
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
@@ -38,7 +38,9 @@ LEADING = 2
 """The hits that the search itself puts first: for these a change more likely than not counts, for the others only a sure one. Measured
 on told years: of the likely changes to a leading hit four of five were right, of those to others one of four."""
 CHANGED = 0.5
-"""The probability of a change from which a leading hit comes before what it replaced."""
+"""The probability of a change from which a leading hit comes before what it replaced, where it is as much about the question."""
+AS_MUCH = 0.9
+"""The share of the older one's relevance that the newer one needs for a change that is only more likely than not."""
 LONGEST_CLAIM = 2_000
 """Longer texts are documents, not claims."""
 QUOTED = 80
@@ -58,14 +60,20 @@ class Replacements:
     unsure: frozenset[tuple[str, str]] = frozenset()
     """Pairs (older, newer) of which the newer one is less trusted, or waits for review: it is mentioned and does not come first."""
 
+    guessed: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of which the change is only more likely than not: a chain takes one such step, not two."""
+
     def __bool__(self) -> bool:
         return bool(self.newer)
 
     def newest(self, memory_id: str) -> Memory | None:
-        """The memory at the end of the chain that begins here, over sure steps; None where nothing replaced this one."""
+        """The memory at the end of the chain that begins here; None where nothing replaced this one."""
         found: Memory | None = None
-        while sure := [newer for newer in self.newer.get(memory_id, ()) if (memory_id, newer.id) not in self.unsure]:
-            found = sure[-1]
+        avoided = self.unsure
+        while steps := [newer for newer in self.newer.get(memory_id, ()) if (memory_id, newer.id) not in avoided]:
+            found = steps[-1]
+            if (memory_id, found.id) in self.guessed:
+                avoided = self.unsure | self.guessed
             memory_id = found.id
         return found
 
@@ -100,24 +108,36 @@ class Replacements:
 
 
 def replacements(
-    memories: Sequence[Memory], meant: Collection[str] | None = None, leading: Collection[str] | None = None
+    memories: Sequence[Memory],
+    meant: Collection[str] | None = None,
+    leading: Collection[str] | None = None,
+    relevance: Mapping[str, float] | None = None,
 ) -> Replacements:
     """What replaced each of some memories, among themselves. Where nothing is recorded, only those `meant` are compared with the
-    others, and only a change to one of the `leading` ones need not be sure. None stands for all of them.
+    others, and only a change to one of the `leading` ones need not be sure; None stands for all of them. By `relevance`, where it is
+    known, such a one must be as much about the question as what it replaced.
     """
     ordered = sorted(memories, key=_said)
     newer: dict[str, list[Memory]] = {}
-    unsure = set()
+    unsure, guessed = set(), set()
     for place, late in enumerate(ordered):
         earlier = [early for early in ordered[:place] if _comparable(early, late)]
         recorded = [early for early in earlier if _is_recorded(early, late)]
         asked = [early for early in earlier if meant is None or early.id in meant or late.id in meant]
         rivals = [early for early in asked if early not in recorded and _is_rival(early, late)]
-        for early in (*recorded, *_judged(late, rivals, likely=leading is None or late.id in leading)):
+        near = rivals if leading is None or late.id in leading else []
+        likely = {early.id for early in near if relevance is None or _as_much_about(late, early, relevance)}
+        judged = _judged(late, rivals, likely)
+        guessed |= {(early.id, late.id) for early, sure in judged if not sure}
+        for early in (*recorded, *(early for early, _ in judged)):
             newer.setdefault(early.id, []).append(late)
             if early.superseded_by != late.id and not _may_come_first(early, late):
                 unsure.add((early.id, late.id))
-    return Replacements({older: tuple(found) for older, found in newer.items()}, frozenset(unsure))
+    return Replacements({older: tuple(found) for older, found in newer.items()}, frozenset(unsure), frozenset(guessed))
+
+
+def _as_much_about(late: Memory, early: Memory, relevance: Mapping[str, float]) -> bool:
+    return relevance.get(late.id, 0.0) >= AS_MUCH * relevance.get(early.id, 0.0)
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
@@ -172,18 +192,19 @@ def _is_claim(memory: Memory) -> bool:
     return len(memory.statement) <= LONGEST_CLAIM and not memory.statement.rstrip().endswith("?")
 
 
-def _judged(late: Memory, rivals: Sequence[Memory], *, likely: bool) -> list[Memory]:
-    """The memories that a later one replaced, as the pair model says: surely, or more likely than not."""
+def _judged(late: Memory, rivals: Sequence[Memory], likely: Collection[str]) -> list[tuple[Memory, bool]]:
+    """The memories that a later one replaced, as the pair model says, and whether surely; of those `likely`, more likely than not will do."""
     if not rivals or not _is_claim(late):
         return []
     from engram.models.pairs import LIKELY_CHANGE, relate_all
 
     relations = relate_all([early.statement for early in rivals], late.statement)
-    least = min(CHANGED, LIKELY_CHANGE) if likely else LIKELY_CHANGE
+    changed = [relation.update + relation.contradiction for relation in relations]
+    least = min(CHANGED, LIKELY_CHANGE)
     return [
-        early
-        for early, relation in zip(rivals, relations, strict=True)
-        if relation.update + relation.contradiction >= least
+        (early, change >= LIKELY_CHANGE)
+        for early, change in zip(rivals, changed, strict=True)
+        if change >= (least if early.id in likely else LIKELY_CHANGE)
     ]
 
 
@@ -198,12 +219,17 @@ def compared(hits: Hits, store: Store, filters: Filters) -> Replacements:
     known = {memory.id: memory for memory in (*near, *_successors(near, store), *_linked(near, store))}
     least = max(ABOUT, HALF * best_of(hits))
     meant = [hit.id for hit in hits if hit.relevance >= least]
-    seen = [memory for memory in known.values() if shows(filters.scopes, memory.scope)]
-    return replacements(seen, meant, [memory.id for memory in near[:LEADING]])
+    anytime = replace(filters, since=None, until=None)  # a note may name what came after the time asked about
+    found = {memory.id for memory in near}
+    seen = [memory for memory in known.values() if memory.id in found or selects(anytime, memory)]
+    relevance = {hit.id: hit.relevance for hit in hits}
+    return replacements(seen, meant, [memory.id for memory in near[:LEADING]], relevance)
 
 
-def current_first(hits: Hits, found: Replacements, now: datetime, floor: float = ABOUT, *, adding: bool = True) -> Hits:
-    """The hits with what holds now before what it replaced; `adding` it where no search found it.
+def current_first(
+    hits: Hits, found: Replacements, now: datetime, floor: float = ABOUT, *, adding: Filters | None = None
+) -> Hits:
+    """The hits with what holds now before what it replaced; where no search found it, it is added if it passes the filters `adding`.
 
     Where the replaced one is not about the question, nothing moves.
     """
@@ -211,7 +237,11 @@ def current_first(hits: Hits, found: Replacements, now: datetime, floor: float =
     ids = {hit.id for hit in hits}
     for hit in hits:
         newest = found.newest(hit.id) if hit.relevance >= floor else None
-        if newest is not None and _holds(newest, now) and (adding or newest.id in ids):
+        if (
+            newest is not None
+            and _holds(newest, now)
+            and (newest.id in ids or (adding is not None and selects(adding, newest)))
+        ):
             _put_before(ordered, hit, newest)
     hits[:] = ordered
     return hits

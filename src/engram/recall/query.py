@@ -12,6 +12,7 @@ from engram.model.memory import Memory
 from engram.recall.cutoff import checked_relevance
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import parse_scope, shows
+from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Query, Store
 
 if TYPE_CHECKING:
@@ -148,6 +149,30 @@ def was_current(memory: Memory, filters: Filters) -> bool:
         return False
     moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
     return moment is None or is_valid(memory, moment)
+
+
+def selects(filters: Filters, memory: Memory) -> bool:
+    """Whether a memory has what the filters ask for, whatever its status and validity; the store asks the same of what it searches."""
+    tags = {tag.lower() for tag in memory.tags}
+    return (
+        "memory" in filters.kinds
+        and filters.parents is None
+        and filters.roles is None
+        and shows(filters.scopes, memory.scope)
+        and (filters.types is None or memory.type in filters.types)
+        and all(tag.lower() in tags for tag in filters.tags or ())
+        and (filters.domain is None or f"{memory.domain}/".startswith(f"{filters.domain}/"))
+        and (memory.pinned or not filters.pinned)
+        and (bool(memory.critical_slot) or not filters.critical)
+        and matches_metadata(memory.metadata, filters.metadata)
+        and _is_from(memory.when, filters)
+    )
+
+
+def _is_from(moment: datetime | None, filters: Filters) -> bool:
+    if moment is None:
+        return filters.since is None and filters.until is None
+    return (filters.since is None or moment >= filters.since) and (filters.until is None or moment < filters.until)
 
 
 def listing(store: Store, filters: Filters, limit: int | None, offset: int) -> list[Memory]:

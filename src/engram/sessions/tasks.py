@@ -28,6 +28,8 @@ DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
 FACT_EVENTS = ("message",)
 """Event types that facts are derived from; tool output is evidence, not a statement by anyone."""
+FACT_ROLES = ("user", "assistant")
+"""The speakers facts are derived from."""
 _ANSWERS = {"result": "tool_result", "error": "error"}
 """The results of a tool call, and the type of the event that records each."""
 _NOTHING = "(nothing)"
@@ -118,9 +120,7 @@ class Tasks:
 
     def record_events(self, task_id: str, items: Iterable[Mapping[str, Any]], *, derive: bool = True) -> Events:
         """Append several events, all or none, each with the fields of `record_event`."""
-        given = list(items)
-        told = any(item.get("event_type") in (None, "", *FACT_EVENTS) for item in given)
-        return self._append(task_id, given, derive=derive and told)
+        return self._append(task_id, list(items), derive=derive)
 
     def record_turn(
         self,
@@ -153,7 +153,8 @@ class Tasks:
     def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool = False) -> Events:
         task, now = self.get(task_id), self.clock()
         events = [new_event(item, now, task.id, self.zone) for item in items]
-        return self.store.append_events(task.id, events, _derivation(task, now) if derive else no_jobs)
+        told = derive and any(event.event_type in FACT_EVENTS and event.role.lower() in FACT_ROLES for event in events)
+        return self.store.append_events(task.id, events, _derivation(task, now) if told else no_jobs)
 
     def events(self, task_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> Events:
         """A task's events in order: all, those after a number, or the last ones."""

@@ -57,11 +57,11 @@ from engram.recall.cutoff import (
 from engram.recall.expansion import BY_RULES
 from engram.recall.freshness import LEADING, Replacements, change_first, compared, current_first, noted
 from engram.recall.parse import ParsedQuestion
-from engram.recall.query import SearchQuery
+from engram.recall.query import SearchQuery, selects
 from engram.recall.search import Searcher
 from engram.recall.trace import TracedAnswer, first, leaving_out
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.store.protocol import LIVE, Store
+from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
@@ -241,7 +241,7 @@ class Answerer:
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
         replaced = self._doubted(query, compared(answered.hits, self.store, query.filters))
-        answered = self._current_first(question, answered, replaced)
+        answered = self._current_first(question, query.filters, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
             return replace(answered, hits=hits, nearest=self._nearest(question, query, answered.hits))
@@ -262,20 +262,23 @@ class Answerer:
             "does not tell of it",
         )
 
-    def _current_first(self, question: ParsedQuestion, answered: TracedAnswer, replaced: Replacements) -> TracedAnswer:
+    def _current_first(
+        self, question: ParsedQuestion, filters: Filters, answered: TracedAnswer, replaced: Replacements
+    ) -> TracedAnswer:
         """What holds now before what it replaced, in an answer about now; where the question or a filter set a time, only among the hits.
         In an answer about when something changed, the change.
         """
         before, hits = [hit.id for hit in answered.hits], answered.hits
         if replaced and answered.method in (CURRENT, CURRENT_THEN, AS_FILTERED):
-            hits = current_first(hits, replaced, self.clock(), self.floor, adding=answered.method == CURRENT)
+            adding = filters if answered.method == CURRENT else None
+            hits = current_first(hits, replaced, self.clock(), self.floor, adding=adding)
         elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):
-            hits = self._change_first(question, hits, replaced)
+            hits = self._change_first(question, filters, hits, replaced)
         elif (
             replaced and answered.method in (BEST_FIRST, KNOWN) and not answered.window and not asks_when(question.text)
         ):
             # "What did we decide about the database" asks for the decision that stands.
-            hits = current_first(hits, replaced, self.clock(), self.floor)
+            hits = current_first(hits, replaced, self.clock(), self.floor, adding=filters)
         moved = before != [hit.id for hit in hits]
         return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
 
@@ -290,11 +293,13 @@ class Answerer:
         compared_with = [hit for hit in ranked if hit.id in waiting or (hit.memory and hit.memory.status in LIVE)]
         return replaced.doubting(waiting - {hit.id for hit in compared_with[:LEADING]})
 
-    def _change_first(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
+    def _change_first(self, question: ParsedQuestion, filters: Filters, hits: Hits, replaced: Replacements) -> Hits:
         """What replaced the best hit, before it; but "when did I move to Lima" names the value itself, whatever came after."""
         best = next((hit.memory for hit in hits if hit.relevance >= self.floor), None)
         newest = replaced.newest(best.id) if best is not None and not replaced.is_change(best.id) else None
         if best is None or newest is None or best in of_that_value([best, newest], question.text):
+            return hits
+        if newest.id not in {hit.id for hit in hits} and not selects(filters, newest):
             return hits
         return change_first(hits, best.id, newest)
 

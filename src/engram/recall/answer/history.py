@@ -19,7 +19,7 @@ from engram.model.memory import Memory
 from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, among, is_about, looked_up
 from engram.recall.freshness import COMPARED, Replacements, contradicted_by, replacements
 from engram.recall.parse import ParsedQuestion
-from engram.recall.query import SearchQuery
+from engram.recall.query import SearchQuery, selects
 from engram.recall.search import Searcher
 from engram.recall.trace import leaving_out
 from engram.rules.eligibility import is_valid
@@ -328,6 +328,7 @@ def _day(moment: datetime, zone: tzinfo | None) -> str:
 
 
 WAITING = "statements that wait for review"
+CROWDED = "current memories that versions of others left no place for"
 WIDE = 30
 """Hits read for the versions of facts: those of one fact must not crowd out another."""
 MOST_FACTS = 10
@@ -387,11 +388,14 @@ class FactFinder:
         found = self.search(replace(query, filters=every))
         heads: dict[str, Hit] = {}
         for hit in found:
-            head = self._head(hit, given.scopes)
+            head = self._head(hit, given)
             if head is not None:
                 heads.setdefault(head.id, head)
         if not heads:
             return self.search(query)
+        if len(found) >= query.limit:  # versions of one fact may have taken the places of others
+            live = self.search(replace(query, purpose=CROWDED))
+            heads.update({hit.id: hit for hit in live if hit.id not in heads})
         left = [Filtered(hit.id, "not current") for hit in found if hit.id not in heads]
         hits = among(found, heads.values())
         hits.filtered = [*found.filtered, *left]
@@ -408,16 +412,16 @@ class FactFinder:
                 hits.update({rival.id: hits.get(rival.id) or shown(rival, hit) for rival in rivals})
         return among(found, hits.values())
 
-    def _head(self, hit: Hit, scopes: Collection[str] | None) -> Hit | None:
-        """The current version of a hit; None where there is none."""
+    def _head(self, hit: Hit, filters: Filters) -> Hit | None:
+        """The current version of a hit, of those that pass the filters; None where there is none."""
         memory, now = hit.memory, self.clock()
         if memory is None or (memory.status in LIVE and is_valid(memory, now)):
             return hit
         if memory.status in LIVE or hit.relevance < NEAREST:
             return None
         follower = self.store.get(memory.superseded_by) if memory.superseded_by else None
-        versions = (*versions_of(memory, self.store, scopes), *([follower] if follower is not None else []))
-        heads = [each for each in versions if each.status in LIVE and is_valid(each, now) and shows(scopes, each.scope)]
+        versions = (*versions_of(memory, self.store, filters.scopes), *([follower] if follower is not None else []))
+        heads = [each for each in versions if each.status in LIVE and is_valid(each, now) and selects(filters, each)]
         return shown(heads[-1], hit) if heads else None
 
     def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
@@ -504,7 +508,9 @@ def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[F
     if len(every) < 2:
         return histories
     meant = {version.id for history in histories for version in history.versions}
-    replaced = replacements([version for history in every for version in history.versions][:COMPARED], meant, meant)
+    relevance = {version.id: history.best.relevance for history in every for version in history.versions}
+    versions = [version for history in every for version in history.versions]
+    replaced = replacements(versions[:COMPARED], meant, meant, relevance)
     joined: list[FactHistory] = []
     for history in every:
         ids = {version.id for version in history.versions}

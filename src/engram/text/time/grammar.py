@@ -272,7 +272,13 @@ class Grammar:
 
     def until_now(self, since: datetime) -> Span:
         """From a moment up to the question, its own instant included."""
-        return Span(since, self.at + INSTANT, "rolling")
+        return Span(since, self.just_after, "rolling")
+
+    @property
+    def just_after(self) -> datetime:
+        """The instant after the question's, in the same of two equal hours."""
+        moved = self._aware.astimezone(UTC) + INSTANT
+        return moved.astimezone(self.zone).replace(tzinfo=None)
 
     def from_now(self, span: Span) -> Span:
         """What is left of a span that has begun."""

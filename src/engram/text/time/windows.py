@@ -40,7 +40,6 @@ from engram.text.time.anchors import AnchorPhrase, anchored, speaks_of_past
 from engram.text.time.calendar import Span, resolved
 from engram.text.time.grammar import Found, Grammar
 from engram.text.time.numbers import day_of_month, repeating, year_after
-from engram.text.time.rules import INSTANT
 from engram.text.time.words import Word, is_plain, lead_at, may_start, value_of, words
 from engram.text.verbs import is_act, is_past
 from engram.text.word_tables import word_class
@@ -94,7 +93,7 @@ def _the_present(grammar: Grammar, place: int) -> Found | None:
     if keys[article : article + 1] not in (["now"], ["date"], ["present"]):
         return None
     end = place + article + (2 if keys[article + 1 : article + 2] == ["day"] else 1)
-    return (end, Span(grammar.at, grammar.at + INSTANT, "rolling")) if is_plain(grammar.words, end) else None
+    return (end, Span(grammar.at, grammar.just_after, "rolling")) if is_plain(grammar.words, end) else None
 
 
 def _hour(grammar: Grammar, place: int) -> Found | None:
