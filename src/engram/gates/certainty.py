@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from engram.gates.tables import phrases
 from engram.model.memory import Memory
+from engram.rules.eligibility import outlasts
 from engram.text.numbers import Number
 from engram.text.polarity import NormalizedStatement, read
 
@@ -59,7 +60,7 @@ def same_symbols(new: str, old: str) -> bool:
 
 def may_outdate(new: Memory, old: Memory) -> bool:
     """Whether a newer memory may supersede another by the model's word: lasting, in English, and about the same thing."""
-    if new.valid_until is not None and old.valid_until != new.valid_until:
+    if outlasts(old, new):
         return False
     if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
         return False

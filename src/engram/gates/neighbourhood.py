@@ -162,9 +162,10 @@ def _is_episode(memory: Memory) -> bool:
     return type_or_default(memory.type).nature == "episode"
 
 
-def _overlap_in_time(one: Memory, other: Memory) -> bool:
-    """Whether the validity of two memories overlaps: "until May" does not contradict "since June"."""
-    return not (_ended(one.valid_until, other.valid_from) or _ended(other.valid_until, one.valid_from))
+def _overlap_in_time(newer: Memory, older: Memory) -> bool:
+    """Whether the validity of two memories overlaps: "until May" contradicts neither "since June" nor what is first said then."""
+    begins = newer.valid_from or newer.when
+    return not (_ended(newer.valid_until, older.valid_from) or _ended(older.valid_until, begins))
 
 
 def _ended(until: datetime | None, since: datetime | None) -> bool:
