@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Conflict, Neighbour, Proposal
+from engram.model.lazy import cached_property
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.polarity import canonical, read
@@ -42,7 +43,6 @@ class Neighbourhood:
     def __init__(self, proposal: Proposal, neighbours: Sequence[Neighbour]) -> None:
         self._proposal, self._memory = proposal, proposal.memory
         self._near = [near for near in neighbours if self._is_comparable(near.memory)]
-        self._judged: list[tuple[Neighbour, Relation]] | None = None
 
     def _is_comparable(self, other: Memory) -> bool:
         return (
@@ -52,14 +52,8 @@ class Neighbourhood:
             and same_situation(self._memory, other)
         )
 
-    @property
+    @cached_property
     def _relations(self) -> "list[tuple[Neighbour, Relation]]":
-        # No cached_property: Python 3.11 holds one lock for all its objects meanwhile, and a process forked then would wait forever.
-        if self._judged is None:
-            self._judged = self._compared()
-        return self._judged
-
-    def _compared(self) -> "list[tuple[Neighbour, Relation]]":
         # Imported here so that a write without neighbours never loads the model.
         from engram.models import pairs
 
