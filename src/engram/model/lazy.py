@@ -95,15 +95,21 @@ if not TYPE_CHECKING:
 def _declared(cls: type) -> dict[str, _Field]:
     """The fields that a class itself declares, in their order."""
     found: dict[str, _Field] = {}
-    # Before 3.14 a class without annotations would show those of its base.
-    annotations = cls.__annotations__ if sys.version_info >= (3, 14) else vars(cls).get("__annotations__", {})
-    for name, kind in annotations.items():
+    for name, kind in own_annotations(cls).items():
         if getattr(kind, "__origin__", kind) is ClassVar:
             continue
         default = vars(cls).get(name, _MISSING)
         found[name] = default if isinstance(default, _Field) else _Field(default)
         found[name].name, found[name].type = name, kind
     return found
+
+
+def own_annotations(cls: type) -> dict[str, Any]:
+    """The annotations in the body of a class: before 3.14, one without any would show those of its base."""
+    own: dict[str, Any] = (
+        getattr(cls, "__annotations__", {}) if sys.version_info >= (3, 14) else vars(cls).get("__annotations__", {})
+    )
+    return own
 
 
 def _methods(fields: dict[str, _Field], frozen: bool, shown: bool) -> dict[str, Any]:
