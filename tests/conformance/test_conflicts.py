@@ -413,6 +413,17 @@ def test_the_next_lasting_word_replaces_both_and_undone_leaves_both(mem: Engram,
     assert (mem.get(lasting.id).valid_until, mem.get(brief.id).valid_until) == (None, brief.valid_until)
 
 
+def test_forgetting_what_replaced_both_gives_each_its_own_end_back(mem: Engram, clock: Clock) -> None:
+    lasting = stored(told(mem, BY_KEY, CLOSES))
+    brief = stored(told(mem, BY_KEY, EARLIER, until=clock() + timedelta(days=3)))
+    clock.forward(days=1)
+    newer = stored(told(mem, BY_KEY, LATER))
+    assert mem.get(brief.id).valid_until == newer.valid_from
+    mem.forget(newer.id)
+    assert statuses(mem, lasting, brief, newer) == ["active", "active", "retired"]
+    assert (mem.get(lasting.id).valid_until, mem.get(brief.id).valid_until) == (None, brief.valid_until)
+
+
 def test_of_two_that_hold_for_a_time_the_one_that_ends_no_earlier_replaces_the_other(mem: Engram, clock: Clock) -> None:
     lasting = stored(told(mem, BY_KEY, CLOSES))
     brief = stored(told(mem, BY_KEY, EARLIER, until=clock() + timedelta(days=3)))

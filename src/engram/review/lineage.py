@@ -205,9 +205,16 @@ def _beginning(known: Sequence[Memory], now: datetime) -> datetime:
     return max([now, *begun])
 
 
-def settle(deciding: Transaction, lineage: str, now: datetime) -> None:
-    """Reorder a fact's versions after one was removed or restored."""
-    for version in settled(deciding.lineage(lineage), now) if lineage else ():
+def settle(
+    deciding: Transaction, lineage: str, now: datetime, ends: "Mapping[str, datetime | None] | None" = None
+) -> None:
+    """Reorder a fact's versions after one was removed or restored; `ends` are those that versions had before it began."""
+    if not lineage:
+        return
+    known = deciding.lineage(lineage)
+    if ends:
+        known = [version.but(valid_until=ends.get(version.id, version.valid_until)) for version in known]
+    for version in settled(known, now):
         _put_changed(deciding, version, now)
 
 
@@ -368,11 +375,22 @@ class Lineages:
                 now = self.clock()
                 retired = memory.but(status="retired", updated=now)
                 deciding.put(retired)
-                settle(deciding, memory.lineage, now)
+                settle(deciding, memory.lineage, now, self._ends_before(memory))
                 release(deciding, waiting, now)
                 return retired
         # It got its first successor between the read and the lock: try again.
         return self.forget(found.id, actor=actor, reason=reason)
+
+    def _ends_before(self, memory: Memory) -> dict[str, datetime | None]:
+        """The ends that this version cut short when it superseded others, and which would be lost with it otherwise."""
+        ends: dict[str, datetime | None] = {}
+        for version in self.store.lineage(memory.lineage) if memory.lineage else ():
+            if version.superseded_by == memory.id:
+                images = [image.memory for image in self.store.history(version.id) if image.memory is not None]
+                before = [image.valid_until for image in images if image.superseded_by != memory.id]
+                if before and (before[-1] is None or before[-1] > start_of(memory)):
+                    ends[version.id] = before[-1]
+        return ends
 
 
 def _revisable(memory: Memory) -> Memory:
