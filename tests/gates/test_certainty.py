@@ -124,6 +124,7 @@ def test_another_day_number_or_address_alone_suggests_no_change(
         ("Alerts go to ops@acme.io.", "Alerts go to ops@acme.com from now on."),
         ("The launch is in March.", "The launch slipped to April."),
         ("The user lives in Berlin.", "The user lives in Lisbon."),
+        ("The Paris contact is Monsieur Leclerc.", "Ms Aubry took over from Monsieur Leclerc in Paris."),
     ],
 )
 def test_a_word_of_change_or_another_name_does(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:

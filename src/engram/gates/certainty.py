@@ -90,8 +90,15 @@ def _is_value(word: str) -> bool:
 
 
 def _is_another_subject(one: NormalizedStatement, other: NormalizedStatement) -> bool:
-    """Whether each statement is about something that the other does not name: "server alpha …" and "server beta …"."""
-    return bool(one.subject - other.content and other.subject - one.content)
+    """Whether each statement is about something that the other does not name: "server alpha …" and "server beta …".
+
+    If the two have no word of the subject in common, a name that both mention is enough to tie them: "Ms Aubry took over from Mr Leclerc"
+    is about the same as "The contact is Mr Leclerc".
+    """
+    if not (one.subject - other.content and other.subject - one.content):
+        return False
+    named = (one.names | other.names) & one.content & other.content
+    return bool(one.subject & other.subject) or not named
 
 
 @lru_cache(maxsize=1024)
