@@ -24,14 +24,14 @@ class Trees:
         self._next = (np.stack([below, above], axis=2) + self._roots[:, None, None]).ravel()
         self._value = value.ravel()
 
-    def sums(self, rows: npt.NDArray[np.float32]) -> Floats:
+    def sums(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
         """The sum of the trees for each row of features, as exact as the leaves' values are given."""
         features, starts = rows.ravel(), (np.arange(len(rows)) * rows.shape[1])[:, None]
         at = np.broadcast_to(self._roots, (len(rows), len(self._roots)))
         for _ in range(self._depth):
             above = features.take(self._feature.take(at) + starts) > self._threshold.take(at)
             at = self._next.take(2 * at + above)
-        found: Floats = self._value.take(at).sum(axis=1)
+        found: npt.NDArray[Any] = self._value.take(at).sum(axis=1)
         return found
 
     def __call__(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -274,8 +274,10 @@ class Worth:
 def _ensemble(name: str, arrays: dict[str, Any]) -> Trees:
     from engram.models.trees import Trees
 
-    splits = (arrays[f"{name}_{part}"] for part in ("feature", "limit", "below", "above"))
-    return Trees(*splits, arrays[f"{name}_value"].astype("float64"))
+    feature, limit, below, above, value = (
+        arrays[f"{name}_{part}"] for part in ("feature", "limit", "below", "above", "value")
+    )
+    return Trees(feature, limit, below, above, value.astype("float64"))
 
 
 def _probability(logit: float) -> float:

@@ -7,7 +7,7 @@ lock stays locked, and its first import of that module waits forever.
 import sys
 import threading
 import time
-from importlib import _bootstrap  # type: ignore[attr-defined]
+from importlib import _bootstrap
 from typing import Any
 
 PATIENCE = 5.0
