@@ -451,6 +451,23 @@ def test_every_fact_of_a_long_message_has_a_decision(mem: Engram) -> None:
     assert [memory.status for memory in result] == ["active"] * 3
 
 
+@pytest.mark.parametrize(
+    ("said", "beginning", "why"),
+    [
+        (f"My dentist is Dr. Ruiz. The log {'goes on and ' * 100}on.", "The log goes on", "1,000 characters"),
+        ("My dentist is Dr. Ruiz.\n" + "\n".join(f"row {n}" for n in range(2_100)), "row 1999", "2,000 different"),
+        ("My dentist is Dr. Ruiz.\n" + "same row\n" * 11_200 + "THE END", "", "100,000 characters"),
+    ],
+    ids=["a long sentence", "many sentences", "a long turn"],
+)
+def test_what_is_too_long_to_read_has_a_decision(mem: Engram, said: str, beginning: str, why: str) -> None:
+    result = mem.add_conversation(said)
+    assert [memory.statement for memory in result] == ["The user's dentist is Dr. Ruiz."]
+    (unread,) = (decision for decision in result.decisions if decision.reason.startswith("skipped: not read: "))
+    assert why in unread.reason
+    assert unread.said.startswith(beginning) and unread.said in said
+
+
 def test_a_fact_is_typed_by_the_policy_and_what_only_a_person_decides_waits(mem: Engram) -> None:
     result = mem.add_conversation("I'm allergic to nuts. I live in Rome. My passport number is X1234567.")
     assert [(memory.type, memory.status) for memory in result] == [

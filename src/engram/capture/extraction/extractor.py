@@ -157,19 +157,23 @@ def consider(
                 scene = _Scene(turn, number, place, judgement, references, asked if place == 0 else "", at)
                 found.append(_without_repetitions(_considered(said, scene), seen))
             references.hear(said.sentence, about_a_person=judgement.owner == "person" and judgement.worth >= MAYBE)
+        if number >= 0 and turn.role in listening:
+            found += (_not_read(said, turn.role, number) for said in turn.unread)
         last = turn.sentences[-1].sentence if turn.sentences else ""
         asked = last if turn.role == "assistant" and last.endswith("?") else ""
-    return found
+    return sorted(found, key=lambda one: (one.turn, one.span))
 
 
 class _Heard:
-    """A turn, split into sentences."""
+    """A turn, split into sentences: those that are read, and those that are not because there is too much of them."""
 
-    __slots__ = ("is_material", "role", "sentences")
+    __slots__ = ("is_material", "role", "sentences", "unread")
 
     def __init__(self, role: str, content: str) -> None:
         self.role, self.is_material = role, bool(_MATERIAL.search(content))
-        self.sentences = list(own_sentences(content)) if role in (*_USER_ROLES, "assistant") else []
+        said = list(own_sentences(content)) if role in (*_USER_ROLES, "assistant") else []
+        self.sentences = [one for one in said if not one.unread]
+        self.unread = [one for one in said if one.unread]
 
 
 class _Scene(NamedTuple):
@@ -196,6 +200,10 @@ def _without_repetitions(one: Considered, seen: set[str]) -> Considered:
         return one
     reason = one.reason if facts else "skipped: said before in the same turns"
     return Considered(one.text, one.role, one.turn, one.span, reason, one.worth, tuple(facts))
+
+
+def _not_read(said: Clause, role: str, turn: int) -> Considered:
+    return Considered(said.sentence, role, turn, (said.start, said.end), f"skipped: not read: {said.unread}")
 
 
 def _considered(said: Clause, scene: _Scene) -> Considered:
