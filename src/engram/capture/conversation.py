@@ -215,8 +215,9 @@ class Conversations:
                 self._queue_retry(exchange, error)
         for one in considered:
             _report_skipped(exchange, one)
-            for fact in one.facts:
-                self._settle(exchange, fact, reading.choices.get(facts.index(fact)), known)
+            for place in (facts.index(fact) for fact in one.facts):
+                if place not in reading.restated:
+                    self._settle(exchange, facts[place], reading.choices.get(place), known)
         self._settle_review(exchange, reading, known)
         return exchange.result
 
