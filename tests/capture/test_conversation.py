@@ -14,7 +14,7 @@ from engram.capture.learn import Learner
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
 from engram.llm.model import LanguageModel
-from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
+from engram.model.errors import InvalidInput, ModelUnavailable, NotFound, Refused
 from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.clock import Clock
@@ -515,6 +515,32 @@ def test_what_is_asked_to_be_forgotten_is_retired_and_can_be_restored(mem: Engra
     assert (list(result), mem.history(kept.id)[-1].op) == ([], "forget")
     mem.undo(kept.id)
     assert mem.get(kept.id).status == "active"
+
+
+def test_a_person_decides_about_a_request_of_an_agent_to_forget_what_a_person_said(desk: Desk) -> None:
+    mem = desk.mem
+    kept = mem.add("The user's dentist is Doctor Vass in Linz.", source="human")
+    asked = "Please forget what I told you about my dentist Doctor Vass in Linz."
+    for key in ("first", "again"):
+        mem.add_conversation(asked, key=key)
+    (item,) = mem.review.queue()
+    assert (item.kind, item.memory.id, item.actions) == ("forget", kept.id, ("approve", "reject"))
+    with pytest.raises(Refused):
+        mem.review.approve(kept.id, actor="agent")
+    mem.review.reject(kept.id)
+    assert (mem.review.queue(), mem.get(kept.id).status, mem.get(kept.id).metadata) == ([], "active", {})
+    mem.add_conversation(asked, key="once more")
+    assert mem.review.approve(kept.id).status == "retired"
+    assert mem.review.queue() == []
+    mem.undo(kept.id)
+    assert (mem.get(kept.id).status, [item.kind for item in mem.review.queue()]) == ("active", ["forget"])
+
+
+def test_a_new_version_of_a_memory_is_not_what_was_to_be_forgotten(mem: Engram) -> None:
+    kept = mem.add("The user's dentist is Doctor Vass in Linz.", source="human")
+    mem.add_conversation("Please forget what I told you about my dentist Doctor Vass in Linz.")
+    mem.revise(kept.id, statement="The user's dentist is Doctor Kern in Linz.")
+    assert mem.review.queue() == []
 
 
 def test_what_a_person_said_is_not_forgotten_for_an_agent_nor_copied(mem: Engram) -> None:

@@ -357,10 +357,12 @@ class Conversations:
             why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
             exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
             return
-        # Nothing is stored: a note of the request would repeat what is to be forgotten.
-        why = (
-            f"{fact.reason}; nothing was forgotten: {target.id} comes from a more trusted source; `forget` it yourself"
-        )
+        # No note of the request is stored, which would repeat what is to be forgotten: the memory itself waits.
+        if target.status in CURRENT:
+            from engram.review.queue import request_forget
+
+            request_forget(self.store, target.id, actor=source, where=event)
+        why = f"{fact.reason}; {target.id} comes from a more trusted source: a person decides with `engram review`"
         exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
 
     def _end(self, exchange: _Exchange, fact: Extracted, target: Memory | None, problem: str) -> None:
