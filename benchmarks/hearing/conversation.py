@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from benchmarks.hearing.talk import FOLDER, HELD, Labelled, LabelledTurn, Sentence, conversations, writers
 from engram import Engram
-from engram.capture.conversation import FactDecision
+from engram.capture.exchange import FactDecision
 
 KEPT, CANDIDATE, SKIPPED = "kept", "candidate", "skipped"
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.conversation import JOB, Conversation, Conversations, FactDecision
+from engram.capture.conversation import JOB, Conversations
+from engram.capture.exchange import Conversation, FactDecision
 from engram.capture.learn import Learner
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
