@@ -365,7 +365,7 @@ _IT = re.compile(
 )
 _REASON = re.compile(r"\b(?:because|since|so|as|but|and|when|after|before|unless|which|that|who)\b", _FLAGS)
 _NOT_ALWAYS = re.compile(
-    r"\b(?:not|n't|n’t) (?:always|really|necessarily|usually|exactly|particularly|all that)\b", _FLAGS
+    r"(?:\bnot|n't|n’t) (?:always|really|necessarily|usually|exactly|particularly|all that)\b", _FLAGS
 )
 
 
