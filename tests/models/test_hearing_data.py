@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from training.hearing_data import FOLDER, HELD, FormatError, pairs, questions, talk, writers
+from training.hearing_slots import SECTIONS, every_slot, read_slots, slot_pairs
 
 FOLDERS = {"trained on": FOLDER, "held out": HELD}
 
@@ -59,3 +60,55 @@ def test_a_line_out_of_format_is_reported_by_its_number_without_its_text(tmp_pat
     with pytest.raises(FormatError, match=rf"ann/talk\.txt, line 3: .*{what}") as raised:
         talk("ann", tmp_path)
     assert "Rome" not in str(raised.value)
+
+
+# -- slots
+
+
+def test_every_slot_has_all_its_sections_and_its_values_fill_them() -> None:
+    slots = every_slot()
+    assert len(slots) >= 500
+    for slot in slots:
+        assert len(slot.values) >= 4, slot.name
+        assert all(slot.lines[section] for section in SECTIONS), slot.name
+        assert all("{v}" in line for line in slot.lines["holds"]), slot.name
+        assert not any("{" in text for _, *texts in slot_pairs(slot) for text in texts), slot.name
+
+
+def test_pairs_of_a_slot_are_labelled_by_how_they_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "ann.txt"
+    path.write_text(
+        """slot: who manages me | one
+values: Kim | Lee | Max
+holds:
+I report to {v}.
+{v} is my boss.
+changes:
+{v} took over from {old} as my boss.
+ends:
+I have no boss any more.
+lookalikes:
+My boss is ill.
+questions:
+Who is my boss?
+nearby:
+How old is my boss?
+""",
+        "utf-8",
+    )
+    (slot,) = read_slots(path)
+    pairs_of = list(slot_pairs(slot))
+    assert {label for label, *_ in pairs_of} == {"update", "contradiction", "same", "different"}
+    assert list(slot_pairs(slot)) == pairs_of
+    assert ("different", "I report to Kim.", "My boss is ill.") in pairs_of
+    assert all(not newer.endswith("as my boss.") for label, _, newer in pairs_of if label == "contradiction")
+
+
+def test_a_slot_out_of_format_is_reported_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "ann.txt"
+    path.write_text("slot: who manages me | some\n", "utf-8")
+    with pytest.raises(ValueError, match=r"ann\.txt:1: a slot is one or many"):
+        read_slots(path)
+    path.write_text("slot: who manages me | one\nI report to {v}.\n", "utf-8")
+    with pytest.raises(ValueError, match=r"ann\.txt:2: outside a section"):
+        read_slots(path)

@@ -24,6 +24,7 @@ __all__ = [
     "Statement",
     "Token",
     "read_statement",
+    "word_vectors",
 ]
 
 ME, WE, NOT = "@me", "@we", "@not"
@@ -208,16 +209,19 @@ def _embedder() -> Any:
 _known: dict[str, Any] = {}
 
 
-def _vectors(words: list[str]) -> Any:
+def word_vectors(words: list[str]) -> Any:
     """A row for each word; each word is embedded once."""
     import numpy as np
 
-    if len(_known) > _MOST_KNOWN:
-        _known.clear()
-    missing = [word for word in dict.fromkeys(words) if word not in _known]
+    found = {word: _known.get(word) for word in words}
+    missing = [word for word, row in found.items() if row is None]
     if missing:
-        _known.update(zip(missing, _embedder().summed(missing), strict=True))
-    return np.array([_known[word] for word in words], dtype=np.float32).reshape(len(words), _embedder().dim)
+        embedded = dict(zip(missing, _embedder().summed(missing), strict=True))
+        found.update(embedded)
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        _known.update(embedded)
+    return np.array([found[word] for word in words], dtype=np.float32).reshape(len(words), _embedder().dim)
 
 
 @lru_cache(maxsize=4096)
@@ -229,7 +233,7 @@ def read_statement(text: str) -> Statement:
     tokens = tuple(_joined(_tokens(text)))[:_MOST_WORDS]
     places = tuple(place for place, token in enumerate(tokens) if token.kind != FUNCTION)
     words = tuple(tokens[place] for place in places)
-    rows = _vectors([token.key for token in words])
+    rows = word_vectors([token.key for token in words])
     lengths = np.sqrt((rows * rows).sum(1))
     weights = np.clip(lengths, _LEAST_WEIGHT, _MOST_WEIGHT)
     rows /= np.maximum(lengths, 1e-6)[:, None]

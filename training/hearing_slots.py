@@ -1,0 +1,130 @@
+"""Slots: things that have a current value, each with many ways to say what it is, that it changed, and what only looks like it.
+
+training/hearing/slots/*.txt has blocks of this form, `{v}` for the value, `{old}` for the one before it, `{w}` for any other:
+
+    slot: who manages me | one
+    values: Karen | Tobias Lind | Priya
+    holds:
+    I report to {v}.
+    changes:
+    {v} took over from {old} as my boss.
+    ends:
+    I don't have a manager any more.
+    lookalikes:
+    My manager is off sick until Thursday.
+    questions:
+    Whose okay do I need for my time off?
+    nearby:
+    How old is my manager?
+
+`one` has one value at a time, `many` has several side by side. `questions` are answered by what `holds` and `changes` say, `nearby` are not.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / "hearing" / "slots"
+SECTIONS = ("holds", "changes", "ends", "lookalikes", "questions", "nearby")
+_PLACE = re.compile(r"\{(v|w|old)\}")
+_SHARES = {"update": 40, "ended": 4, "contradiction": 16, "same": 20, "lookalike": 45, "after": 8}
+"""Pairs drawn from a slot, by how they are made."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One slot of a writer."""
+
+    writer: str
+    name: str
+    many: bool
+    values: tuple[str, ...] = ()
+    lines: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_slots(path: Path) -> list[Slot]:
+    """The slots of one writer's file."""
+    found: list[Slot] = []
+    section = ""
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        head, colon, rest = (part.strip() for part in line.partition(":"))
+        if head == "slot" and colon:
+            name, _, kind = (part.strip() for part in rest.rpartition("|"))
+            if kind not in ("one", "many"):
+                raise ValueError(f"{path.name}:{number}: a slot is one or many")
+            found.append(Slot(path.stem, name, kind == "many", lines={each: [] for each in SECTIONS}))
+            section = ""
+        elif head == "values" and colon and not section:
+            values = tuple(filter(None, (part.strip() for part in rest.split("|"))))
+            found[-1] = Slot(found[-1].writer, found[-1].name, found[-1].many, values, found[-1].lines)
+        elif head in SECTIONS and colon and not rest:
+            section = head
+        elif line.strip():
+            if not section:
+                raise ValueError(f"{path.name}:{number}: outside a section")
+            found[-1].lines[section].append(line.strip())
+    return found
+
+
+def every_slot(folder: Path = FOLDER) -> list[Slot]:
+    """The slots of all writers."""
+    return [slot for path in sorted(folder.glob("*.txt")) for slot in read_slots(path)]
+
+
+def fill(line: str, value: str, old: str, other: str) -> str:
+    """A line with its values in place, the first letter raised where a value begins a line that is written as a sentence."""
+    text = _PLACE.sub(lambda place: {"v": value, "old": old, "w": other}[place[1]], line)
+    return text[:1].upper() + text[1:] if line[:1] == "{" and line[-1:] in ".!?" else text
+
+
+def slot_pairs(slot: Slot, seed: int = 0, share: float = 1.0) -> Iterator[tuple[str, str, str]]:
+    """Labels and pairs of statements drawn from a slot: label, older, newer."""
+    chance = random.Random(f"{seed} {slot.writer} {slot.name}")
+    seen = set()
+    for kind, count in _SHARES.items():
+        for _ in range(round(count * share)):
+            label, older, newer = _drawn(slot, kind, chance)
+            if label and older.lower() != newer.lower() and (older, newer) not in seen:
+                seen.add((older, newer))
+                yield label, older, newer
+
+
+def _drawn(slot: Slot, kind: str, chance: random.Random) -> tuple[str, str, str]:
+    """One pair; the label is "" where the slot has none of this kind."""
+    value, new, third = chance.sample(slot.values, 3)
+    lines = slot.lines
+    told = chance.choice(lines["holds"])
+    if lines["changes"] and not slot.many and chance.random() < 0.25:
+        told = chance.choice(lines["changes"])
+    older = fill(told, value, third, third)
+    if kind == "update":
+        line = chance.choice(lines["changes"])
+        if slot.many and "{old}" not in line:
+            return "", "", ""
+        if slot.many and chance.random() < 0.3:
+            return "different", older, fill(line, new, third, third)
+        return "update", older, fill(line, new, value, third)
+    if kind == "ended":
+        line = chance.choice(lines["ends"]) if lines["ends"] else ""
+        return ("update" if line else ""), older, fill(line, value, value, third)
+    if kind == "contradiction":
+        return (
+            ("different" if slot.many else "contradiction"),
+            older,
+            fill(chance.choice(lines["holds"]), new, third, third),
+        )
+    if kind == "same":
+        others = [line for line in lines["holds"] if line != told]
+        others += (
+            []
+            if slot.many
+            else [line for line in lines["changes"] if line != told and "{old}" not in line and "{v}" in line]
+        )
+        return "same", older, fill(chance.choice(others), value, third, third)
+    line = chance.choice(lines["lookalikes"])
+    alike = fill(line, chance.choice((value, new)), third, chance.choice((new, third)))
+    return ("different", older, alike) if kind == "lookalike" else ("different", alike, older)

@@ -1,0 +1,231 @@
+"""Train the second model of how two statements relate: src/engram/models/pair_attention.npz.
+
+    pip install torch
+    python training/train_pair_attention.py             # writes it; two minutes on a GPU, hours without
+    python training/train_pair_attention.py --check     # figures of the model alone on writers it never saw, pooled
+
+It learns from the labelled pairs of training/hearing, from pairs drawn out of its slots (training/hearing_slots.py), which count little each because they are
+many, and from neighbours of both, which are `different`. `engram.models.pair_attention` reads the result without torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from hearing_slots import every_slot, slot_pairs
+from pair_scores import LABELS, Pair, every_pair, gold, neighbours, report
+
+from engram.models.pair_attention import (
+    BIAS_SCALE,
+    FILE,
+    HEADS,
+    KINDS,
+    LONGEST,
+    MOST_DEVIATIONS,
+    VECTOR_SCALE,
+)
+from engram.models.pair_features import align, dense
+from engram.models.pair_words import FUNCTION, NAME, NUMBER, read_statement, word_vectors
+from engram.models.pairs import MEASURES
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+SIZE, LAYERS, POOLED, STEMS = 64, 2, 96, 2500
+"""The width of a word, the layers, the width of the last hidden layer, and the commonest words that have weights of their own."""
+TURNS, ROWS_AT_ONCE, RATE, DECAY, DROPPED, WARM = 8, 512, 2e-3, 0.05, 0.2, 200
+NEIGHBOUR, SLOT, SLOT_NEIGHBOUR = 0.5, 0.2, 0.1
+"""What such a pair counts against a labelled one."""
+FOLDS = 5
+
+
+class Pairs:
+    """Pairs as the model reads them, on the device."""
+
+    def __init__(self, pairs: Sequence[Pair], weights: Any) -> None:
+        texts = {text: place for place, text in enumerate(dict.fromkeys(t for p in pairs for t in (p.older, p.newer)))}
+        statements = [read_statement(text).tokens[:LONGEST] for text in texts]
+        keys = {key: place for place, key in enumerate(dict.fromkeys(t.key for each in statements for t in each))}
+        counts = Counter(token.stem for each in statements for token in each)
+        stems = {stem: place for place, (stem, _) in enumerate(counts.most_common())}
+        table = np.zeros((len(texts), LONGEST, 3), dtype=np.int64)
+        for row, tokens in enumerate(statements):
+            table[row, : len(tokens)] = [(keys[t.key], stems[t.stem], KINDS.index(t.kind)) for t in tokens]
+        vectors = word_vectors(list(keys))
+        vectors /= np.maximum(np.sqrt((vectors * vectors).sum(1)), 1e-6)[:, None]
+        measures = [
+            list(dense(align(read_statement(pair.older), read_statement(pair.newer))).values()) for pair in pairs
+        ]
+        self.stems = list(stems)[:STEMS]
+        self.table, self.vectors = _on_device(table), _on_device(vectors)
+        self.lengths = _on_device(np.array([len(each) for each in statements]))
+        self.older, self.newer = (
+            _on_device(np.array([texts[getattr(pair, side)] for pair in pairs])) for side in ("older", "newer")
+        )
+        self.measures = _on_device(np.array(measures, dtype=np.float32))
+        self.labels = _on_device(gold(pairs))
+        self.weights = _on_device(np.asarray(weights, dtype=np.float32))
+
+
+def _on_device(array: Any) -> Any:
+    return torch.from_numpy(array).to(DEVICE)
+
+
+class Layer(nn.Module):
+    """Attention and a hidden layer; `b` weighs the likeness of words, their sameness, and that they stand in different statements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n1, self.n2 = nn.LayerNorm(SIZE), nn.LayerNorm(SIZE)
+        self.qkv, self.p = nn.Linear(SIZE, 3 * SIZE), nn.Linear(SIZE, SIZE)
+        self.f1, self.f2 = nn.Linear(SIZE, 2 * SIZE), nn.Linear(2 * SIZE, SIZE)
+        self.b = nn.Parameter(torch.zeros(3, HEADS))
+
+    def forward(self, rows: Any, likenesses: Sequence[Any], blocked: Any) -> Any:
+        total, width, _ = rows.shape
+        split = self.qkv(self.n1(rows)).view(total, width, 3, HEADS, SIZE // HEADS)
+        asked, offered, said = split.permute(2, 0, 3, 1, 4)
+        scores = asked @ offered.transpose(-1, -2) / (SIZE // HEADS) ** 0.5 + blocked
+        for weight, likeness in zip(self.b, likenesses, strict=True):
+            scores = scores + BIAS_SCALE * weight.view(1, HEADS, 1, 1) * likeness[:, None]
+        heard = (scores.softmax(-1) @ said).transpose(1, 2).reshape(total, width, SIZE)
+        rows = rows + functional.dropout(self.p(heard), DROPPED, self.training)
+        hidden = self.f2(functional.gelu(self.f1(self.n2(rows)), approximate="tanh"))
+        return rows + functional.dropout(hidden, DROPPED, self.training)
+
+
+class Attention(nn.Module):
+    """The model of `engram.models.pair_attention`; its parts have the names of that file's arrays."""
+
+    def __init__(self, mean: Any, deviation: Any) -> None:
+        super().__init__()
+        self.v = nn.Linear(256, SIZE, bias=False)
+        self.st, self.k = nn.Embedding(STEMS + 1, SIZE), nn.Embedding(len(KINDS), SIZE)
+        self.seg, self.pos = nn.Embedding(2, SIZE), nn.Embedding(LONGEST, SIZE)
+        nn.init.normal_(self.st.weight, 0, 0.02)
+        self.m = nn.Linear(4, SIZE)
+        self.bl = nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.n = nn.LayerNorm(SIZE)
+        self.h, self.o = nn.Linear(4 * SIZE + MEASURES, POOLED), nn.Linear(POOLED, len(LABELS))
+        self.register_buffer("mean", mean)
+        self.register_buffer("sd", deviation)
+
+    def forward(self, shown: Pairs, chosen: Any) -> Any:
+        older, newer = shown.older[chosen], shown.newer[chosen]
+        wide = [int(shown.lengths[side].max()) for side in (older, newer)]
+        words = torch.cat([shown.table[older][:, : wide[0]], shown.table[newer][:, : wide[1]]], 1)
+        places = torch.cat([torch.arange(each, device=DEVICE) for each in wide])
+        side = (torch.arange(sum(wide), device=DEVICE) >= wide[0]).long()
+        lengths = torch.stack([shown.lengths[older], shown.lengths[newer]], 1)
+        seen = places[None] < lengths[:, side]
+        kinds, stems = words[..., 2], words[..., 1]
+        vectors = shown.vectors[words[..., 0]] * (kinds != KINDS.index(NUMBER))[..., None] * seen[..., None]
+        same = ((stems[:, :, None] == stems[:, None]) & seen[:, :, None] & seen[:, None]).float()
+        likeness = torch.maximum(vectors @ vectors.transpose(1, 2), same)
+        other = (side[:, None] != side).float()[None].expand_as(same)
+        content = ((kinds != KINDS.index(FUNCTION)) & seen).float()
+        best = (likeness * other * content[:, None]).max(2).values
+        marks = torch.stack([(same * other).max(2).values, best, best * best, content], -1)
+        own = torch.where(stems < STEMS, stems + 1, 0) * ((kinds != KINDS.index(NUMBER)) & (kinds != KINDS.index(NAME)))
+        if self.training:
+            own = own * (torch.rand(own.shape, device=DEVICE) > 0.15)
+        rows = self.v(VECTOR_SCALE * vectors) + self.st(own) + self.k(kinds) + self.seg(side) + self.pos(places)
+        rows = functional.dropout(rows + self.m(marks), DROPPED / 2, self.training)
+        blocked = torch.where(seen, 0.0, -1e4)[:, None, None]
+        for layer in self.bl:
+            rows = layer(rows, (likeness, same, other), blocked)
+        parts = self._pooled(self.n(rows), seen, side)
+        scaled = ((shown.measures[chosen] - self.mean) / self.sd).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+        parts.append(functional.dropout(scaled, 0.15, self.training))
+        hidden = functional.gelu(self.h(torch.cat(parts, 1)), approximate="tanh")
+        return self.o(functional.dropout(hidden, DROPPED, self.training))
+
+    @staticmethod
+    def _pooled(rows: Any, seen: Any, side: Any) -> list[Any]:
+        sides = [(seen & (side == each))[..., None].float() for each in (0, 1)]
+        means = [(rows * each).sum(1) / each.sum(1).clamp_min(1) for each in sides]
+        return [*means, *((rows - 1e4 * (1 - each)).max(1).values.clamp_min(-50) for each in sides)]
+
+
+def trained(shown: Pairs, chosen: Any) -> Attention:
+    """A model of the chosen pairs."""
+    torch.manual_seed(0)
+    measures = shown.measures[chosen]
+    model = Attention(measures.mean(0), measures.std(0) + 1e-6).to(DEVICE)
+    adam = torch.optim.AdamW(model.parameters(), RATE, weight_decay=DECAY)
+    steps, step = TURNS * -(-len(chosen) // ROWS_AT_ONCE), 0
+    for turn in range(TURNS):
+        for own in chosen[torch.randperm(len(chosen), device=DEVICE)].split(ROWS_AT_ONCE):
+            step += 1
+            for group in adam.param_groups:
+                group["lr"] = RATE * min(1.0, step / WARM) * (1 - step / (steps + 1))
+            losses = functional.cross_entropy(
+                model(shown, own), shown.labels[own], reduction="none", label_smoothing=0.02
+            )
+            adam.zero_grad()
+            (losses * shown.weights[own]).mean().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            adam.step()
+        print(f"turn {turn + 1} of {TURNS}", file=sys.stderr, flush=True)
+    return model.eval()
+
+
+@torch.no_grad()
+def predicted(model: Attention, shown: Pairs, chosen: Any) -> Any:
+    """The probabilities of the chosen pairs."""
+    return torch.cat([model(shown, own).softmax(-1) for own in chosen.split(2000)]).cpu().numpy()
+
+
+def written(model: Attention, stems: Sequence[str]) -> None:
+    """Put the model where it is read, in half floats."""
+    arrays = {
+        name.replace(".", "_"): array.cpu().numpy().astype(np.float32 if name in ("mean", "sd") else np.float16)
+        for name, array in model.state_dict().items()
+    }
+    np.savez(FILE, **arrays, stems=np.frombuffer("\n".join(stems).encode("utf-8"), dtype=np.uint8))
+
+
+def everything() -> tuple[list[Pair], list[Pair], Any]:
+    """The labelled pairs; all pairs, those first; and what each counts."""
+    labelled = every_pair()
+    slots = every_slot()
+    drawn = [Pair(f"slots {slot.writer}", *row) for slot in slots for row in slot_pairs(slot)]
+    some = [Pair(f"slots {slot.writer}", *row) for slot in slots for row in slot_pairs(slot, seed=1, share=0.3)]
+    parts = (labelled, neighbours(labelled, share=0.15), drawn, neighbours(some, share=0.2))
+    weights = np.repeat((1.0, NEIGHBOUR, SLOT, SLOT_NEIGHBOUR), [len(part) for part in parts])
+    return labelled, [pair for part in parts for pair in part], weights
+
+
+def main() -> None:
+    """Train or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    labelled, pairs, weights = everything()
+    shown = Pairs(pairs, weights)
+    if not options.check:
+        written(trained(shown, torch.arange(len(pairs), device=DEVICE)), shown.stems)
+        print(f"{FILE.name}: {len(pairs)} pairs, {FILE.stat().st_size} bytes")
+        return
+    names = (sorted({p.writer for p in labelled}), sorted({p.writer for p in pairs} - {p.writer for p in labelled}))
+    fold = {name: place % FOLDS for group in names for place, name in enumerate(group)}
+    folds = torch.tensor([fold[pair.writer] for pair in pairs], device=DEVICE)
+    found = np.zeros((len(labelled), len(LABELS)))
+    for left in range(FOLDS):
+        own = (folds[: len(labelled)] == left).nonzero()[:, 0]
+        found[own.cpu().numpy()] = predicted(trained(shown, (folds != left).nonzero()[:, 0]), shown, own)
+    report(labelled, found)
+
+
+if __name__ == "__main__":
+    main()
