@@ -116,7 +116,8 @@ def probabilities(pairs: Sequence[Alignment]) -> Any:
     """A row of probabilities of `LABELS` for each pair, by both models."""
     rows, places = inputs(pairs)
     found = _network().probabilities(rows, places)
-    asked = (found[:, LABELS.index("different")] < _APART_FROM).nonzero()[0].tolist()
+    doubtful = (found[:, LABELS.index("different")] < _APART_FROM).tolist()
+    asked = [at for at, pair in enumerate(pairs) if doubtful[at] and pair.older.tokens and pair.newer.tokens]
     if asked:
         second = pair_attention().probabilities([pairs[at] for at in asked], rows[asked, :MEASURES])
         found[asked] = (found[asked] + second) / 2
