@@ -216,7 +216,16 @@ def test_what_was_decided_about_something_is_the_decision_that_stands(mem: Engra
 
 
 @pytest.mark.parametrize("key", ["lead", ""])
-@pytest.mark.parametrize("question", ["Who is the team lead?", "What did we decide about the team lead?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is the team lead?",
+        "What did we decide about the team lead?",
+        "Who was the team lead before?",
+        "How has the team lead changed over time?",
+        "When did the team lead change?",
+    ],
+)
 @pytest.mark.parametrize(
     ("older", "newer", "asked"),
     [
@@ -251,6 +260,26 @@ def test_many_superseded_versions_leave_room_for_what_holds(mem: Engram, clock: 
         mem.add(statement)
     found = texts(mem.recall("What do we know about the payment service?"))
     assert {*held, "The payment service was owned by team 39"} <= set(found)
+
+
+def test_a_filter_of_the_caller_holds_for_what_a_waiting_statement_contradicts(mem: Engram, clock: Clock) -> None:
+    active = mem.learn("The API listens on port 8080", tags=["x"], scope="global").memory
+    clock.forward(days=1)
+    waiting = mem.learn("The API does not listen on port 8080", tags=["y"], scope="global")
+    assert waiting.outcome.name == "CONTRADICTION"
+    assert active is not None
+    found = mem.recall("Does the API listen on port 8080?", tags=["y"]).hits
+    assert active.id not in [hit.id for hit in found]
+
+
+def test_many_superseded_happenings_leave_room_for_others(mem: Engram, clock: Clock) -> None:
+    other = "We looked at the payment service once more with the auditors from Bonn and found nothing"
+    mem.add(other)
+    for number in range(40):
+        mem.add(f"We deployed the payment service, version {number}", conflict_key="deployment")
+        clock.forward(hours=1)
+    found = texts(mem.recall("What did we do with the payment service?"))
+    assert found == ["We deployed the payment service, version 39", other]
 
 
 def test_a_newer_fact_that_is_less_about_the_question_stays_behind(mem: Engram, clock: Clock) -> None:

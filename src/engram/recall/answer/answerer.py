@@ -114,7 +114,7 @@ class LineageAnswerer:
         return TracedAnswer(Hits(hits), window, left, CHANGES)
 
     def _versions(self, memory: Memory, query: SearchQuery) -> list[Memory]:
-        return versions_of(memory, self.facts.store, query.filters.scopes)
+        return versions_of(memory, self.facts.store, query.filters)
 
     def _within(self, history: FactHistory, window: Window | None) -> list[Memory]:
         """The versions of a fact on either side of its changes in the window, and those true in it."""
