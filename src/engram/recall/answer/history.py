@@ -509,9 +509,8 @@ def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[F
     if len(every) < 2:
         return histories
     meant = {version.id for history in histories for version in history.versions}
-    relevance = {version.id: history.best.relevance for history in every for version in history.versions}
     versions = [version for history in every for version in history.versions]
-    replaced = replacements(versions[:COMPARED], meant, meant, relevance)
+    replaced = replacements(versions[:COMPARED], meant)
     joined: list[FactHistory] = []
     for history in every:
         ids = {version.id for version in history.versions}
