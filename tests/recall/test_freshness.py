@@ -322,3 +322,13 @@ def test_a_chain_takes_only_likely_steps(monkeypatch: pytest.MonkeyPatch, change
         for n, town in enumerate(("Bonn", "Kiel", "Ulm"), start=1)
     ]
     assert replacements(chain).newest(chain[0].id) == (chain[end] if end else None)
+
+
+def test_when_something_changed_is_known_while_the_change_waits(mem: Engram, clock: Clock) -> None:
+    mem.learn("The database is MySQL 8", scope="global")
+    clock.forward(days=20)
+    waiting = mem.learn("We switched from MySQL to Postgres", scope="global")
+    assert waiting.outcome.name == "CONTRADICTION"
+    found = mem.recall("When did we switch to Postgres?").hits
+    assert [hit.text for hit in found][:1] == ["We switched from MySQL to Postgres"]
+    assert "waits for review" in found[0].note

@@ -367,7 +367,9 @@ class Answerer:
         if special is not None:
             return special
         if question.intent == "event" or (question.intent == "historical" and self._is_event(query, window)):
-            return EventAnswerer(self.facts).answer(query, window, anchored.after)
+            answered = EventAnswerer(self.facts).answer(query, window, anchored.after)
+            told = self.facts.waiting(within(query, window)) if best_of(answered.hits) < self.floor else Hits()
+            return TracedAnswer(told, window, (), KNOWN) if told else answered
         if question.intent == "current":
             answered = self._current(question, query, anchored)
         elif question.intent == "historical":
