@@ -1,11 +1,11 @@
 """The classes a caller meets behind `Engram` and `AsyncEngram`."""
 
 import inspect
-from functools import cached_property
 from typing import get_type_hints
 
 from engram import AsyncEngram, Engram
 from engram.aio.awaitable import Twin
+from engram.model.lazy import cached_property
 
 VALUES = {"settings", "home", "directory", "policy", "model"}
 """Parts of `Engram` that are handed out as they are."""

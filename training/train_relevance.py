@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from judged_questions import SLOTS, WRITERS, Judged, everything, of_memories, of_slots, of_talk
 
-from engram.recall.relevance import Trees, probabilities_of
+from engram.models.trees import Trees
+from engram.recall.relevance import probabilities_of
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "engram" / "recall" / "relevance.npz"
 SHARES = {"memories": 1.0, "others": 3.0, "talk": 1.0, "locomo": 0.3, "beam": 0.7, "longmemeval": 0.7}

@@ -4,7 +4,10 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from engram.model.event import Event, Session
+from engram.sessions.observations import storable
 from engram.store.ledger import body_digest, chain_digest
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend
@@ -157,3 +160,13 @@ def test_every_ledger_with_events_is_listed_by_name(store: Store) -> None:
     for name in ("talk", "conversation:agent:bot/ana", "document:1f"):
         store.append_events(name, [said("Ann", f"hello from {name}")])
     assert store.ledgers() == ["conversation:agent:bot/ana", "document:1f", "talk"]
+
+
+@pytest.mark.parametrize("odd", ["zebra\x00stripes", "zebra\ud800stripes"])
+def test_a_sessions_task_and_summary_lose_the_characters_that_no_database_can_hold(backend: Backend, odd: str) -> None:
+    mem = backend.client()
+    session = mem.session(odd)
+    ended = session.end(odd)
+    plain = mem.store.events(session.id)[0].content
+    assert {ended.task, ended.summary, plain} == {storable(odd)}
+    assert mem.sessions.get(session.id) == ended

@@ -96,6 +96,43 @@ def test_another_subject_a_remark_and_another_language_are_no_sure_update(
     assert found is not None and not found.is_sure
 
 
+VALUES = [
+    ("Standup is on tuesday.", "Standup is on thursday."),
+    ("Trash is collected on Tuesday.", "Trash is collected Thursday."),
+    ("The review is in March.", "The review is in May."),
+    ("Alerts go to ops@acme.io.", "Alerts go to ops@acme.com."),
+    ("The docs are at https://docs.acme.io.", "The docs are at https://wiki.acme.io."),
+    ("The branch is release-2.", "The branch is release-3."),
+    ("The log is in /var/log/acme.", "The log is in /srv/log/acme."),
+    ("The gym opens at 7.", "The gym opens at 6."),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), VALUES)
+def test_another_day_number_or_address_alone_suggests_no_change(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    choose(monkeypatch, lambda older, newer: SURE)
+    found = conflict(known(old), said(new))
+    assert found is not None and not found.is_sure
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Standup is on tuesday.", "Standup is now on thursday."),
+        ("Alerts go to ops@acme.io.", "Alerts go to ops@acme.com from now on."),
+        ("The launch is in March.", "The launch slipped to April."),
+        ("The user lives in Berlin.", "The user lives in Lisbon."),
+        ("The Paris contact is Monsieur Leclerc.", "Ms Aubry took over from Monsieur Leclerc in Paris."),
+    ],
+)
+def test_a_word_of_change_or_another_name_does(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    choose(monkeypatch, lambda older, newer: SURE)
+    found = conflict(known(old), said(new))
+    assert found is not None and found.is_sure
+
+
 def test_what_ends_does_not_supersede_what_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     choose(monkeypatch, lambda older, newer: SURE)
     old, new = known("The team lead is Anna."), said("The team lead is Carl.")

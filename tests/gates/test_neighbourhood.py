@@ -117,3 +117,9 @@ def test_what_happened_may_outdate_a_fact_but_never_what_happened_before(monkeyp
     fact, event = known("The user lives in Berlin."), known("The user flew to Berlin.", 2, type="episodic")
     assert conflict_of("The user moved to Lisbon.", fact, type="episodic") is not None
     assert conflict_of("The user moved to Lisbon.", event, type="episodic") is None
+
+
+def test_what_happened_may_change_what_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, lambda older, newer: SURE)
+    planned = known("The review is on Monday.", type="commitment")
+    assert conflict_of("The review was moved to Thursday.", planned, type="episodic") is not None

@@ -4,10 +4,11 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import threading
 
 import pytest
 
-from engram.model.lazy import dataclass, field, fields, is_dataclass, replace
+from engram.model.lazy import cached_property, dataclass, field, fields, is_dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +134,37 @@ def test_the_standard_library_knows_them() -> None:
 def test_the_signature_is_that_of_the_fields() -> None:
     assert list(inspect.signature(Place).parameters) == ["name", "tags", "where"]
     assert inspect.signature(Named).parameters["tags"].default == ()
+
+
+class Slow:
+    """An object whose value another thread may be computing."""
+
+    def __init__(self, begun: threading.Event | None = None, go_on: threading.Event | None = None) -> None:
+        self.begun, self.go_on, self.made = begun, go_on, 0
+
+    @cached_property
+    def value(self) -> list[int]:
+        """A list."""
+        self.made += 1
+        if self.begun is not None and self.go_on is not None and self.made == 1:
+            self.begun.set()
+            assert self.go_on.wait(30)
+        return [self.made]
+
+
+def test_a_cached_property_is_computed_once_and_documented() -> None:
+    slow = Slow()
+    assert slow.value is slow.value
+    assert (slow.value, Slow.value.__doc__) == ([1], "A list.")
+
+
+def test_no_lock_is_held_while_a_cached_property_is_computed() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    slow, seen = Slow(begun, go_on), list[list[int]]()
+    thread = threading.Thread(target=lambda: seen.append(slow.value))
+    thread.start()
+    assert begun.wait(30)
+    first = slow.value  # another thread, and a forked child, would wait here for the first
+    go_on.set()
+    thread.join()
+    assert first == [2] and seen[0] is first is slow.value

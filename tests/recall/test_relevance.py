@@ -6,7 +6,7 @@ import pytest
 from engram import Engram
 from engram.recall.passages import excerpt_of
 from engram.recall.ranking import _lexicon
-from engram.recall.relevance import FEATURES, NONE_KNOWN, Trees, probabilities_of
+from engram.recall.relevance import FEATURES, NONE_KNOWN, probabilities_of
 from engram.text.tokens import query_terms
 
 STATEMENTS = (
@@ -65,13 +65,6 @@ def test_every_mode_gives_a_probability(mem: Engram, mode: str) -> None:
 def test_a_question_of_which_nothing_can_be_read_has_nothing_about_it(mem: Engram) -> None:
     with mem:
         assert max(relevance(mem, "???").values(), default=0.0) <= NONE_KNOWN
-
-
-def test_trees_add_up_their_leaves() -> None:
-    feature, threshold = np.array([[0, 0, 0]]), np.array([[0.5, 0.0, 0.0]])
-    below, above, value = np.array([[1, 1, 2]]), np.array([[2, 1, 2]]), np.array([[0.0, -1.0, 1.0]])
-    low, high = Trees(feature, threshold, below, above, value)(np.array([[0.2], [0.9]], dtype=np.float32))
-    assert low == pytest.approx(1 / (1 + np.e)) and high == pytest.approx(1 / (1 + 1 / np.e))
 
 
 def test_the_shipped_trees_read_every_feature_and_give_a_probability() -> None:

@@ -1,7 +1,7 @@
 """AsyncEngram: opened, warmed and closed on threads; each verb is the synchronous one, awaited."""
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
@@ -21,6 +21,7 @@ from engram.aio.threads import Threads
 from engram.client import Engram
 from engram.client.arguments import OpenOptions
 from engram.model.errors import InvalidInput
+from engram.model.lazy import cached_property
 
 if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy

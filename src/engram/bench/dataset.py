@@ -6,12 +6,11 @@ Keys are the data set's own ids. They travel beside the text, as a caller's meta
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
-from engram.model.lazy import dataclass
+from engram.model.lazy import cached_property, dataclass
 
 __all__ = [
     "DatasetConversation",

@@ -12,7 +12,7 @@ from engram.capture.changes import Changes
 from engram.capture.draft import draft
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
 from engram.gates.instructions import injection_problem
-from engram.gates.pipeline import admit_all, judge, mention, outranked_reason
+from engram.gates.pipeline import admit_all, exception_reason, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import Conflict, GateSettings, Proposal, Verdict
@@ -24,6 +24,7 @@ from engram.model.memory import REFINES, Association, Memory
 from engram.model.usage import Use
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
+from engram.rules.eligibility import outlasts
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
@@ -129,7 +130,7 @@ class Learner:
                 stored = _stored(deciding, memory, verdict, session, now)
                 if heads:
                     stored = superseding(deciding, stored, heads, now)
-                    verdict = replace(verdict, outcome=Outcome.SUPERSEDED, other=heads[0])
+                    verdict = _succeeding(verdict, memory, heads)
                 deciding.put(stored, vector)
                 release(deciding, waiting, now)
                 return _decision(verdict, stored)
@@ -184,7 +185,8 @@ class Learner:
             about=[*about, *(other.id for other in waiting)],
         ) as deciding:
             now, found = self.clock(), deciding.get(known.id)
-            heads = [head for head in heads_named(deciding, named) if head.id != known.id]
+            others = [head for head in heads_named(deciding, named) if head.id != known.id]
+            heads = [head for head in others if not outlasts(head, known)]
             if found is None or not heads:
                 return decision
             above = outranking_head(heads, source)
@@ -449,6 +451,14 @@ def _decision(verdict: Verdict, stored: Memory) -> Decision:
 
 def _related(conflict: Conflict) -> Related:
     return Related(conflict.other, conflict.relation, conflict.probability, conflict.why)
+
+
+def _succeeding(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Verdict:
+    """The verdict on a memory that replaces these, or is an exception to them until it ends."""
+    replaced = [head for head in heads if not outlasts(head, memory)]
+    if replaced:
+        return replace(verdict, outcome=Outcome.SUPERSEDED, other=replaced[0])
+    return replace(verdict, outcome=Outcome.CREATED, reason=exception_reason(memory, heads[0]), other=heads[0])
 
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:

@@ -5,12 +5,12 @@ class of `Options` that several verbs share. The reader, the help and docs/cli.m
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, NoReturn, Union, cast, get_args, get_origin
 
 from engram.model.arguments import LONGEST
+from engram.model.lazy import own_annotations
 
 Verb = Callable[..., None]
 HELP = ("-h", "--help")
@@ -117,13 +117,7 @@ def _shared_options(verb: Verb) -> dict[str, type[Options]]:
 
 def _shared(group: type[Options], owner: str) -> Iterator[Parameter]:
     for base in reversed(group.__mro__):
-        # Before 3.14 a class without annotations would show those of its base.
-        own = (
-            getattr(base, "__annotations__", {})
-            if sys.version_info >= (3, 14)
-            else vars(base).get("__annotations__", {})
-        )
-        for name, annotation in own.items():
+        for name, annotation in own_annotations(base).items():
             yield Parameter(name, annotation, getattr(group, name, REQUIRED), owner)
 
 

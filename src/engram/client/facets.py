@@ -5,7 +5,6 @@ A process that only recalls never loads the gates, one that only writes never lo
 
 from collections.abc import Callable
 from datetime import datetime, tzinfo
-from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -14,6 +13,7 @@ from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, o
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput, Refused
 from engram.model.event import EVENT_TYPES
+from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.scopes import GLOBAL, is_person

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from engram.embedding.protocol import EmbedderError, unit_rows
+from engram.model.lazy import cached_property
 
 if TYPE_CHECKING:
     import httpx

@@ -6,13 +6,13 @@ How it is made: training/distill_embedder.py. What it can and cannot do, measure
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engram.embedding.protocol import EmbedderError, unit_rows
 from engram.embedding.tokenizer import DATA, count_tokens, word_rows, words
+from engram.model.lazy import cached_property
 
 if TYPE_CHECKING:
     import numpy.typing as npt

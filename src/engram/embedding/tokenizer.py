@@ -11,8 +11,10 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
+
+from engram.model.lazy import cached_property
 
 __all__ = ["count_tokens", "vocabulary", "words"]
 

@@ -10,14 +10,18 @@ from functools import lru_cache
 
 from engram.gates.tables import phrases
 from engram.model.memory import Memory
+from engram.rules.eligibility import outlasts
 from engram.text.numbers import Number
 from engram.text.polarity import NormalizedStatement, read
+from engram.text.time.words import value_of
 
-__all__ = ["adds_nothing", "may_outdate", "names_another", "same_symbols"]
+__all__ = ["adds_nothing", "may_outdate", "names_another", "only_values_differ", "same_symbols"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SYMBOL = re.compile(r"(?:[^\w\s.,;:!?'\"’‘“”`()–—…•。、，；：！？؟،।-]|(?<!\w)-(?=[\w-])|(?<=-)-)+")
 """Every mark but the common ones, as it is written: `==` is not `=`, and `--force` not `-force`."""
+_CODE = re.compile(r"[\d_/\\@$:]|\w\.\w")
+"""What the words of a language do not have inside, but numbers, times, paths, hosts, addresses and versions do."""
 _TODAY = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|right now|just now|for now|at the moment|for the moment|for the time being"
     r"|this (?:morning|afternoon|evening|week|weekend|month))\b"
@@ -58,18 +62,43 @@ def same_symbols(new: str, old: str) -> bool:
 
 
 def may_outdate(new: Memory, old: Memory) -> bool:
-    """Whether a newer memory may supersede another by the model's word: lasting, in English, and about the same thing."""
-    if new.valid_until is not None and old.valid_until != new.valid_until:
+    """Whether a newer memory may supersede another by the model's word: it lasts as long, in English, about the same thing, and says
+    more than another value.
+    """
+    if outlasts(old, new):
         return False
     if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
         return False
     one, other = read(new.statement), read(old.statement)
-    return not (names_another(one, other) or _is_another_subject(one, other))
+    if names_another(one, other) or _is_another_subject(one, other):
+        return False
+    return not only_values_differ(new.statement, old.statement)
+
+
+def only_values_differ(new: str, old: str) -> bool:
+    """Whether a statement has no word that the older one lacks but numbers, days, months, addresses and other codes: a bare value
+    suggests no change, since things that have such values often have several ("standup on tuesday", "on thursday").
+    """
+    one, other = read(new), read(old)
+    added = set(one.raw) - set(other.raw)
+    return (bool(added) or one.numbers != other.numbers) and all(map(_is_value, added))
+
+
+def _is_value(word: str) -> bool:
+    """Whether a word is a value by its form, or a name of the calendar."""
+    return bool(_CODE.search(word)) or any(value_of(kind, word) is not None for kind in ("weekday", "month"))
 
 
 def _is_another_subject(one: NormalizedStatement, other: NormalizedStatement) -> bool:
-    """Whether each statement is about something that the other does not name: "server alpha …" and "server beta …"."""
-    return bool(one.subject - other.content and other.subject - one.content)
+    """Whether each statement is about something that the other does not name: "server alpha …" and "server beta …".
+
+    If the two have no word of the subject in common, a name that both mention is enough to tie them: "Ms Aubry took over from Mr Leclerc"
+    is about the same as "The contact is Mr Leclerc".
+    """
+    if not (one.subject - other.content and other.subject - one.content):
+        return False
+    named = (one.names | other.names) & one.content & other.content
+    return bool(one.subject & other.subject) or not named
 
 
 @lru_cache(maxsize=1024)

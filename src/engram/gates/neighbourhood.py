@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Conflict, Neighbour, Proposal
+from engram.model.lazy import cached_property
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.polarity import canonical, read
@@ -32,6 +33,8 @@ MENTIONED = 0.5
 """From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
 FAR, LEAST_SHARED = 0.2, 0.1
 """Of 1,675 labelled updates and contradictions, 6 % have a lower cosine and share fewer index terms."""
+_PLANNED = frozenset(("commitment", "task"))
+"""Types of what is still to come: a later word may change it, as it may not change what happened."""
 # Documents are not claims.
 _LONGEST_CLAIM = 2_000
 
@@ -42,7 +45,6 @@ class Neighbourhood:
     def __init__(self, proposal: Proposal, neighbours: Sequence[Neighbour]) -> None:
         self._proposal, self._memory = proposal, proposal.memory
         self._near = [near for near in neighbours if self._is_comparable(near.memory)]
-        self._judged: list[tuple[Neighbour, Relation]] | None = None
 
     def _is_comparable(self, other: Memory) -> bool:
         return (
@@ -52,14 +54,8 @@ class Neighbourhood:
             and same_situation(self._memory, other)
         )
 
-    @property
+    @cached_property
     def _relations(self) -> "list[tuple[Neighbour, Relation]]":
-        # No cached_property: Python 3.11 holds one lock for all its objects meanwhile, and a process forked then would wait forever.
-        if self._judged is None:
-            self._judged = self._compared()
-        return self._judged
-
-    def _compared(self) -> "list[tuple[Neighbour, Relation]]":
         # Imported here so that a write without neighbours never loads the model.
         from engram.models import pairs
 
@@ -130,10 +126,9 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
     exact = relation(memory.statement, other.statement)
     if exact.relation == "same" or not _is_claim(other) or not _overlap_in_time(memory, other):
         return None
-    if _is_episode(memory) and _is_episode(other):
+    if _is_episode(memory) and _is_episode(other) and other.type not in _PLANNED:
         return None
-    is_sure = found.update >= pairs.SURE_UPDATE and may_outdate(memory, other)
-    if is_sure and not _only_numbers_differ(memory.statement, other.statement):
+    if found.update >= pairs.SURE_UPDATE and may_outdate(memory, other):
         return Conflict(other, "update", found.update, found.reason, is_sure=True)
     if why := _competing(memory.form, other.form) or (exact.why if exact.relation == "opposite" else ""):
         return Conflict(other, "contradiction", 1.0, why)
@@ -162,19 +157,14 @@ def _is_episode(memory: Memory) -> bool:
     return type_or_default(memory.type).nature == "episode"
 
 
-def _overlap_in_time(one: Memory, other: Memory) -> bool:
-    """Whether the validity of two memories overlaps: "until May" does not contradict "since June"."""
-    return not (_ended(one.valid_until, other.valid_from) or _ended(other.valid_until, one.valid_from))
+def _overlap_in_time(newer: Memory, older: Memory) -> bool:
+    """Whether the validity of two memories overlaps: "until May" contradicts neither "since June" nor what is first said then."""
+    begins = newer.valid_from or newer.when
+    return not (_ended(newer.valid_until, older.valid_from) or _ended(older.valid_until, begins))
 
 
 def _ended(until: datetime | None, since: datetime | None) -> bool:
     return until is not None and since is not None and until <= since
-
-
-def _only_numbers_differ(new: str, old: str) -> bool:
-    """Whether a statement has no word that the older one lacks: nothing in it suggests a change."""
-    one, other = read(new), read(old)
-    return one.numbers != other.numbers and set(one.raw) - set(other.raw) <= {str(number) for number in one.numbers}
 
 
 def _competing(form: Mapping[str, str], other: Mapping[str, str]) -> str:

@@ -21,10 +21,11 @@ from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import CONTRADICTS, Memory, Status
+from engram.rules.eligibility import outlasts
 from engram.rules.sources import may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
-__all__ = ["GATES", "admit", "admit_all", "judge", "mention", "outranked_reason"]
+__all__ = ["GATES", "admit", "admit_all", "exception_reason", "judge", "mention", "outranked_reason"]
 
 GATES = (
     "shape", "secrets", "instructions", "triviality", "behavioral", "documentation", "specificity", "scope",
@@ -152,12 +153,18 @@ class _GateRun:
 
     def _stands(self, other: Memory) -> bool:
         """Whether a memory stands in the way of this one: a candidate does not, unless its source is more trusted, or it waits for
-        a current memory, which this one then contradicts too.
+        a current memory, which this one then contradicts too. One that holds again when this one has ended does not, either.
         """
+        if self._is_exception([other]):
+            return False
         if other.status != "candidate" or self._trust().status != "active":
             return True
         waits_for = [link.target for link in other.associations if link.type == CONTRADICTS]
         return not may_replace(self.memory.source, other) or not all(map(self.proposal.leaves_out, waits_for))
+
+    def _is_exception(self, others: Sequence[Memory]) -> bool:
+        """Whether a statement with an end leaves these in force, and its source might have replaced them."""
+        return all(outlasts(other, self.memory) for other in others) and self._trusted_over(others).status == "active"
 
     def _policy(self, known: Known) -> Verdict | None:
         """Supersede the current memory with the same conflict key, if trust allows it; otherwise wait for review."""
@@ -166,7 +173,10 @@ class _GateRun:
         if not heads:
             self.passed.append("policy")
             return None
-        head, found = heads[-1], self._trusted_over(heads)
+        if self._is_exception(heads):
+            return self._answer(Outcome.CREATED, "policy", exception_reason(self.memory, heads[-1]), heads[-1])
+        found = self._trusted_over(heads)
+        head = ([head for head in heads if not outlasts(head, self.memory)] or heads)[-1]
         if found.status == "active":
             return self._answer(
                 Outcome.SUPERSEDED, "policy", f"supersedes {mention(head)}, the previous value of {word(key)}", head
@@ -234,6 +244,13 @@ def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
 def outranked_reason(source: str, memory: Memory) -> str:
     """Why a statement from this source cannot replace a memory by itself."""
     return f"{word(memory.id)} comes from {origin_of(memory)}, which outranks {word(source or 'unknown')}; the change waits for review"
+
+
+def exception_reason(memory: Memory, lasting: Memory) -> str:
+    """Why a statement with an end is stored next to the lasting one that it would otherwise replace."""
+    return notice(
+        f"stored as active until {memory.valid_until:%Y-%m-%d %H:%M}; after that, {mention(lasting)} holds again"
+    )
 
 
 def mention(memory: Memory) -> str:

@@ -1,4 +1,4 @@
-"""What costs nothing until it is used: dataclasses and regular expressions.
+"""What costs nothing until it is used: dataclasses, cached properties and regular expressions.
 
 `dataclasses` compiles up to six functions for each class, which takes 1.7 ms where a bare Python start takes 20: a quarter of
 a cold `engram recall` went into classes it hardly used. Here the initialiser is compiled with the first object, and the other
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dataclasses import fields as fields
     from dataclasses import is_dataclass as is_dataclass
     from dataclasses import replace as replace
+    from functools import cached_property as cached_property
 
 _MISSING: Any = object()
 _FIELDS = "__record_fields__"
@@ -72,23 +73,43 @@ def _is_dataclass(record: Any) -> bool:
     return hasattr(record, _FIELDS)
 
 
+class _CachedProperty:
+    """A property that is computed on first use, as in `functools`, but without a lock: Python 3.11 holds one for all objects of a
+    class meanwhile, and a process forked then waits for it forever. Two threads may both compute the value; both get the first.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault(self._name, self._make(instance))
+
+
 if not TYPE_CHECKING:
-    MISSING, dataclass, field = _MISSING, _dataclass, _Field
+    MISSING, dataclass, field, cached_property = _MISSING, _dataclass, _Field, _CachedProperty
     fields, is_dataclass, replace = _fields, _is_dataclass, _replace
 
 
 def _declared(cls: type) -> dict[str, _Field]:
     """The fields that a class itself declares, in their order."""
     found: dict[str, _Field] = {}
-    # Before 3.14 a class without annotations would show those of its base.
-    annotations = cls.__annotations__ if sys.version_info >= (3, 14) else vars(cls).get("__annotations__", {})
-    for name, kind in annotations.items():
+    for name, kind in own_annotations(cls).items():
         if getattr(kind, "__origin__", kind) is ClassVar:
             continue
         default = vars(cls).get(name, _MISSING)
         found[name] = default if isinstance(default, _Field) else _Field(default)
         found[name].name, found[name].type = name, kind
     return found
+
+
+def own_annotations(cls: type) -> dict[str, Any]:
+    """The annotations in the body of a class: before 3.14, one without any would show those of its base."""
+    own: dict[str, Any] = (
+        getattr(cls, "__annotations__", {}) if sys.version_info >= (3, 14) else vars(cls).get("__annotations__", {})
+    )
+    return own
 
 
 def _methods(fields: dict[str, _Field], frozen: bool, shown: bool) -> dict[str, Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engram.embedding.static import StaticEmbedder
+    from engram.models.trees import Trees
 
     Floats = npt.NDArray[np.float32]
 
@@ -232,6 +233,7 @@ class Worth:
         self._first, self._labels = FeatureTable("first", arrays), FeatureTable("labels", arrays)
         coarse, fine = arrays["clusters"]
         self._clusters = (coarse.tobytes(), fine.tobytes())
+        self._trees = {name: _ensemble(name, arrays) for name in (ALONE, WHOLE)}
 
     def linear(self, turns: Sequence[Sequence[Said]], dense: Floats) -> tuple[Floats, Floats]:
         """The scores of each sentence: for worth and the moods, and for the other labels."""
@@ -247,27 +249,12 @@ class Worth:
 
     def trees(self, name: str, rows: Floats) -> list[float]:
         """The log odds of being worth keeping of each row: by one ensemble alone, or by that of conversations with a share of it."""
-        sums = self._sums(name, rows)
+        sums = self._trees[name].sums(rows)
         if name == WHOLE:
-            sums = sums + SHARE * self._sums(ALONE, rows)
+            sums = sums + SHARE * self._trees[ALONE].sums(rows)
         slope, shift = self._arrays[f"{name}_calibration"].tolist()
         logits: list[float] = (slope * sums + shift).tolist()
         return logits
-
-    def _sums(self, name: str, rows: Floats) -> Any:
-        """The sum of the trees of an ensemble for each row. A leaf is its own child."""
-        import numpy as np
-
-        parts = ("feature", "limit", "below", "above", "value")
-        feature, limit, below, above, value = (self._arrays[f"{name}_{part}"] for part in parts)
-        roots = np.arange(len(feature)) * feature.shape[1]
-        nodes = np.zeros((len(rows), len(feature)), dtype=np.intp)
-        lines = np.arange(len(rows))[:, None] * rows.shape[1]
-        for _ in range(int(self._arrays[f"{name}_depth"])):
-            at = roots + nodes
-            chosen = rows.take(lines + feature.take(at))
-            nodes = np.where(chosen <= limit.take(at), below.take(at), above.take(at))
-        return value.take(roots + nodes).sum(axis=1, dtype=np.float64)
 
     @staticmethod
     def judgement(logit: float, first: Floats, labels: Floats) -> Judgement:
@@ -282,6 +269,15 @@ class Worth:
             mood=MOODS[int(first[1:].argmax())],
             critical=_probability(float(rest[-1])),
         )
+
+
+def _ensemble(name: str, arrays: dict[str, Any]) -> Trees:
+    from engram.models.trees import Trees
+
+    feature, limit, below, above, value = (
+        arrays[f"{name}_{part}"] for part in ("feature", "limit", "below", "above", "value")
+    )
+    return Trees(feature, limit, below, above, value.astype("float64"))
 
 
 def _probability(logit: float) -> float:

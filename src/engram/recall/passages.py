@@ -6,12 +6,12 @@ question are shown instead of the whole text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from engram.model.hit import Hits
-from engram.model.lazy import dataclass, replace
+from engram.model.lazy import cached_property, dataclass, replace
 from engram.recall.query import Windows
 from engram.recall.similarity import Alike, Floats, Integers, Lexicon, alike, rarity
 from engram.rules.numbers import FIELD_WEIGHTS

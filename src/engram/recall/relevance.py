@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from engram.models.trees import Trees
 from engram.recall.passages import Mentions, Passages
 from engram.recall.query import SearchQuery
 from engram.recall.similarity import Alike, Floats, Integers
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "Trees", "features", "probabilities", "probabilities_of"]
+__all__ = ["FEATURES", "NONE_KNOWN", "features", "probabilities", "probabilities_of"]
 
 NONE_KNOWN = 0.02
 """The relevance of every passage for a question without a single index term."""
@@ -182,40 +183,6 @@ def _says(passages: Passages, wanted: Integers) -> "np.ndarray":
         digits = _DIGIT.search(text) is not None
         out[:, row] = digits or not _times().isdisjoint(words), digits or not _counts().isdisjoint(words)
     return out
-
-
-class Trees:
-    """Boosted trees as arrays, a row for each tree: a node's feature, threshold and children, and a leaf's value.
-
-    They are flattened into one list of nodes: indexing by one number is several times faster than by two.
-    """
-
-    def __init__(self, feature: Integers, threshold: Floats, below: Integers, above: Integers, value: Floats) -> None:
-        self._depth = _depth(below, above)
-        self._roots = np.arange(len(feature), dtype=np.int64) * feature.shape[1]
-        self._feature, self._threshold = feature.astype(np.int64).ravel(), threshold.ravel()
-        self._next = (np.stack([below, above], axis=2) + self._roots[:, None, None]).ravel()
-        self._value = value.ravel()
-
-    def __call__(self, rows: Floats) -> Floats:
-        """A probability for each row of features; a leaf leads to itself."""
-        features, starts = rows.ravel(), (np.arange(len(rows)) * rows.shape[1])[:, None]
-        at = np.broadcast_to(self._roots, (len(rows), len(self._roots)))
-        for _ in range(self._depth):
-            above = features.take(self._feature.take(at) + starts) > self._threshold.take(at)
-            at = self._next.take(2 * at + above)
-        found: Floats = 1 / (1 + np.exp(-self._value.take(at).sum(axis=1)))
-        return found
-
-
-def _depth(below: Integers, above: Integers) -> int:
-    """How many steps lead to the farthest leaf."""
-    trees, reached, steps = np.arange(len(below))[:, None], np.zeros((len(below), 1), dtype=np.int64), 0
-    while True:
-        further = np.concatenate([below[trees, reached], above[trees, reached]], axis=1)
-        if (further == np.concatenate([reached, reached], axis=1)).all():
-            return steps
-        reached, steps = further, steps + 1
 
 
 @cache

@@ -1,19 +1,19 @@
 """Facts that change: each new version supersedes the last, all of them stay readable, exactly one is current.
 
 `superseding` is the one place where a version replaces another. Valid time (`valid_from`, `valid_until`) says when a version
-was true; the journal has the recorded time.
+was true; the journal has the recorded time. A version that ends before the current one would is an exception to it: both are
+current while it holds, and the other alone afterwards.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import zip_longest
 from typing import Any, Unpack
 
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
-from engram.rules.eligibility import is_valid
+from engram.rules.eligibility import is_valid, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
@@ -31,18 +31,36 @@ def settled(members: Sequence[Memory], now: datetime) -> list[Memory]:
     before it current until then; no decision is needed on that day.
     """
     versions = sorted((m for m in members if m.status in VERSIONS), key=lambda m: (start_of(m), m.revision, m.id))
-    begun = [m for m in versions if start_of(m) <= now]
-    head = begun[-1].id if begun else ""
-    followed = zip_longest(versions, versions[1:])
-    return [_placed(m, later, members, is_current=m.id == head or start_of(m) > now) for m, later in followed]
+    placed = []
+    for i, memory in enumerate(versions):
+        later = next((m for m in versions[i + 1 :] if not _is_exception(m, memory, members)), None)
+        placed.append(_placed(memory, later, members, now))
+    return placed
 
 
-def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], *, is_current: bool) -> Memory:
+def _is_exception(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
+    """Whether a later version leaves one before it in force: it ends earlier, and was not made to replace it for good."""
+    own = _own_end(later, members)
+    return own is not None and outlasts(memory, later.but(valid_until=own)) and not _replaces(later, memory, members)
+
+
+def _replaces(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
+    """Whether a version says that it supersedes another, or one that does."""
+    known, waiting, seen = {m.id: m for m in members}, [later.id], set[str]()
+    while waiting:
+        one = known.get(waiting.pop())
+        older = set(one.supersedes) - seen if one is not None else set()
+        seen |= older
+        waiting += older
+    return memory.id in seen
+
+
+def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], now: datetime) -> Memory:
     ends = [end for end in (_own_end(memory, members), start_of(later) if later else None) if end is not None]
     memory = memory.but(valid_until=min(ends, default=None))
     if memory.status == "superseded" and not memory.superseded_by:
         return memory  # nothing replaced it: its document no longer states it, and the removal of another version does not restore it
-    if is_current or later is None:
+    if later is None or start_of(later) > now:
         return memory.but(status=memory.status if memory.status in CURRENT else "active", superseded_by="")
     return memory.but(status="superseded", superseded_by=later.id)
 
@@ -147,18 +165,23 @@ def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
     return [version for version in versions if version.status in CURRENT]
 
 
-def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime) -> Memory:
+def superseding(
+    deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime, *, for_good: bool = False
+) -> Memory:
     """The new version, placed among the others by its beginning; those stay readable, each true until the next begins.
 
-    A version that began before the current head is part of the history: the head stays.
+    A version that began before the current head is part of the history: the head stays. So does a head that outlasts the new
+    version, unless it is replaced `for_good`; what the new version supersedes then says so.
     """
     latest = max(heads, key=lambda m: (start_of(m), m.revision))
     lineage = latest.lineage or latest.id
     known = _versions(deciding, heads)
     start = new.valid_from or new.occurred_at or _beginning(known, now)
-    older = [head.id for head in heads if start_of(head) <= start]
+    lasting = {head.id for head in heads if outlasts(head, new) and not for_good}
+    older = [head.id for head in heads if start_of(head) <= start and head.id not in lasting]
+    named = [i for i in new.supersedes if i not in lasting] if older or not lasting else []
     new = new.but(
-        supersedes=tuple(dict.fromkeys((*new.supersedes, *older))),
+        supersedes=tuple(dict.fromkeys((*named, *older))),
         lineage=lineage,
         revision=max(version.revision for version in known) + 1,
         valid_from=start,
@@ -182,9 +205,16 @@ def _beginning(known: Sequence[Memory], now: datetime) -> datetime:
     return max([now, *begun])
 
 
-def settle(deciding: Transaction, lineage: str, now: datetime) -> None:
-    """Reorder a fact's versions after one was removed or restored."""
-    for version in settled(deciding.lineage(lineage), now) if lineage else ():
+def settle(
+    deciding: Transaction, lineage: str, now: datetime, ends: "Mapping[str, datetime | None] | None" = None
+) -> None:
+    """Reorder a fact's versions after one was removed or restored; `ends` are those that versions had before it began."""
+    if not lineage:
+        return
+    known = deciding.lineage(lineage)
+    if ends:
+        known = [version.but(valid_until=ends.get(version.id, version.valid_until)) for version in known]
+    for version in settled(known, now):
         _put_changed(deciding, version, now)
 
 
@@ -313,7 +343,7 @@ class Lineages:
             others = [other for other in replaced_by(deciding, new) if other.id != head.id]
             for other in others:
                 refuse_outranked(actor, other, "supersede")
-            new = superseding(deciding, new, [head.but(name=own, aliases=()), *others], now)
+            new = superseding(deciding, new, [head.but(name=own, aliases=()), *others], now, for_good=True)
             same = vectors is not None and meaning_of(new) == meaning_of(draft)
             deciding.put(new, vectors[0] if vectors is not None and same else None)
             release(deciding, waiting, now)
@@ -345,11 +375,22 @@ class Lineages:
                 now = self.clock()
                 retired = memory.but(status="retired", updated=now)
                 deciding.put(retired)
-                settle(deciding, memory.lineage, now)
+                settle(deciding, memory.lineage, now, self._ends_before(memory))
                 release(deciding, waiting, now)
                 return retired
         # It got its first successor between the read and the lock: try again.
         return self.forget(found.id, actor=actor, reason=reason)
+
+    def _ends_before(self, memory: Memory) -> dict[str, datetime | None]:
+        """The ends that this version cut short when it superseded others, and which would be lost with it otherwise."""
+        ends: dict[str, datetime | None] = {}
+        for version in self.store.lineage(memory.lineage) if memory.lineage else ():
+            if version.superseded_by == memory.id:
+                images = [image.memory for image in self.store.history(version.id) if image.memory is not None]
+                before = [image.valid_until for image in images if image.superseded_by != memory.id]
+                if before and (before[-1] is None or before[-1] > start_of(memory)):
+                    ends[version.id] = before[-1]
+        return ends
 
 
 def _revisable(memory: Memory) -> Memory:

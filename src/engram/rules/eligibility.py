@@ -55,6 +55,13 @@ def is_valid(memory: Memory, at: datetime) -> bool:
     return memory.valid_until is None or at < memory.valid_until
 
 
+def outlasts(memory: Memory, other: Memory) -> bool:
+    """Whether a memory still holds when another, which has an end, is over: that one does not replace it, but is an exception to it."""
+    if other.valid_until is None:
+        return False
+    return memory.valid_until is None or memory.valid_until > other.valid_until
+
+
 def eligibility(memory: Memory, now: datetime) -> Eligibility:
     """Whether a memory may be found, injected as a directive or considered at `now`, and why."""
     value = strength(memory, now)

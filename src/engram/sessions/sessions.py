@@ -15,7 +15,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.recaller import Recaller
 from engram.sessions import feedback
-from engram.sessions.observations import new_event
+from engram.sessions.observations import new_event, storable
 from engram.settings import Settings
 from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Store
@@ -46,7 +46,7 @@ class Sessions:
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
         now = self.clock()
-        task = redact(task)[0]
+        task = storable(redact(task)[0])
         session = Session(f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}", task, scopes, now)
         warnings: list[str] = []
         try:
@@ -97,9 +97,8 @@ class Sessions:
         session = self.get(session_id, scopes=scopes)
         if session.ended is None:
             if summary.strip():
-                session = replace(
-                    session, summary=redact(summary)[0], summary_through=0, summary_style="", summary_by=""
-                )
+                text = storable(redact(summary)[0])
+                session = replace(session, summary=text, summary_through=0, summary_style="", summary_by="")
             elif self.store.events(session.id, after=session.summary_through, last=1):
                 session = self.summarise(session.id)
             session = replace(session, ended=self.clock())
@@ -156,7 +155,7 @@ class Sessions:
             raise InvalidInput(f"{max_tokens} tokens are too few for a summary of {session.id}; give more")
         session = replace(
             session,
-            summary=made.text,
+            summary=storable(made.text),
             summary_through=made.through,
             summary_style=made.style,
             summary_by=made.made_by,

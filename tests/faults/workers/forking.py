@@ -103,10 +103,6 @@ def while_threads_write(home: Path, cache: Path) -> dict[str, object]:
     """Children forked while other threads hold guard and lock can use the store."""
     with Engram.open(home, cache=cache, directory=home) as mem:
         stop = threading.Event()
-        # What is made on first use is made before there are threads: Python 3.11 holds a lock of its own while it is.
-        mem.add(" ".join(f"word{n:x}{n:b}" for n in range(3000)))
-        for n in range(2):  # the second has a neighbour
-            mem.add(sentence(80_000 + n))
 
         def busy(number: int) -> None:
             for i in range(1000):

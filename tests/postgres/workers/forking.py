@@ -95,9 +95,6 @@ def working_inside_a_decision(mem: Engram) -> dict[str, object]:
 def while_threads_write(mem: Engram) -> dict[str, object]:
     """Children forked while other threads hold connections and locks of the pool can use the store."""
     stop, errors = threading.Event(), []
-    # What is made on first use is made before there are threads: Python 3.11 holds a lock of its own while it is.
-    mem.learn(" ".join(f"word{n:x}{n:b}" for n in range(2000)))
-    mem.add(sentence(0))
 
     def busy(number: int) -> None:
         for i in range(1000):

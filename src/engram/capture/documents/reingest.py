@@ -7,7 +7,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 
 from engram.capture.documents.facts import StatedFact
 from engram.capture.documents.source import (
@@ -21,7 +20,7 @@ from engram.capture.documents.source import (
 )
 from engram.capture.learn import Learner
 from engram.gates.policies.policy import OF_DOCUMENT
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import cached_property, dataclass, field
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store
 from engram.text.content_hash import content_hash

@@ -10,12 +10,11 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 
 from engram.disk import DIRECTORY_MODE, UNREADABLE, digest_name, read_bytes, sync_path, write_temporary
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
-from engram.model.lazy import dataclass
+from engram.model.lazy import cached_property, dataclass
 
 FORMAT = 1
 INDEX_SCHEMA = 6

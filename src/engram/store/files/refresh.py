@@ -32,6 +32,7 @@ from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
+from engram.store.forks import wait_for_imports
 from engram.store.protocol import Progress, SyncReport
 from engram.store.sources import random_hex, utc_now
 
@@ -448,9 +449,10 @@ _guards: list[Any] = []
 
 
 def _before_fork() -> None:
-    """Keep threads out of SQLite during a fork: its locks would stay locked in the child."""
+    """Keep threads out of SQLite during a fork: its locks would stay locked in the child. So would those of imports."""
     guards = [store.guard for store in list(_living)]
     _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_PATIENCE)]
+    wait_for_imports()
 
 
 def _after_fork_in_parent() -> None:

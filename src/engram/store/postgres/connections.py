@@ -17,6 +17,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from engram.model.errors import StoreClosed
+from engram.store.forks import wait_for_imports
 from engram.store.postgres import adapters
 from engram.store.postgres.errors import explained, explanation, shown_url
 
@@ -212,7 +213,7 @@ def _reset_after_fork() -> None:
     _lock, _by_url = threading.Lock(), {}
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+os.register_at_fork(before=wait_for_imports, after_in_child=_reset_after_fork)
 
 
 def shared(url: str) -> Connections:
