@@ -30,13 +30,14 @@ OFTEN = {"first": 3, "labels": 8}
 """In how many sentences a feature must occur to have a weight."""
 CLUSTERS = (64, 256)
 FIRST, LABELS = 1 + len(MOODS), len(CATEGORIES) + len(OWNERS) + len(DURATIONS) + 1
+FORGET = CATEGORIES.index("forget")
 ROLES = ("user", "assistant")
 GROUPS = 5
 """Into how many groups the writers are cut to make scores for the second step."""
 MAYBE_WEIGHT, ALONE_WEIGHT, STATEMENT_WEIGHT = 0.3, 0.6, 0.25
 """What counts, in the first step, a `maybe`, a piece of a conversation shown by itself, and a statement of pairs.txt."""
 SINGLE_WEIGHT = 3.0
-"""What counts a single exchange, written as one: a piece of a conversation is often unclear by itself, this never."""
+"""What counts, in the second step, a single exchange, written as one: a piece of a conversation is often unclear by itself, this never."""
 EMPTY_WEIGHT, STATED_WEIGHT = {model.WHOLE: 10.0, model.ALONE: 3.0}, 0.15
 """What counts, in the second step, a sentence of an exchange with nothing to keep, and a statement of pairs.txt."""
 STRENGTH, STEPS = 1.0, 40
@@ -106,8 +107,7 @@ class Shown:
             ],
             np.float32,
         )
-        weight = np.where(self.is_alone, ALONE_WEIGHT, 1.0)
-        self.weight = np.where(self.is_single, SINGLE_WEIGHT, weight).astype(np.float32)
+        self.weight = np.where(self.is_alone & ~self.is_single, ALONE_WEIGHT, 1.0).astype(np.float32)
 
     def context(self, scores: Any) -> Any:
         """What the second step sees."""
@@ -205,12 +205,13 @@ class Fitted:
         return {f"{name}_{part}": array for part, array in made.items()}
 
 
-def fit_linear(hashed: Any, dense: Any, targets: Any, weights: Any, often: int) -> Fitted:
-    """Logistic regression of every head at once, by L-BFGS, over the features that occur that often."""
+def fit_linear(hashed: Any, dense: Any, targets: Any, weights: Any, often: int, counted: Any = None) -> Fitted:
+    """Logistic regression of every head at once, by L-BFGS, over the features that occur that often in the rows counted, or in all."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    buckets = np.flatnonzero(np.bincount(hashed.indices, minlength=BUCKETS) >= often)
+    shown = hashed if counted is None else hashed[counted]
+    buckets = np.flatnonzero(np.bincount(shown.indices, minlength=BUCKETS) >= often)
     hashed = hashed[:, buckets]
     wide, size, heads = hashed.shape[1], hashed.shape[1] + dense.shape[1], targets.shape[1]
     turned = hashed.T.tocsr()
@@ -254,10 +255,15 @@ def fit_first(shown: Shown, chosen: Any) -> Fitted:
 
 
 def fit_labels(shown: Shown, chosen: Any) -> Fitted:
-    """Category, owner, duration and criticality, from those of these rows that are worth something."""
-    chosen = chosen[shown.worth[chosen] > 0]
+    """Category, owner, duration and criticality, from those of these rows that are worth something.
+
+    A request to forget is told from all the others too: "delete the branch" asks for work.
+    """
+    worthy = shown.worth[chosen] > 0
+    weights = np.repeat(np.where(worthy, shown.weight[chosen], 0.0)[:, None], LABELS, axis=1).astype(np.float32)
+    weights[:, FORGET] = shown.weight[chosen]
     return fit_linear(
-        shown.sparse[chosen], shown.dense[chosen], shown.labels[chosen], shown.weight[chosen, None], 2 * OFTEN["labels"]
+        shown.sparse[chosen], shown.dense[chosen], shown.labels[chosen], weights, 2 * OFTEN["labels"], worthy
     )
 
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.hearing.talk import HELD, Labelled, LabelledTurn, Sentence, conversations, writers
+from benchmarks.hearing.talk import FOLDER, HELD, Labelled, LabelledTurn, Sentence, conversations, writers
 from engram import Engram
-from engram.capture.conversation import FactDecision
+from engram.capture.exchange import FactDecision
 
 KEPT, CANDIDATE, SKIPPED = "kept", "candidate", "skipped"
 
@@ -85,18 +85,19 @@ def main() -> None:
     everything: list[Outcome] = []
     total: Counter[str] = Counter()
     print(f"{'writer':<12}{'wanted':>6}{'recall':>8}{'+cand.':>8}{'precis.':>8}{'strict':>8}{'junk%':>8}{'ms':>8}")
-    for writer in writers(HELD) if given.held else writers():
+    folder = HELD if given.held else FOLDER
+    for writer in writers(folder):
         counts: Counter[str] = Counter()
         with Engram.open(ephemeral=True) as mem:
             found = [
                 one
-                for number, talk in enumerate(conversations(writer))
+                for number, talk in enumerate(conversations(writer, folder))
                 for one in outcomes(mem, talk, f"talk-{number}", counts, given.alone)
             ]
-        print(_figures(writer.name, found, counts), flush=True)
+        print(_figures(writer, found, counts), flush=True)
         everything += found
         total += counts
-        for one in found if given.misses == writer.name and not given.held else ():
+        for one in found if given.misses == writer and not given.held else ():
             if (one.fate == KEPT) != (one.sentence.worth == "keep") and one.sentence.worth != "maybe":
                 print(f"  {one.fate:<10}{one.sentence.text}  {' | '.join(one.facts)}")
     print(_figures("all", everything, total))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from benchmarks.hearing.talk import HELD, Labelled, Sentence, conversations, writers
+from benchmarks.hearing.talk import FOLDER, HELD, Labelled, Sentence, conversations, writers
 from engram.capture.extraction.references import References
 from engram.capture.extraction.statement import standalone
 from engram.text.tokens import query_terms
@@ -61,13 +61,12 @@ def rewritings(talk: Labelled) -> Iterator[Rewriting]:
     for turn in talk:
         for place, said in enumerate(turn.sentences):
             if turn.role == "user" and said.worth != "skip":
-                owner = said.owner.partition(":")[0]
-                statement = standalone(said.text, references, AT, owner=owner, asked=asked if not place else "")
+                statement = standalone(said.text, references, AT, owner=said.owner, asked=asked if not place else "")
                 before = references.resolved(said.text)
                 yield Rewriting(
                     said, statement, tuple(set(_WORD.findall(before)) - set(_WORD.findall(said.text)) - _VERBS)
                 )
-            references.hear(said.text, about_a_person=said.owner.startswith("person:"))
+            references.hear(said.text, about_a_person=said.owner == "person")
         last = turn.sentences[-1].text if turn.sentences else ""
         asked = last if turn.role == "assistant" and last.endswith("?") else ""
 
@@ -93,11 +92,12 @@ def main() -> None:
     given = parser.parse_args()
     everything: list[Rewriting] = []
     print(f"{'writer':<12}{'kept':>6}{'F1':>9}{'subject':>9}{'pronouns':>9}  people named rightly")
-    for writer in writers(HELD) if given.held else writers():
-        found = [one for talk in conversations(writer) for one in rewritings(talk)]
-        print(_figures(writer.name, found))
+    folder = HELD if given.held else FOLDER
+    for writer in writers(folder):
+        found = [one for talk in conversations(writer, folder) for one in rewritings(talk)]
+        print(_figures(writer, found))
         everything += found
-        for one in found if given.show == writer.name and not given.held else ():
+        for one in found if given.show == writer and not given.held else ():
             print(f"  {one.f1:.2f} {one.sentence.text}\n       {one.statement}\n       {one.sentence.memory}")
     print(_figures("all", everything))
 

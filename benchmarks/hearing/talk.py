@@ -1,30 +1,13 @@
-"""Reads the labelled talk of `training/hearing` (its README describes the format)."""
+"""The labelled talk of `training/hearing`, turn by turn."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-HEARING = Path(__file__).parents[2] / "training" / "hearing"
-HELD = HEARING / "held"
-"""Writers to measure on; nobody reads what they wrote."""
+from training.hearing_data import FOLDER, HELD, Sentence, talk, writers
 
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence with its labels, and the memory its writer wants."""
-
-    text: str
-    worth: str
-    category: str
-    owner: str
-    duration: str
-    mood: str
-    memory: str
-
-    @property
-    def critical(self) -> bool:
-        """Whether forgetting it could do harm."""
-        return self.category.endswith("!")
+__all__ = ["FOLDER", "HELD", "Labelled", "LabelledTurn", "Sentence", "conversations", "writers"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +15,7 @@ class LabelledTurn:
     """One turn of a conversation."""
 
     role: str
-    sentences: list[Sentence] = field(default_factory=list)
+    sentences: list[Sentence]
 
     @property
     def content(self) -> str:
@@ -45,24 +28,8 @@ Labelled = list[LabelledTurn]
 """One conversation."""
 
 
-def writers(folder: Path = HEARING) -> list[Path]:
-    """The folders of the writers."""
-    return sorted(path.parent for path in folder.glob("*/talk.txt") if path.parent.name != "held")
-
-
-def conversations(writer: Path) -> Iterator[Labelled]:
+def conversations(writer: str, folder: Path = FOLDER) -> Iterator[Labelled]:
     """The conversations of one writer."""
-    turns: Labelled = []
-    for line in (writer / "talk.txt").read_text("utf-8").splitlines():
-        if line.startswith("== "):
-            if turns:
-                yield turns
-            turns = []
-        elif line.strip() in ("[user]", "[assistant]"):
-            turns.append(LabelledTurn(line.strip()[1:-1]))
-        elif line.strip():
-            worth, category, owner, duration, mood, rest = (part.strip() for part in line.split(" | ", 5))
-            said, _, memory = rest.partition(" => ")
-            turns[-1].sentences.append(Sentence(said.strip(), worth, category, owner, duration, mood, memory.strip()))
-    if turns:
-        yield turns
+    for _, said in groupby(talk(writer, folder), key=lambda one: one.conversation):
+        turns = (list(turn) for _, turn in groupby(said, key=lambda one: one.turn))
+        yield [LabelledTurn(turn[0].role, turn) for turn in turns]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from engram.aio import AsyncEngram as AsyncEngram
     from engram.aio import AsyncSession as AsyncSession
-    from engram.capture.conversation import Conversation as Conversation
+    from engram.capture.exchange import Conversation as Conversation
     from engram.client import Engram as Engram
     from engram.client.tenant_worker import AllTenantsWorker as AllTenantsWorker
     from engram.gates.policies import MemoryPolicy as MemoryPolicy
@@ -128,7 +128,7 @@ _HOMES = {
     "AsyncEngram": "engram.aio",
     "AsyncSession": "engram.aio",
     "Checkpoint": "engram.model.task",
-    "Conversation": "engram.capture.conversation",
+    "Conversation": "engram.capture.exchange",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",
     "Event": "engram.model.event",

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.conversation import JOB, Conversation, Conversations, FactDecision
+from engram.capture.conversation import JOB, Conversations
+from engram.capture.exchange import Conversation, FactDecision
 from engram.capture.learn import Learner
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
 from engram.llm.model import LanguageModel
-from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
+from engram.model.errors import InvalidInput, ModelUnavailable, NotFound, Refused
 from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.clock import Clock
@@ -451,6 +452,23 @@ def test_every_fact_of_a_long_message_has_a_decision(mem: Engram) -> None:
     assert [memory.status for memory in result] == ["active"] * 3
 
 
+@pytest.mark.parametrize(
+    ("said", "beginning", "why"),
+    [
+        (f"My dentist is Dr. Ruiz. The log {'goes on and ' * 100}on.", "The log goes on", "1,000 characters"),
+        ("My dentist is Dr. Ruiz.\n" + "\n".join(f"row {n}" for n in range(2_100)), "row 1999", "2,000 different"),
+        ("My dentist is Dr. Ruiz.\n" + "same row\n" * 11_200 + "THE END", "", "100,000 characters"),
+    ],
+    ids=["a long sentence", "many sentences", "a long turn"],
+)
+def test_what_is_too_long_to_read_has_a_decision(mem: Engram, said: str, beginning: str, why: str) -> None:
+    result = mem.add_conversation(said)
+    assert [memory.statement for memory in result] == ["The user's dentist is Dr. Ruiz."]
+    (unread,) = (decision for decision in result.decisions if decision.reason.startswith("skipped: not read: "))
+    assert why in unread.reason
+    assert unread.said.startswith(beginning) and unread.said in said
+
+
 def test_a_fact_is_typed_by_the_policy_and_what_only_a_person_decides_waits(mem: Engram) -> None:
     result = mem.add_conversation("I'm allergic to nuts. I live in Rome. My passport number is X1234567.")
     assert [(memory.type, memory.status) for memory in result] == [
@@ -498,6 +516,32 @@ def test_what_is_asked_to_be_forgotten_is_retired_and_can_be_restored(mem: Engra
     assert (list(result), mem.history(kept.id)[-1].op) == ([], "forget")
     mem.undo(kept.id)
     assert mem.get(kept.id).status == "active"
+
+
+def test_a_person_decides_about_a_request_of_an_agent_to_forget_what_a_person_said(desk: Desk) -> None:
+    mem = desk.mem
+    kept = mem.add("The user's dentist is Doctor Vass in Linz.", source="human")
+    asked = "Please forget what I told you about my dentist Doctor Vass in Linz."
+    for key in ("first", "again"):
+        mem.add_conversation(asked, key=key)
+    (item,) = mem.review.queue()
+    assert (item.kind, item.memory.id, item.actions) == ("forget", kept.id, ("approve", "reject"))
+    with pytest.raises(Refused):
+        mem.review.approve(kept.id, actor="agent")
+    mem.review.reject(kept.id)
+    assert (mem.review.queue(), mem.get(kept.id).status, mem.get(kept.id).metadata) == ([], "active", {})
+    mem.add_conversation(asked, key="once more")
+    assert mem.review.approve(kept.id).status == "retired"
+    assert mem.review.queue() == []
+    mem.undo(kept.id)
+    assert (mem.get(kept.id).status, [item.kind for item in mem.review.queue()]) == ("active", ["forget"])
+
+
+def test_a_new_version_of_a_memory_is_not_what_was_to_be_forgotten(mem: Engram) -> None:
+    kept = mem.add("The user's dentist is Doctor Vass in Linz.", source="human")
+    mem.add_conversation("Please forget what I told you about my dentist Doctor Vass in Linz.")
+    mem.revise(kept.id, statement="The user's dentist is Doctor Kern in Linz.")
+    assert mem.review.queue() == []
 
 
 def test_what_a_person_said_is_not_forgotten_for_an_agent_nor_copied(mem: Engram) -> None:

@@ -179,7 +179,7 @@ def test_the_models_facts_of_a_tasks_turn_keep_their_evidence_and_come_once(back
     task = mem.start_task("Care for the cat", scope="global").id
     (event,) = mem.record_turn(task, "Miso, our cat, hates rain.")
     fact = {"statement": "The cat Miso hates rain", "type": "factual", "quote": "hates rain"}
-    server.script = [said({"facts": [fact]}), said({"facts": [fact]}), said({"choices": []})]
+    server.script = [said({"facts": [fact], "choices": []})]
     (job,) = mem.jobs.list()
     assert mem.process_memory_jobs().done
     (memory,) = mem.list()

@@ -1,5 +1,6 @@
 """What the model of worth makes of conversations that nobody who wrote its training data has seen."""
 
+from engram.capture.extraction.extractor import ASKS_TO_FORGET
 from engram.models.worth import CATEGORIES, DURATIONS, KEEP, MAYBE, MOODS, OWNERS, Judgement, judge
 
 KEPT = (
@@ -152,3 +153,27 @@ def test_the_same_talk_is_judged_the_same() -> None:
 def test_a_very_long_sentence_is_read_only_at_its_beginning() -> None:
     start = "Our staging database lives on db-stage-02, port 5433, " * 40
     assert one(start + "and " * 200_000) == one(start + "and " * 100_000)
+
+
+TO_FORGET = (
+    "Please forget what I told you about the plumber in Wels.",
+    "Forget everything I said about the scholarship.",
+    "Delete what you know about my surgery.",
+    "Erase what I told you about Marek from your memory.",
+    "You can forget my old office in Bonn.",
+)
+TO_WORK_ON = (
+    "Delete my old virtual machines.",
+    "Remove everything about caching from the guide.",
+    "Erase the second column.",
+    "Drop the table with the invoices.",
+    "Take the logo out of the footer.",
+    "Can you remove the blank lines?",
+    "Forget the colours, only the layout matters.",
+)
+
+
+def test_a_request_to_forget_is_told_from_a_request_to_delete_something() -> None:
+    missed = [sentence for sentence in TO_FORGET if one(sentence).forgets < ASKS_TO_FORGET]
+    assert len(missed) <= (1 - SHARE) * len(TO_FORGET), missed
+    assert [sentence for sentence in TO_WORK_ON if one(sentence).forgets >= ASKS_TO_FORGET] == []

@@ -34,6 +34,8 @@ class ModelReview:
     facts: list[tuple[Extracted, Choice]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     choices: dict[int, Choice] = field(default_factory=dict)
+    restated: set[int] = field(default_factory=set)
+    """The facts found that were only perhaps worth keeping, and that the model states itself: its statement is kept instead."""
 
 
 def review(
@@ -67,6 +69,7 @@ def review(
             result.refused.append((fact.statement, problem or "the statement is empty"))
             continue
         turn, span = where
+        result.restated |= {at for at, one in enumerate(found) if _is_open(one) and _same_words(one, turn, span)}
         new = Extracted(fact.statement.strip(), fact.type, FROM_THE_MODEL, events[turn].role, turn, span, "model")
         result.facts.append((new, Choice(place, fact.operation, fact.target, fact.reason)))
     return result
@@ -95,8 +98,17 @@ def _problem(
     turn, span = found
     if events[turn].role not in roles:
         return f"its quote is from the {events[turn].role}'s turn"
-    twin = next((fact for fact in known if fact.turn == turn and _shared(fact.span, span) >= _OVERLAP), None)
+    twin = next((fact for fact in known if not _is_open(fact) and _same_words(fact, turn, span)), None)
     return f"a fact was found in the same words: {twin.statement}" if twin else ""
+
+
+def _is_open(fact: Extracted) -> bool:
+    """Whether a fact is only perhaps worth keeping, so that a model may settle it."""
+    return fact.tentative and not fact.operation
+
+
+def _same_words(fact: Extracted, turn: int, span: tuple[int, int]) -> bool:
+    return fact.turn == turn and _shared(fact.span, span) >= _OVERLAP
 
 
 def _shared(one: tuple[int, int], other: tuple[int, int]) -> float:

@@ -17,7 +17,7 @@ from engram.store.ledger import CONVERSATION
 from engram.store.protocol import LIVE
 
 if TYPE_CHECKING:
-    from engram.capture.conversation import Conversation
+    from engram.capture.exchange import Conversation
     from engram.capture.extraction import Extracted
     from engram.embedding.protocol import Vectors
     from engram.store.protocol import Purged

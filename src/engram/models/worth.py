@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float32]
 
-__all__ = ["CATEGORIES", "DURATIONS", "KEEP", "MAYBE", "MOODS", "OWNERS", "Judgement", "Turn", "judge"]
+__all__ = [
+    "CATEGORIES",
+    "DURATIONS",
+    "KEEP",
+    "KEEP_ALONE",
+    "MAYBE",
+    "MAYBE_ALONE",
+    "MOODS",
+    "OWNERS",
+    "Judgement",
+    "Turn",
+    "judge",
+]
 
 Turn = tuple[str, Sequence[str]]
 """The role ("user" or "assistant") and the sentences."""
@@ -48,10 +60,13 @@ KEEP = 0.74
 """From this probability on, a sentence is proposed as a memory: precision .94 at recall .75, leave-one-writer-out."""
 MAYBE = 0.35
 """From this probability on, it becomes a candidate that waits for review."""
+KEEP_ALONE, MAYBE_ALONE = 0.78, 0.55
+"""The same for a sentence that is all that was said: nothing around it tells what it is about."""
 
 _OWN = 2.0
 """How much the sentence's own vector counts next to those around it."""
 _ASKS = 1 + MOODS.index("question")
+_FORGET = CATEGORIES.index("forget")
 _RECENT = 3
 _MISSING = -15.0
 """The score of a sentence that is not there: below any other."""
@@ -76,6 +91,8 @@ class Judgement:
     """One of `MOODS`."""
     critical: float
     """The probability that forgetting it could do harm."""
+    forgets: float
+    """The probability that it asks to forget something that is stored."""
 
 
 def judge(turns: Sequence[Turn]) -> list[list[Judgement]]:
@@ -268,6 +285,7 @@ class Worth:
             duration=DURATIONS[int(rest[: len(DURATIONS)].argmax())],
             mood=MOODS[int(first[1:].argmax())],
             critical=_probability(float(rest[-1])),
+            forgets=_probability(float(category[_FORGET])),
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass
-from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
+from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, Activation, Memory, render_form
 from engram.rules.eligibility import is_valid, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
@@ -404,7 +404,8 @@ def _revised(head: Memory, changes: dict[str, Any], now: datetime) -> Memory:
     """The next version's text and fields; its id and its place are decided under the lock."""
     blank = Memory("", "")
     renewed = {name: getattr(blank, name) for name in RENEWED}
-    memory = head.but(**renewed).but(created=now).but(**changes)
+    metadata = {key: value for key, value in head.metadata.items() if key != FORGET_REQUESTED}
+    memory = head.but(**renewed, metadata=metadata).but(created=now).but(**changes)
     if "form" in changes and "statement" not in changes:
         memory = memory.but(statement=render_form(memory.form))
     if "statement" in changes:

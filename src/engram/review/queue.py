@@ -9,7 +9,7 @@ from engram.gates.trust import is_human, tier_3_reason
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
+from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, MAY_SUPERSEDE, Association, Memory
 from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.lineage import Lineages, contradicted, refuse_outranked, replaced_by, superseding
 from engram.rules.eligibility import eligibility
@@ -28,7 +28,7 @@ APPROVE = "approve"
 """The one decision about a single memory that depends on what else is current."""
 REJECT = "reject"
 CHOICES = ("new", "old", "merge", "both")
-KINDS = ("contradiction", "update", "candidate", "retirement")
+KINDS = ("contradiction", "update", "forget", "candidate", "retirement")
 """The kinds of items, in the order they are listed."""
 
 
@@ -57,7 +57,8 @@ class Review:
     def queue(
         self, limit: int | None = 50, *, about: str = "", scopes: "Collection[str] | None" = None
     ) -> list[ReviewItem]:
-        """Contradictions first, then memories that may replace an older one, other candidates, and those that have faded.
+        """Contradictions first, then memories that may replace an older one, that an agent asked to forget, other candidates, and
+        those that have faded.
 
         `about` keeps only the items about one memory, before `limit` cuts. `scopes` limits it to what a caller sees.
         """
@@ -79,10 +80,16 @@ class Review:
         return ReviewItem("candidate", memory, None, reason, ("approve", "reject"))
 
     def _current(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
-        """The active memories that may replace an older one, and those that have faded."""
+        """The current memories that may replace an older one, that somebody asked to forget, and those that have faded."""
         now = self.clock()
         items = []
-        for memory in self.store.listing(Filters(statuses=("active",), scopes=seen)):
+        for memory in self.store.listing(Filters(statuses=CURRENT, scopes=seen)):
+            if asked := memory.metadata.get(FORGET_REQUESTED):
+                items.append(
+                    ReviewItem("forget", memory, None, f"to be forgotten: asked for by {asked}", (APPROVE, REJECT))
+                )
+            if memory.status != "active":
+                continue
             older = outdated(self.store.get, memory)
             if older is not None and shows(seen, older.scope):
                 reason = f"may supersede {older.id}: {older.statement[:80]}"
@@ -133,13 +140,16 @@ class Review:
     # -- decisions about single memories
 
     def approve(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Make a candidate active, or let a memory supersede the older one that it may replace.
+        """Make a candidate active, let a memory supersede the older one that it may replace, or forget one as requested.
 
         A candidate that contradicts a current memory must be resolved instead.
         """
         waiting = self.store.get(ref)
         if waiting is not None and waiting.status in CURRENT and outdated(self.store.get, waiting):
             return self.resolve(ref, "new", actor=actor)
+        if waiting is not None and _is_to_be_forgotten(waiting):
+            asked = waiting.metadata[FORGET_REQUESTED]
+            return Lineages(self.store, self.clock).forget(ref, actor=actor, reason=f"asked for by {asked}")
         if waiting is not None and waiting.status == "candidate" and (other := contradicted(self.store.get, waiting)):
             raise InvalidInput(f"{waiting.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
         return self._set(
@@ -151,10 +161,12 @@ class Review:
         )
 
     def reject(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
-        """Reject a candidate, which stays readable; or that a memory replaces an older one, and both stay current."""
+        """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current."""
         found = self.store.get(ref)
         if found is not None and found.status in CURRENT and outdated(self.store.get, found):
             return self.resolve(ref, "both", actor=actor)
+        if found is not None and _is_to_be_forgotten(found):
+            return self._set(ref, REJECT, actor, set(CURRENT), lambda m, now: _without_request(m), reason)
         return self._set(
             ref, REJECT, actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
         )
@@ -202,6 +214,27 @@ class Review:
         for head in heads:
             refuse_outranked(actor, head, "supersede")
         return superseding(deciding, memory, heads, self.clock()) if heads else memory
+
+
+def request_forget(store: Store, ref: str, *, actor: str, where: str) -> bool:
+    """Put a memory before a person that this actor asked to forget and may not; whether it was not there already.
+
+    The request is part of the memory's metadata, so that every backend, copy and migration carries it.
+    """
+    with store.deciding("request", actor=actor, reason=f"asked to forget it in {where}", about=[ref]) as deciding:
+        memory = locked_memory(deciding, ref)
+        if _is_to_be_forgotten(memory):
+            return False
+        deciding.put(memory.but(metadata={**memory.metadata, FORGET_REQUESTED: f"{actor} in {where}"}))
+    return True
+
+
+def _is_to_be_forgotten(memory: Memory) -> bool:
+    return memory.status in CURRENT and FORGET_REQUESTED in memory.metadata
+
+
+def _without_request(memory: Memory) -> Memory:
+    return memory.but(metadata={key: value for key, value in memory.metadata.items() if key != FORGET_REQUESTED})
 
 
 def _approved(memory: Memory, actor: str, now: datetime) -> Memory:

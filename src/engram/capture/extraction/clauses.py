@@ -153,7 +153,9 @@ LONGEST_TURN = 100_000
 MOST_CLAUSES = 2_000
 """Distinct clauses read of one turn; more is a pasted log."""
 LONGEST_SENTENCE = 1_000
-"""Characters; longer ones are skipped."""
+"""Characters; a longer one is not read."""
+SHOWN = 200
+"""Characters shown of what is not read."""
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
@@ -206,6 +208,8 @@ class Clause:
     text: str
     start: int
     sentence: str
+    unread: str = ""
+    """Why it is not read, if it is too long or the turn is; then only its beginning is given."""
 
     @property
     def end(self) -> int:
@@ -216,20 +220,32 @@ class Clause:
 def own_sentences(content: str) -> Iterator[Clause]:
     """The distinct sentences of a turn in its author's own words, in order.
 
-    `text` is the sentence with quotations hidden, `sentence` as it was said; both at the same position.
+    `text` is the sentence with quotations hidden, `sentence` as it was said; both at the same position. Of a sentence that is too
+    long, and of the rest of a turn that is too long, the beginning is given with the reason why it is not read.
     """
     own = _own_words(content[:LONGEST_TURN])
     seen: set[str] = set()
     for start, end in (part for span in _sentences(own) for part in _without_run_on(own, *span)):
         text = own[start:end]
         bare = text.strip()
-        if not bare or bare in seen or len(bare) > LONGEST_SENTENCE:
+        if not bare or bare in seen:
             continue
-        seen.add(bare)
         first = start + text.index(bare)
-        yield Clause(bare, first, content[first : first + len(bare)])
         if len(seen) == MOST_CLAUSES:
+            yield _unread(content, first, f"the turn has more than {MOST_CLAUSES:,} different sentences")
             return
+        seen.add(bare)
+        if len(bare) > LONGEST_SENTENCE:
+            yield _unread(content, first, f"a sentence of more than {LONGEST_SENTENCE:,} characters")
+        else:
+            yield Clause(bare, first, content[first : first + len(bare)])
+    if content[LONGEST_TURN:].strip():
+        yield _unread(content, LONGEST_TURN, f"only the first {LONGEST_TURN:,} characters of a turn are read")
+
+
+def _unread(content: str, start: int, why: str) -> Clause:
+    text = content[start : start + SHOWN]
+    return Clause(text, start, text, why)
 
 
 def _without_run_on(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -349,7 +365,7 @@ _IT = re.compile(
 )
 _REASON = re.compile(r"\b(?:because|since|so|as|but|and|when|after|before|unless|which|that|who)\b", _FLAGS)
 _NOT_ALWAYS = re.compile(
-    r"\b(?:not|n't|n’t) (?:always|really|necessarily|usually|exactly|particularly|all that)\b", _FLAGS
+    r"(?:\bnot|n't|n’t) (?:always|really|necessarily|usually|exactly|particularly|all that)\b", _FLAGS
 )
 
 

@@ -13,6 +13,7 @@ from engram.capture.extraction.clauses import (
     Clause,
     asked_to_remember,
     clauses_of,
+    doubts_about,
     has_unclear_reference,
     is_reported,
     own_sentences,
@@ -26,12 +27,13 @@ from engram.capture.extraction.matcher import (
     since_when,
     users_fact,
 )
+from engram.capture.extraction.plans import undated
 from engram.capture.extraction.references import References
 from engram.capture.extraction.statement import standalone
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import find_secrets
 from engram.model.lazy import dataclass, replace
-from engram.models.worth import KEEP, MAYBE, Judgement, judge
+from engram.models.worth import KEEP, KEEP_ALONE, MAYBE, MAYBE_ALONE, Judgement, judge
 
 LONGEST_CLAUSE = 320
 """Characters; longer clauses say several things."""
@@ -39,6 +41,8 @@ SUREST = 0.9
 """The confidence of what nobody asked to remember stays below that of what somebody did."""
 CRITICAL = 0.5
 """The probability from which a fact counts as one whose loss could do harm."""
+ASKS_TO_FORGET = 0.6
+"""The probability from which a sentence is carried out as a request to forget; "delete my old branch" asks for work."""
 FORGET, END = "forget", "end"
 """The categories that ask for an operation on what is stored."""
 REDACTED = "[redacted:"
@@ -47,16 +51,6 @@ REDACTED = "[redacted:"
 _MATERIAL = re.compile(
     r"\b(?:act as|pretend|role-?play|in character|write (?:me )?an? (?:\w+ ){0,3}(?:story|poem|letter|song|script|dialogue|email|essay|speech|post)|"
     r"translate|proofread|paraphrase|rephrase|rewrite th|summari[sz]e th|fix the (?:grammar|typos?|spelling)|what does .{1,60} mean)\b",
-    re.IGNORECASE,
-)
-# A request about the memory itself, whatever the model makes of the sentence: what was said, what is known, what is remembered.
-# "Delete my old branch" is work; the model takes it for a request to forget, but nothing is forgotten for it.
-_FORGET = re.compile(
-    r"\W*(?:please |kindly |and |also |can you |could you )*(?:"
-    r"forget(?: about)? (?:that i\b|(?:what(?:ever)?|everything|anything|all)(?: that)? i(?:'ve| have)? (?:just |ever )?(?:said|told|wrote|mentioned)\b)"
-    r"|(?:forget|delete|erase|remove)(?: about)? (?:what(?:ever)?|everything|anything|all)(?: that)? (?:i(?:'ve| have)? (?:just |ever )?told you|you (?:know|remember))\b"
-    r"|(?:forget|delete|erase|remove)\b.*\bfrom your memory\b)"
-    r"(?!.*\bfrom (?:the|this|that|my|our)\b)",
     re.IGNORECASE,
 )
 _OVER = re.compile(r"\b(?:no longer|any ?more|any longer)\b", re.IGNORECASE)
@@ -68,6 +62,7 @@ _MOODS = {
     "quoted": "somebody else's words",
     "sarcastic": "not meant seriously",
 }
+_MEANT = ("asserted", "request")
 _OWNERS = {
     "user": " of the user",
     "person": " about somebody",
@@ -148,28 +143,33 @@ def consider(
     """Every sentence of the turns with the facts it states and the reason it was kept or skipped; see `extract`."""
     heard = [_Heard(*_said(turn)) for turn in (*before, *turns)]
     judged = judge([(turn.role, [one.sentence for one in turn.sentences]) for turn in heard])
+    is_alone = sum(len(turn.sentences) for turn in heard if turn.role == "user") == 1 and heard[0].role == "user"
     listening = (*_USER_ROLES, *(("assistant",) if extract_assistant_response else ()))
     references, asked, seen = References(), "", set[str]()
     found: list[Considered] = []
     for number, (turn, judgements) in enumerate(zip(heard, judged, strict=True), -len(before)):
         for place, (said, judgement) in enumerate(zip(turn.sentences, judgements, strict=True)):
             if number >= 0 and turn.role in listening:
-                scene = _Scene(turn, number, place, judgement, references, asked if place == 0 else "", at)
+                scene = _Scene(turn, number, place, judgement, references, asked if place == 0 else "", at, is_alone)
                 found.append(_without_repetitions(_considered(said, scene), seen))
             references.hear(said.sentence, about_a_person=judgement.owner == "person" and judgement.worth >= MAYBE)
+        if number >= 0 and turn.role in listening:
+            found += (_not_read(said, turn.role, number) for said in turn.unread)
         last = turn.sentences[-1].sentence if turn.sentences else ""
         asked = last if turn.role == "assistant" and last.endswith("?") else ""
-    return found
+    return sorted(found, key=lambda one: (one.turn, one.span))
 
 
 class _Heard:
-    """A turn, split into sentences."""
+    """A turn, split into sentences: those that are read, and those that are not because there is too much of them."""
 
-    __slots__ = ("is_material", "role", "sentences")
+    __slots__ = ("is_material", "role", "sentences", "unread")
 
     def __init__(self, role: str, content: str) -> None:
         self.role, self.is_material = role, bool(_MATERIAL.search(content))
-        self.sentences = list(own_sentences(content)) if role in (*_USER_ROLES, "assistant") else []
+        said = list(own_sentences(content)) if role in (*_USER_ROLES, "assistant") else []
+        self.sentences = [one for one in said if not one.unread]
+        self.unread = [one for one in said if one.unread]
 
 
 class _Scene(NamedTuple):
@@ -182,6 +182,8 @@ class _Scene(NamedTuple):
     references: References
     asked: str
     at: datetime
+    is_alone: bool
+    """Whether the user said nothing else and the assistant nothing before it."""
 
 
 def _said(turn: Mapping[str, Any]) -> tuple[str, str]:
@@ -198,6 +200,10 @@ def _without_repetitions(one: Considered, seen: set[str]) -> Considered:
     return Considered(one.text, one.role, one.turn, one.span, reason, one.worth, tuple(facts))
 
 
+def _not_read(said: Clause, role: str, turn: int) -> Considered:
+    return Considered(said.sentence, role, turn, (said.start, said.end), f"skipped: not read: {said.unread}")
+
+
 def _considered(said: Clause, scene: _Scene) -> Considered:
     worth = scene.judgement.worth
     span = (said.start, said.end)
@@ -209,22 +215,39 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
     if problem := _problem(said):
         return result(f"skipped: {problem}")
     if _asks_to_forget(said, scene):
-        scene = scene._replace(judgement=replace(scene.judgement, category=FORGET, worth=max(KEEP, worth)))
-        return result((fact := _rewritten(said, scene)).reason, (fact,))
+        scene = scene._replace(judgement=replace(scene.judgement, category=FORGET))
+        return result((fact := _rewritten(said, scene, is_proposed=True)).reason, (fact,))
     if facts := tuple(_by_rule(said, scene)):
         return result(facts[0].reason, facts)
-    if (
-        worth < (KEEP if scene.turn.is_material else MAYBE)
-        or len(said.text.split()) < FEWEST_WORDS
-        or len(said.text) > LONGEST_CLAUSE
-    ):
-        return result(_skipped(said, scene.judgement))
-    fact = _rewritten(said, scene)
+    doubts = _doubts(said, scene)
+    maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (MAYBE, KEEP)
+    band = (worth >= maybe) + (worth >= keep) - len(doubts)
+    fewest = _PROPOSED if scene.turn.is_material else _CANDIDATE
+    if band < fewest or len(said.text.split()) < FEWEST_WORDS or len(said.text) > LONGEST_CLAUSE:
+        return result(_skipped(said, scene.judgement, doubts))
+    if unclear := undated(said.sentence, scene.at) if scene.judgement.category == "commitment" else "":
+        return result(f"skipped: {unclear} ({_shown(worth)})")
+    fact = _rewritten(said, scene, is_proposed=band == _PROPOSED)
     return result(fact.reason, (fact,))
 
 
+_CANDIDATE, _PROPOSED = 1, 2
+
+
+def _doubts(said: Clause, scene: _Scene) -> list[str]:
+    """The reasons why a sentence counts a band less, each: how it is meant and, where nothing around it explains it, how it is worded."""
+    mood = scene.judgement.mood
+    found = [] if mood in _MEANT else [_MOODS[mood]]
+    if scene.is_alone:
+        found += sorted(doubts_about(said.text, said.sentence))
+        found += ["it reports what somebody says"] if is_reported(said.sentence) else []
+    return found
+
+
 def _asks_to_forget(said: Clause, scene: _Scene) -> bool:
-    return scene.turn.role != "assistant" and bool(_FORGET.match(said.sentence))
+    if scene.turn.role == "assistant" or scene.judgement.mood not in _MEANT:
+        return False
+    return scene.judgement.forgets >= ASKS_TO_FORGET and not asked_to_remember(said.sentence)
 
 
 def _is_own(said: Clause, scene: _Scene) -> bool:
@@ -247,10 +270,10 @@ def _problem(said: Clause) -> str:
     return "it is an order to the reader, not a fact" if find_injections(said.sentence) else ""
 
 
-def _skipped(said: Clause, judgement: Judgement) -> str:
+def _skipped(said: Clause, judgement: Judgement, doubts: Sequence[str]) -> str:
     if len(said.text) > LONGEST_CLAUSE and judgement.worth >= MAYBE:
         return f"skipped: too long to be one fact ({_shown(judgement.worth)})"
-    what = _MOODS.get(judgement.mood, "nothing lasting")
+    what = _MOODS.get(judgement.mood) or (doubts[0] if doubts and judgement.worth >= MAYBE else "nothing lasting")
     return f"skipped: {what} ({_shown(judgement.worth)})"
 
 
@@ -258,12 +281,12 @@ def _shown(worth: float) -> str:
     return "worth 1.0" if worth >= 0.995 else f"worth {worth:.2f}".replace("0.", ".")
 
 
-def _kept(judgement: Judgement, what: str = "") -> str:
-    waits = " as a candidate" if judgement.worth < KEEP and not what else ""
+def _kept(judgement: Judgement, what: str = "", *, is_proposed: bool = True) -> str:
+    waits = "" if is_proposed else " as a candidate"
     return f"kept{waits}: {what or judgement.category + _OWNERS.get(judgement.owner, '')} ({_shown(judgement.worth)})"
 
 
-def _rewritten(said: Clause, scene: _Scene) -> Extracted:
+def _rewritten(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extracted:
     """A sentence that is worth keeping, rewritten to be read alone."""
     judgement, is_assistant = scene.judgement, scene.turn.role == "assistant"
     text = YOU.sub(lambda you: AS_I[you[0].lower()], said.sentence) if is_assistant else said.sentence
@@ -278,11 +301,11 @@ def _rewritten(said: Clause, scene: _Scene) -> Extracted:
         scene.turn.role,
         scene.number,
         (said.start, said.end),
-        _kept(judgement) + (", by the assistant" if is_assistant else ""),
+        _kept(judgement, is_proposed=is_proposed) + (", by the assistant" if is_assistant else ""),
         since_when(text, scene.at),
         judgement.worth,
         operation,
-        judgement.worth < KEEP or _is_doubtful(operation, said, scene),
+        not is_proposed or _is_doubtful(operation, said, scene),
         judgement.critical >= CRITICAL,
         judgement.duration,
         judgement.owner,

@@ -75,6 +75,18 @@ def dated(text: str, at: datetime) -> str:
     return _with_time(text, days[0]) if len(days) == 1 else text
 
 
+def undated(text: str, at: datetime) -> str:
+    """Why the day of a plan cannot be told: it is past, or could be two; "" if it can, or if no time is named."""
+    grammar, times = Grammar(words(text), at, ahead=2), _planned_times(text, at)
+    if times and all(time.span.until <= at.replace(tzinfo=None) for time in times):
+        return "its day is past"
+    for place, word in enumerate(grammar.words):
+        read = _moment(grammar, place, "")
+        if read and _may_be_two(read[1], text[word.start : grammar.words[read[0] - 1].end].lower(), grammar.at):
+            return "its day is unclear"
+    return ""
+
+
 def _with_time(text: str, time: _PlannedTime) -> str:
     return f"{text[: time.start]}{time.written}{text[time.end :]}"
 
@@ -121,8 +133,13 @@ def _day(span: Span, lead: str, phrase: str, at: datetime) -> str:
     week = holding(at, "week")
     if span.grain == "week" and lead == "in":  # "in two weeks"
         return (at + (span.since - week.since)).date().isoformat()
-    is_ambiguous = phrase == "today" or (phrase.startswith("next ") and span.since < week.until)
-    return span.since.date().isoformat() if (span.until - span.since).days == 1 and not is_ambiguous else ""
+    is_open = phrase == "today" or _may_be_two(span, phrase, at)
+    return span.since.date().isoformat() if (span.until - span.since).days == 1 and not is_open else ""
+
+
+def _may_be_two(span: Span, phrase: str, at: datetime) -> bool:
+    """Whether "next Friday" was said earlier in the same week, so that two days could be meant."""
+    return phrase.startswith("next ") and span.since < holding(at, "week").until
 
 
 def _period(span: Span) -> str:

@@ -12,7 +12,7 @@ from engram.cli.verbs.options import Session
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.capture.conversation import FactDecision
+    from engram.capture.exchange import FactDecision
     from engram.capture.extraction import Extracted
     from engram.client import Engram
 

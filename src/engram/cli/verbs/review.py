@@ -23,8 +23,10 @@ Keep = Annotated[
 Statement = Annotated[str, Option("--statement", metavar="TEXT", help="With --keep merge: the merged statement.")]
 NewSituation = Annotated[str, Option("--new-when", metavar="TEXT", help="With --keep both: when the new one applies.")]
 OldSituation = Annotated[str, Option("--old-when", metavar="TEXT", help="With --keep both: when the old one applies.")]
-Approve = Annotated[bool, Option("--approve", help="Activate a candidate, or let an update replace the older one.")]
-Reject = Annotated[bool, Option("--reject", help="Reject a candidate, or that an update replaces the older one.")]
+Approve = Annotated[
+    bool, Option("--approve", help="Activate a candidate, let an update replace the older one, or forget as requested.")
+]
+Reject = Annotated[bool, Option("--reject", help="Reject a candidate, an update or a request to forget.")]
 Retire = Annotated[bool, Option("--retire", help="Retire a faded memory.")]
 Reinforce = Annotated[bool, Option("--reinforce", help="Keep and reinforce a faded memory.")]
 ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
@@ -32,6 +34,7 @@ ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.
 _CHOICES = {
     "contradiction": {"n": "new", "o": "old", "b": "both", "m": "merge"},
     "update": {"n": "new", "o": "old", "b": "both", "m": "merge"},
+    "forget": {"a": "approve", "r": "reject"},
     "candidate": {"a": "approve", "r": "reject"},
     "retirement": {"t": "retire", "k": "reinforce"},
 }
@@ -45,6 +48,7 @@ _WORDS = {
     "retire": "retire it",
     "reinforce": "keep and reinforce it",
 }
+_FORGET_WORDS = {"approve": "forget it", "reject": "keep it"}
 
 
 def review(
@@ -63,8 +67,8 @@ def review(
 ) -> None:
     """Decide what awaits a person.
 
-    Contradictions, memories that may replace an older one, candidates, and memories that have faded. Without an id it lists
-    them; on a terminal it goes through them one by one.
+    Contradictions, memories that may replace an older one, requests to forget by an agent, candidates, and memories that have
+    faded. Without an id it lists them; on a terminal it goes through them one by one.
     """
     chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
                                     ("reinforce", reinforce)) if on]  # fmt: skip
@@ -168,13 +172,17 @@ def _ask(surface: Surface, item: "ReviewItem") -> str:
     choices = _CHOICES[item.kind]
     pieces: list[display.Cell] = ["  "]
     for letter, action in choices.items():
-        pieces += [(letter, "bold cyan"), f" {_WORDS[action]}   "]
+        pieces += [(letter, "bold cyan"), f" {_words(item)[action]}   "]
     display.lines([*pieces, ("s", "bold cyan"), " skip   ", ("q", "bold cyan"), " quit"])
     while True:
         answer = surface.ask("  > ")
         letter = "q" if answer is None else answer.lower()[:1] or "s"
         if letter in choices or letter in ("s", "q"):
             return letter
+
+
+def _words(item: "ReviewItem") -> dict[str, str]:
+    return _FORGET_WORDS if item.kind == "forget" else _WORDS
 
 
 def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str) -> int:
@@ -193,5 +201,5 @@ def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str)
     except EngramError as error:
         surface.say(f"engram: {error}")
         return 0
-    display.lines([("  ✓ ", "green"), f"{_WORDS[action]}: ", (memory.id, "cyan")], [""])
+    display.lines([("  ✓ ", "green"), f"{_words(item)[action]}: ", (memory.id, "cyan")], [""])
     return 1

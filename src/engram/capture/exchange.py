@@ -1,0 +1,148 @@
+"""An exchange with a user: its turns, the decisions about what they say, and the memories that came of it."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from engram.capture.extraction import REDACTED, Considered, Extracted
+from engram.gates.secrets.scan import redact
+from engram.model.decision import Decision, Outcome
+from engram.model.errors import InvalidInput
+from engram.model.event import Event
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.store.records import CURRENT
+
+ASSISTANT = "assistant"
+"""The role and the source of what an assistant said; nobody vouches for it."""
+_SECRET_REASON = "secrets: the turn contains a secret, which is never stored; the ledger keeps it redacted"
+
+
+@dataclass(frozen=True, slots=True)
+class FactDecision:
+    """The decision about one sentence or fact: stored, already known, refused, or skipped as not worth keeping."""
+
+    fact: str
+    """The fact, or a skipped sentence as it was said."""
+    operation: str
+    """ADD, UPDATE, SUPERSEDE, END, FORGET or NOOP."""
+    applied: bool
+    """Whether the fact is now current. A candidate is stored but waits for review, so it is not."""
+    reason: str
+    memory_id: str = ""
+    """The memory that now states the fact."""
+    target_id: str = ""
+    """The stored memory it was compared with."""
+    worth: float | None = None
+    """The probability that it is worth keeping; None if it was not judged."""
+    said: str = ""
+    """The words of the turn it is about."""
+
+
+class Conversation(list[Memory]):
+    """The memories stored from an exchange, and every decision about its facts."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        super().__init__()
+        self.decisions: list[FactDecision] = []
+        self.events: list[str] = [event.id for event in events]
+        """The ids of the turns in the session's ledger."""
+        self.pending = False
+        """Whether the model failed and a job will retry it."""
+        self.warnings: list[str] = []
+
+    def settle(self, decision: FactDecision, memory: Memory | None = None) -> None:
+        """Add a decision, and the memory it stored."""
+        self.decisions.append(decision)
+        if memory is not None:
+            self.append(memory)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """The turns of one call, where their facts belong, and the result so far."""
+
+    events: Sequence[Event]
+    scope: str
+    session: str
+    source: str
+    roles: frozenset[str]
+    result: Conversation
+    task: str = ""
+
+    def source_of(self, fact: Extracted) -> str:
+        """The source of a fact: the caller vouches for the user's words, nobody vouches for the assistant's."""
+        return ASSISTANT if fact.role == ASSISTANT else self.source
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What a job needs to take the exchange again."""
+        return {
+            "session": self.session,
+            "scope": self.scope,
+            "source": self.source,
+            "task": self.task,
+            "events": [event.id for event in self.events],
+            "extract_assistant_response": ASSISTANT in self.roles,
+        }
+
+    def report_skipped(self, one: Considered) -> None:
+        """Report a sentence that states no fact, with the reason; of one with a secret, only its redacted text is known here."""
+        if not one.facts:
+            reason = _SECRET_REASON if REDACTED in one.text else one.reason
+            self.result.settle(FactDecision(one.text, "NOOP", False, reason, worth=one.worth, said=one.text))
+
+
+def exchange_of(
+    events: Sequence[Event], scope: str, session: str, source: str, with_assistant: bool, task: str = ""
+) -> Exchange:
+    """The exchange of events that are in a ledger, before anything is decided."""
+    roles = frozenset(("user", ASSISTANT)) if with_assistant else frozenset(("user",))
+    return Exchange(events, scope, session, source, roles, Conversation(events), task)
+
+
+def turns_of(user_message: str, assistant_response: str, session: str, key: str) -> list[dict[str, Any]]:
+    """An exchange as events, each with a key that makes storing it idempotent. Raises `InvalidInput` if it is empty."""
+    messages = [("user", user_message), ("assistant", assistant_response)]
+    if not all(isinstance(content, str) for _, content in messages):
+        raise InvalidInput("a message must be text")
+    if not any(content.strip() for _, content in messages):
+        raise InvalidInput("the exchange is empty; give the user's message, the assistant's response, or both")
+    # A digest of the redacted texts: from a digest of a secret it could be guessed.
+    parts = "\x00".join((session, redact(user_message)[0], redact(assistant_response)[0]))
+    digest = key or hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return [
+        {"role": role, "content": content, "key": f"exchange {digest} {role}"}
+        for role, content in messages
+        if content.strip()
+    ]
+
+
+_OPERATIONS = {
+    Outcome.CREATED: "ADD",
+    Outcome.PENDING: "ADD",
+    Outcome.SUPERSEDED: "SUPERSEDE",
+    Outcome.CONTRADICTION: "SUPERSEDE",
+    Outcome.UPDATED: "UPDATE",
+    Outcome.DUPLICATE: "NOOP",
+    Outcome.NOOP: "NOOP",
+    Outcome.REJECTED: "NOOP",
+}
+"""The operation for each outcome of the gates. A contradiction is stored next to the other memory and waits for review."""
+_WRITTEN = (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRADICTION)
+_CHANGING = (*_WRITTEN, Outcome.UPDATED)
+
+
+def decision_of(fact: Extracted, learned: Decision, note: str = "") -> tuple[FactDecision, Memory | None]:
+    """The decision about a fact that follows from that of the gates, and the memory it stored."""
+    memory, other = learned.memory, learned.other
+    decision = FactDecision(
+        fact.statement,
+        _OPERATIONS[learned.outcome],
+        learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT,
+        f"{fact.reason}; {note}{learned.gate}: {learned.reason}",
+        memory.id if memory is not None else "",
+        other.id if other is not None else "",
+        fact.worth,
+    )
+    return decision, memory if learned.outcome in _WRITTEN else None

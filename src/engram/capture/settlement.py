@@ -1,0 +1,270 @@
+"""Settles the facts of an exchange: each is stored, replaces or ends what is stored, removes it, or waits for a person."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, Unpack
+
+from engram.capture.draft import draft
+from engram.capture.exchange import Exchange, FactDecision, decision_of
+from engram.capture.extraction import END, Extracted
+from engram.capture.known import COMPARED, LateKnown, propose
+from engram.capture.learn import Learner
+from engram.capture.retraction import Retraction, ends, meant, reason_to_wait
+from engram.gates.comparison import relation
+from engram.gates.pipeline import judge
+from engram.gates.trust import is_human
+from engram.llm.schemas import Choice
+from engram.model.decision import Decision, Outcome
+from engram.model.errors import Refused
+from engram.model.event import Event
+from engram.model.fields import ChangedFields
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import Evidence, Memory
+from engram.model.types import memory_type
+from engram.rules.scopes import seen_from
+from engram.rules.sources import may_replace
+from engram.store.protocol import Store
+from engram.store.records import CURRENT, start_of
+from engram.text.content_hash import quote_hash
+
+LEARNED_BY = "harvest"
+PLAIN_FACT = "fact"
+TRANSCRIPT = "harvest"
+"""The source of what a person only perhaps meant to be kept: a candidate, like any other reading of a transcript."""
+TEMPORARY_DAYS = 30
+"""The decay horizon of what is true for a while only."""
+ALWAYS_REVIEWED = ("identity", "fiscal")
+"""Types whose facts always wait for review: numbers of documents, accounts and taxes."""
+_CORRECTED = re.compile(r",? (?:and )?not [^,;]{1,60}(?=\.$)")
+
+
+class Revise(Protocol):
+    """Creates a new version of a memory: `Lineages.revise`."""
+
+    def __call__(self, ref: str, *, actor: str, reason: str, **fields: Unpack[ChangedFields]) -> Memory:
+        """The new version."""
+
+
+@dataclass(slots=True)
+class Settlement:
+    """Carries out what follows from a fact, and reports it in the exchange."""
+
+    store: Store
+    learner: Learner
+    clock: Callable[[], datetime]
+    revise: Revise | None
+    autonomous: bool
+
+    def settle(self, exchange: Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
+        """Decide about a fact and carry the decision out; the decision names the words it is about."""
+        decisions = exchange.result.decisions
+        first = len(decisions)
+        self._decide(exchange, fact, choice, known)
+        said = exchange.events[fact.turn].content[slice(*fact.span)]
+        decisions[first:] = [replace(decision, said=said) for decision in decisions[first:]]
+
+    def _decide(self, exchange: Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
+        note = ""
+        if fact.operation:
+            self._retract(exchange, fact)
+            return
+        if choice is not None and choice.operation != "ADD":
+            target = known.get(choice.target)
+            if target is None:
+                note = f"the model chose {choice.operation} {choice.target or 'nothing'}, which it was not shown; "
+            elif choice.operation == "NOOP":
+                if relation(fact.statement, target.statement).relation != "opposite":
+                    why = f"model: {choice.reason}"
+                    exchange.result.settle(
+                        FactDecision(fact.statement, "NOOP", False, why, target.id, target.id, fact.worth)
+                    )
+                    return
+                note = f"the model called {target.id} a duplicate, which says the opposite; "
+            else:
+                self._replace(exchange, fact, choice, target)
+                return
+        learned = self._learn(exchange, fact)
+        exchange.result.settle(*decision_of(fact, learned, note))
+
+    # -- what is to be forgotten, or is over
+
+    def _retract(self, exchange: Exchange, fact: Extracted) -> None:
+        """Forget or end the memory that is meant, if it is clear which one and its source allows it."""
+        said = Memory(id="", statement=fact.statement, scope=exchange.scope)
+        # What ends a memory becomes its next version, which belongs to the same scope.
+        if fact.operation == END:
+            found = meant(self.store, said, [exchange.scope])
+            if found.target is not None and not ends(fact.statement, found.target):
+                found = Retraction(None, f"{found.target.id} may be about something else")
+            self._end(exchange, fact, found.target, found.reason)
+            return
+        found = meant(self.store, said, seen_from([exchange.scope]), COMPARED)
+        if found.target is None or fact.tentative:
+            why = f"{fact.reason}; nothing was forgotten: {found.reason or 'it is not sure that this was asked'}"
+            target = found.target.id if found.target is not None else ""
+            exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target, fact.worth))
+        else:
+            self._forget(exchange, fact, found.target)
+
+    def _forget(self, exchange: Exchange, fact: Extracted, target: Memory) -> None:
+        from engram.review.lineage import Lineages
+
+        source, event = exchange.source_of(fact), exchange.events[fact.turn].id
+        if may_replace(source, target):
+            try:
+                Lineages(self.store, self.clock).forget(target.id, actor=source, reason=f"asked for in {event}")
+            except Refused as error:
+                why = f"{fact.reason}; {error}"
+                exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
+                return
+            why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
+            exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
+            return
+        # No note of the request is stored, which would repeat what is to be forgotten: the memory itself waits.
+        if target.status in CURRENT:
+            from engram.review.queue import request_forget
+
+            request_forget(self.store, target.id, actor=source, where=event)
+        why = f"{fact.reason}; {target.id} comes from a more trusted source: a person decides with `engram review`"
+        exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
+
+    def _end(self, exchange: Exchange, fact: Extracted, target: Memory | None, problem: str) -> None:
+        if target is None or fact.tentative:
+            learned = self._learn(exchange, fact)
+            exchange.result.settle(
+                *decision_of(fact, learned, f"ended no stored memory: {problem}; " if problem else "")
+            )
+        elif reason_to_wait(target):
+            self._wait(exchange, replace(fact, tentative=True), "END", target)
+        elif not may_replace(exchange.source_of(fact), target):
+            self._wait(exchange, fact, "END", target)
+        else:
+            learned = self._learn(exchange, fact, supersedes=[target.id])
+            decision, stored = decision_of(fact, learned)
+            ended = learned.outcome == Outcome.SUPERSEDED
+            operation = "END" if ended or learned.outcome == Outcome.PENDING else decision.operation
+            exchange.result.settle(replace(decision, operation=operation, target_id=target.id), stored)
+
+    def _wait(self, exchange: Exchange, fact: Extracted, operation: str, target: Memory) -> None:
+        """Leave it to a person: the memory comes from a more trusted source, or is too important."""
+        learned = self._learn(exchange, fact, supersedes=[target.id])
+        decision, stored = decision_of(fact, learned)
+        exchange.result.settle(replace(decision, operation=operation, applied=False, target_id=target.id), stored)
+
+    def _replace(self, exchange: Exchange, fact: Extracted, choice: Choice, target: Memory) -> None:
+        """UPDATE or SUPERSEDE by a new version if trust allows it; otherwise the fact waits for review."""
+        proposal = propose(self._drafted(exchange, fact), autonomous=self.autonomous)
+        verdict = judge(proposal, LateKnown([]), self.learner.settings)
+        operation, statement = choice.operation, fact.statement
+        outranked = not may_replace(exchange.source_of(fact), target)
+        if not verdict.admitted:
+            why = f"{verdict.gate}: {verdict.reason}"
+            exchange.result.settle(
+                FactDecision(statement, operation, False, why, target_id=target.id, worth=fact.worth)
+            )
+        elif verdict.status != "active" or outranked:
+            # Naming the memory from a more trusted source makes the fact a contradiction of it, which waits.
+            learned = self._learn(exchange, fact, supersedes=[target.id] if outranked else [])
+            stored = learned.memory if learned.outcome != Outcome.DUPLICATE else None
+            why = f"the model chose {operation} {target.id} ({choice.reason}); {learned.gate}: {learned.reason}"
+            memory_id = learned.memory.id if learned.memory is not None else ""
+            decision = FactDecision(statement, operation, False, why, memory_id, target.id, fact.worth)
+            exchange.result.settle(decision, stored)
+        else:
+            new = self._revise(exchange, fact, choice, target)
+            why, applied = f"model: {choice.reason}", new.status in CURRENT
+            decision = FactDecision(statement, operation, applied, why, new.id, target.id, fact.worth)
+            exchange.result.settle(decision, new)
+
+    def _revise(self, exchange: Exchange, fact: Extracted, choice: Choice, target: Memory) -> Memory:
+        revise: Revise
+        if self.revise is not None:
+            revise = self.revise
+        else:
+            from engram.review.lineage import Lineages
+
+            revise = Lineages(self.store, self.clock).revise
+        fields = self._given(exchange, fact)
+        del fields["scope"], fields["type"]
+        fields["valid_from"] = _valid_from(exchange.events[fact.turn], fact, [target])
+        reason, source = f"{choice.operation}: {choice.reason}", exchange.source_of(fact)
+        return revise(target.id, actor=source, reason=reason, source=source, **fields)
+
+    def _learn(self, exchange: Exchange, fact: Extracted, supersedes: Sequence[str] = ()) -> Decision:
+        learner, source = self.learner, exchange.source_of(fact)
+        if fact.tentative:
+            cautious = replace(learner.settings, autopromote_remember=False, autopromote_harvest=False)
+            learner = replace(learner, settings=cautious)
+            source = TRANSCRIPT if is_human(source) else source
+        return learner.learn(
+            {**self._given(exchange, fact), **({"supersedes": supersedes} if supersedes else {})},
+            source=source,
+            learned_by=LEARNED_BY,
+            session=exchange.session,
+            autonomous=self.autonomous,
+        )
+
+    def _drafted(self, exchange: Exchange, fact: Extracted) -> Memory:
+        given, source = self._given(exchange, fact), exchange.source_of(fact)
+        return draft(given, learned_by=LEARNED_BY, source=source, now=self.clock())
+
+    def _type_of(self, fact: Extracted) -> str:
+        """The extracted type. For a plain fact, or a type that would wait for review, the policy chooses the type.
+
+        People state where they live or work, or what they eat, themselves; what identifies them or their money still waits.
+        """
+        if fact.type in ALWAYS_REVIEWED or (fact.type != PLAIN_FACT and memory_type(fact.type).tier == 1):
+            return fact.type
+        return self.learner.policy.described(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
+
+    def _given(self, exchange: Exchange, fact: Extracted) -> dict[str, Any]:
+        event = exchange.events[fact.turn]
+        quote = event.content[slice(*fact.span)]
+        replacing = self._replacing(fact)
+        return {
+            "statement": fact.statement,
+            "type": self._type_of(fact),
+            "scope": exchange.scope,
+            "confidence": fact.confidence,
+            "context": f"{fact.context}\n{quote}" if fact.context else quote,
+            "session": exchange.session,
+            "task": exchange.task,
+            "valid_from": _valid_from(event, fact, self._heads(exchange, fact, replacing.get("conflict_key", ""))),
+            "evidence": [Evidence(event.id, fact.span, quote_hash(quote))],
+            **replacing,
+            **self._slot(fact),
+            **({"decay_days": TEMPORARY_DAYS} if fact.duration == "temporary" else {}),
+            **({"metadata": {"owner": fact.owner}} if fact.owner in ("person", "project", "world") else {}),
+        }
+
+    def _slot(self, fact: Extracted) -> dict[str, str]:
+        """A critical slot for a fact whose loss could do harm, where no rule of the policy gives it one."""
+        described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
+        return {"critical_slot": f"critical:{fact.owner}"} if fact.critical and not described.critical_slot else {}
+
+    def _heads(self, exchange: Exchange, fact: Extracted, key: str) -> list[Memory]:
+        """The current memories that a fact with a known start would supersede."""
+        if fact.since is None:
+            return []
+        key = key or self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False).conflict_key
+        return self.store.heads(key, exchange.scope) if key else []
+
+    def _replacing(self, fact: Extracted) -> dict[str, str]:
+        """The conflict key of what a correction affirms: "Tom, not Priya" replaces Priya, as "Tom" would."""
+        affirmed = _CORRECTED.sub("", fact.statement)
+        if affirmed == fact.statement:
+            return {}
+        key = self.learner.policy.described(Memory(id="", statement=affirmed), typed=False).conflict_key
+        return {"conflict_key": key} if key else {}
+
+
+def _valid_from(event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
+    """Since when a fact is true: as the turn says, else since it was said.
+
+    What it supersedes may be dated later than the change, by the day somebody mentioned it. The fact is still news, and then
+    counts from when it was said.
+    """
+    if fact.since is None or any(start_of(head) > fact.since for head in heads):
+        return event.at
+    return fact.since
