@@ -1,18 +1,21 @@
 """Questions with what the ranking saw of them: what `train_ranking.py` and `train_relevance.py` learn from.
 
 Data sets are named on the command line as `kind=FILE` (locomo, beam, longmemeval); beside them stand the questions of our own
-writers in training/relevance/. Everything goes through a real store, so that what is learned is what a search sees.
+writers in training/relevance/. Everything goes through a real store, so that what is learned is what a search sees. The slots of
+training/hearing/slots/ only measure (`of_slots`).
 """
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +33,15 @@ from engram.recall.search import Searcher
 from engram.store.protocol import Filters
 
 WRITERS = Path(__file__).resolve().parent / "relevance"
+SLOTS = Path(__file__).resolve().parent / "hearing" / "slots"
 LOADERS: dict[str, Callable[[Path], list[DatasetConversation]]] = {
     "locomo": locomo.load,
     "beam": beam.load,
     "longmemeval": longmemeval.load,
 }
 DEPTH, SHOWN = 50, 10
+KNOWN = 0.7
+"""The share of a file's slots that a store knows a value of; it knows a look-alike of every one."""
 Floats = npt.NDArray[np.float32]
 
 
@@ -112,6 +118,68 @@ def of_memories(path: Path, *, others: bool = False) -> Iterator[Judged]:
                 yield found
 
 
+class Slot(NamedTuple):
+    """One thing that has a current value, in the words of a writer; a sentence has `{v}` where the value stands."""
+
+    name: str
+    values: tuple[str, ...]
+    holds: tuple[str, ...]
+    changes: tuple[str, ...]
+    ends: tuple[str, ...]
+    lookalikes: tuple[str, ...]
+    questions: tuple[str, ...]
+    nearby: tuple[str, ...]
+
+
+def slots_of(path: Path) -> list[Slot]:
+    """The slots of a file of training/hearing/slots/."""
+    found = []
+    for block in f"\n{path.read_text('utf-8')}".split("\nslot:")[1:]:
+        name, *lines = (line.strip() for line in block.splitlines() if line.strip())
+        values = next(line for line in lines if line.startswith("values:")).removeprefix("values:").split("|")
+        parts: dict[str, list[str]] = {part: [] for part in Slot._fields[2:]}
+        part = ""
+        for line in lines:
+            if line.removesuffix(":") in parts:
+                part = line.removesuffix(":")
+            elif part:
+                parts[part].append(line)
+        told = {part: tuple(sentences) for part, sentences in parts.items()}
+        found.append(Slot(name.partition("|")[0].strip(), tuple(value.strip() for value in values), **told))
+    return found
+
+
+def of_slots(path: Path) -> Iterator[Judged]:
+    """Questions about the slots of a file, asked of a store that knows the values of most of them and a look-alike of each.
+
+    A statement of the slot answers its questions; nothing answers those of a slot without a value. What lies nearby a look-alike may
+    happen to answer, so that one is left out there.
+    """
+    chance = random.Random(path.stem)
+    slots = slots_of(path)
+    known = [chance.random() < KNOWN for _ in slots]
+    with Engram.open(ephemeral=True) as mem:
+        for number, slot in enumerate(slots):
+            told = [("told", chance.choice(slot.holds + slot.changes))] if known[number] else []
+            for kind, text in (*told, ("alike", chance.choice(slot.lookalikes))):
+                with suppress(Refused, SecretRefused):
+                    mem.add(_filled(text, slot, chance), metadata={"key": f"{number} {kind}"})
+        for number, slot in enumerate(slots):
+            answers = (f"{number} told",) if known[number] else ()
+            direct = [Question(text, answers, "answerable" if answers else "unknown") for text in slot.questions]
+            nearby = [Question(text, (), "unknown") for text in slot.nearby]
+            for question in (*direct, *nearby):
+                but = "" if question in direct else f"{number} alike"
+                found = _judged(mem, question, "slots", path.stem, ("memory",), {}, by_turn=True, but=but)
+                if found is not None:
+                    yield found
+
+
+def _filled(text: str, slot: Slot, chance: random.Random) -> str:
+    value, old, other = chance.sample(slot.values, 3)
+    return text.replace("{v}", value).replace("{old}", old).replace("{w}", other)
+
+
 def _about_others(data: Any) -> Iterator[dict[str, Any]]:
     texts = {each["id"]: each["text"] for each in data["memories"]}
     everywhere = [*texts.values(), *(asked["q"] for asked in data["questions"])]
@@ -141,8 +209,17 @@ def _asked(mem: Engram, conversation: DatasetConversation, kind: str, by_turn: b
 
 
 def _judged(
-    mem: Engram, question: Question, kind: str, corpus: str, kinds: Sequence[str], session_of: object, *, by_turn: bool
+    mem: Engram,
+    question: Question,
+    kind: str,
+    corpus: str,
+    kinds: Sequence[str],
+    session_of: object,
+    *,
+    by_turn: bool,
+    but: str = "",
 ) -> Judged | None:
+    """The question as the ranking saw it, without the documents of one key; None where it saw nothing."""
     searcher = Searcher(mem.store, lambda: datetime.now(UTC))
     candidates, query = searcher.retrieved(SearchQuery(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
     placed, judged = judge(mem.store, candidates, query)
@@ -156,6 +233,7 @@ def _judged(
     answering = np.array([(key if by_turn else home) in wanted for key, home in zip(keys, homes, strict=True)])
     answers = np.array([key in turns for key in keys]) if question.turns or by_turn else answering
     ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
+    ranks = ranks[np.array([keys[rank] != but for rank in ranks], dtype=bool)]
     first = ranks[:SHOWN].astype(np.int64)
     read = features(query, judged.alike, judged.cosines[first], judged.passages, first) if query.terms else None
     places = np.array([numbers[home] for home in homes], dtype=np.int64)

@@ -216,7 +216,16 @@ def test_what_was_decided_about_something_is_the_decision_that_stands(mem: Engra
 
 
 @pytest.mark.parametrize("key", ["lead", ""])
-@pytest.mark.parametrize("question", ["Who is the team lead?", "What did we decide about the team lead?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is the team lead?",
+        "What did we decide about the team lead?",
+        "Who was the team lead before?",
+        "How has the team lead changed over time?",
+        "When did the team lead change?",
+    ],
+)
 @pytest.mark.parametrize(
     ("older", "newer", "asked"),
     [
@@ -253,16 +262,55 @@ def test_many_superseded_versions_leave_room_for_what_holds(mem: Engram, clock: 
     assert {*held, "The payment service was owned by team 39"} <= set(found)
 
 
-def test_a_newer_fact_that_is_less_about_the_question_stays_behind(mem: Engram, clock: Clock) -> None:
-    asked = mem.add("The payment service is deployed to Frankfurt")
+def test_a_filter_of_the_caller_holds_for_what_a_waiting_statement_contradicts(mem: Engram, clock: Clock) -> None:
+    active = mem.learn("The API listens on port 8080", tags=["x"], scope="global").memory
+    clock.forward(days=1)
+    waiting = mem.learn("The API does not listen on port 8080", tags=["y"], scope="global")
+    assert waiting.outcome.name == "CONTRADICTION"
+    assert active is not None
+    found = mem.recall("Does the API listen on port 8080?", tags=["y"]).hits
+    assert active.id not in [hit.id for hit in found]
+
+
+def test_many_superseded_happenings_leave_room_for_others(mem: Engram, clock: Clock) -> None:
+    other = "We looked at the payment service once more with the auditors from Bonn and found nothing"
+    mem.add(other)
+    for number in range(40):
+        mem.add(f"We deployed the payment service, version {number}", conflict_key="deployment")
+        clock.forward(hours=1)
+    found = texts(mem.recall("What did we do with the payment service?"))
+    assert found == ["We deployed the payment service, version 39", other]
+
+
+UNRELATED = [
+    ("The payment service is deployed to Frankfurt", "The payment service is owned by Mara", "Where is the payment service deployed?"),
+    ("The payment service is deployed to Frankfurt", "The payment service deploy status is green", "Where is the payment service deployed?"),
+    ("The CI runs on GitHub Actions", "The CI takes nine minutes", "Where does the CI run?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("older", "newer", "question"), UNRELATED)
+def test_a_newer_fact_about_something_else_stays_behind(
+    mem: Engram, clock: Clock, older: str, newer: str, question: str
+) -> None:
+    asked = mem.add(older)
     clock.forward(days=2)
-    mem.add("The payment service is owned by Mara")
-    found = mem.recall("Where is the payment service deployed?").hits[0]
+    mem.add(newer)
+    found = mem.recall(question).hits[0]
     assert (found.id, found.note) == (asked.id, "")
 
 
-@pytest.mark.parametrize(("change", "end"), [(0.6, 1), (0.8, 2)])
-def test_a_chain_takes_one_step_that_is_only_likely(monkeypatch: pytest.MonkeyPatch, change: float, end: int) -> None:
+def test_what_waits_comes_first_in_whatever_words_where_it_contradicts_the_answer(mem: Engram, clock: Clock) -> None:
+    mem.remember("My manager is Karen", scope="global")
+    clock.forward(days=20)
+    waiting = mem.remember("Karen has left, I report to Marcus", scope="global")
+    assert waiting.outcome.name in ("CONTRADICTION", "SUPERSEDED")
+    answer = mem.recall("Who is my manager?")
+    assert texts(answer)[0] == "Karen has left, I report to Marcus"
+
+
+@pytest.mark.parametrize(("change", "end"), [(0.6, None), (0.8, 2)])
+def test_a_chain_takes_only_likely_steps(monkeypatch: pytest.MonkeyPatch, change: float, end: int | None) -> None:
     def likely(older: Sequence[str], newer: str, cosines: object = None) -> list[Relation]:
         step = (older[-1], newer) in pairwise(memory.statement for memory in chain)
         last = change if step else 0.0
@@ -273,7 +321,14 @@ def test_a_chain_takes_one_step_that_is_only_likely(monkeypatch: pytest.MonkeyPa
         Memory(f"ENG-2026-010{n}-001", f"The office is in {town}", created=on(2026, 1, n))
         for n, town in enumerate(("Bonn", "Kiel", "Ulm"), start=1)
     ]
-    assert replacements(chain).newest(chain[0].id) == chain[end]
-    assert replacements(chain, relevance={chain[0].id: 0.8, chain[1].id: 0.4}).newest(chain[0].id) == (
-        chain[end] if change > 0.7 else None
-    )
+    assert replacements(chain).newest(chain[0].id) == (chain[end] if end else None)
+
+
+def test_when_something_changed_is_known_while_the_change_waits(mem: Engram, clock: Clock) -> None:
+    mem.learn("The database is MySQL 8", scope="global")
+    clock.forward(days=20)
+    waiting = mem.learn("We switched from MySQL to Postgres", scope="global")
+    assert waiting.outcome.name == "CONTRADICTION"
+    found = mem.recall("When did we switch to Postgres?").hits
+    assert [hit.text for hit in found][:1] == ["We switched from MySQL to Postgres"]
+    assert "waits for review" in found[0].note

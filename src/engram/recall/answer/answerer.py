@@ -55,7 +55,7 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import LEADING, Replacements, change_first, compared, current_first, noted
+from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, selects
 from engram.recall.search import Searcher
@@ -114,7 +114,7 @@ class LineageAnswerer:
         return TracedAnswer(Hits(hits), window, left, CHANGES)
 
     def _versions(self, memory: Memory, query: SearchQuery) -> list[Memory]:
-        return versions_of(memory, self.facts.store, query.filters.scopes)
+        return versions_of(memory, self.facts.store, query.filters)
 
     def _within(self, history: FactHistory, window: Window | None) -> list[Memory]:
         """The versions of a fact on either side of its changes in the window, and those true in it."""
@@ -195,6 +195,8 @@ def _hit(memory: Memory) -> Hit:
     return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, trace=_BY_LINEAGE, relevance=LOOKED_UP)
 
 
+LEADING = 2
+"""The places among the hits in which a memory that waits for review must be to come before what it replaced."""
 _BELIEF_VERBS = frozenset(
     ("think", "thought", "believe", "believed", "assume", "assumed", "expect", "expected", "know", "knew")
 )
@@ -240,7 +242,7 @@ class Answerer:
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
-        replaced = self._doubted(query, compared(answered.hits, self.store, query.filters))
+        replaced = self._doubted(query, answered.hits, compared(answered.hits, self.store, query.filters))
         answered = self._current_first(question, query.filters, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
@@ -282,9 +284,17 @@ class Answerer:
         moved = before != [hit.id for hit in hits]
         return replace(answered, hits=hits, method=f"{answered.method}; {NEWEST_FIRST}") if moved else answered
 
-    def _doubted(self, query: SearchQuery, replaced: Replacements) -> Replacements:
-        """The replacements, with those doubted that wait for review and that a search for the question would not put first."""
-        waiting = {newer.id for found in replaced.newer.values() for newer in found if newer.status == "candidate"}
+    def _doubted(self, query: SearchQuery, hits: Hits, replaced: Replacements) -> Replacements:
+        """The replacements, with those doubted that wait for review and that a search for the question would not put first. What
+        replaced a hit that is surely about the question is about it too, in whatever words.
+        """
+        asked = {hit.id for hit in hits if hit.relevance >= SURE}
+        waiting = {
+            newer.id
+            for older, found in replaced.newer.items()
+            for newer in found
+            if newer.status == "candidate" and older not in asked
+        }
         if not waiting:
             return replaced
         both = replace(query.filters, statuses=(*LIVE, "candidate"))
@@ -357,7 +367,9 @@ class Answerer:
         if special is not None:
             return special
         if question.intent == "event" or (question.intent == "historical" and self._is_event(query, window)):
-            return EventAnswerer(self.facts).answer(query, window, anchored.after)
+            answered = EventAnswerer(self.facts).answer(query, window, anchored.after)
+            told = self.facts.waiting(within(query, window)) if best_of(answered.hits) < self.floor else Hits()
+            return TracedAnswer(told, window, (), KNOWN) if told else answered
         if question.intent == "current":
             answered = self._current(question, query, anchored)
         elif question.intent == "historical":

@@ -6,7 +6,7 @@ from engram.model.hit import Hit, Hits
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.recall.answer.history import EVERY_VERSION, WIDE, FactFinder, of_that_value, versions_of
+from engram.recall.answer.history import CROWDED, EVERY_VERSION, WIDE, FactFinder, of_that_value, versions_of
 from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
 from engram.recall.query import SearchQuery
 from engram.recall.trace import TracedAnswer, first, leaving_out
@@ -79,8 +79,8 @@ class EventAnswerer:
         meant: "when did I start at Google", where it is known that I work there.
         """
         both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        found = self.facts.search(replace(query, filters=both, limit=max(WIDE, query.limit), purpose=purpose))
-        found = self._of_the_value(found, query)
+        wide = replace(query, filters=both, limit=max(WIDE, query.limit), purpose=purpose)
+        found = self._of_the_value(self._uncrowded(self.facts.search(wide), wide), query)
         hits = leaving_out(found, lambda hit: hit.memory is not None and not happened(hit.memory), "not an event")
         rivals = (
             []
@@ -88,6 +88,14 @@ class EventAnswerer:
             else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
         )
         return hits, best_of(hits) < HALF * best_of(filter(is_about, rivals))
+
+    def _uncrowded(self, found: Hits, query: SearchQuery) -> Hits:
+        """The hits of a search among all versions, with the current ones that superseded versions left no place for."""
+        if len(found) < query.limit or all(hit.memory is None or hit.memory.status in LIVE for hit in found):
+            return found
+        live = self.facts.search(replace(query, filters=replace(query.filters, statuses=LIVE), purpose=CROWDED))
+        known = {hit.id for hit in found}
+        return among(found, [*found, *(hit for hit in live if hit.id not in known)])
 
     def _of_the_value(self, found: Hits, query: SearchQuery) -> Hits:
         """Drop superseded memories, except those from the time asked about, and an event the question names: the move to Oslo
@@ -98,7 +106,7 @@ class EventAnswerer:
         gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE]
         lineages = {memory.lineage: memory for memory in gone if happened(memory)}
         versions = {
-            lineage: versions_of(memory, self.facts.store, query.filters.scopes) for lineage, memory in lineages.items()
+            lineage: versions_of(memory, self.facts.store, query.filters) for lineage, memory in lineages.items()
         }
         named = {
             lineage: {version.id for version in of_that_value(versions[lineage], query.text)}

@@ -7,7 +7,7 @@ where its words are in the table. A window anchored to an event ("before I moved
 
 import re
 from calendar import day_name, month_name
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
@@ -24,7 +24,6 @@ from engram.recall.search import Searcher
 from engram.recall.trace import leaving_out
 from engram.rules.eligibility import is_valid
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.rules.scopes import shows
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.entities import entities
@@ -271,12 +270,13 @@ def _holds(window: Window, moment: datetime) -> bool:
     return (window.since is None or moment >= window.since) and (window.until is None or moment < window.until)
 
 
-def versions_of(memory: Memory, store: Store, scopes: Collection[str] | None) -> list[Memory]:
-    """The versions of a fact that were ever true, in order; only those of these scopes, if any are given."""
+def versions_of(memory: Memory, store: Store, filters: Filters) -> list[Memory]:
+    """The versions of a fact that were ever true and pass the filters, from any time, in order."""
     if not memory.lineage:
         return [memory]
+    anytime = replace(filters, kinds=("memory",), since=None, until=None)
     found = store.lineage(memory.lineage)
-    return [version for version in found if version.status not in _OUT and shows(scopes, version.scope)]
+    return [version for version in found if version.status not in _OUT and selects(anytime, version)]
 
 
 def of_that_value(versions: Sequence[Memory], question: str) -> list[Memory]:
@@ -408,8 +408,9 @@ class FactFinder:
         for hit in found:
             rivals = contradicted_by(hit.memory, self.store) if hit.memory is not None and is_about(hit) else []
             if rivals:
+                seen = [rival for rival in rivals if selects(query.filters, rival)]
                 hits.setdefault(hit.id, hit)
-                hits.update({rival.id: hits.get(rival.id) or shown(rival, hit) for rival in rivals})
+                hits.update({rival.id: hits.get(rival.id) or shown(rival, hit) for rival in seen})
         return among(found, hits.values())
 
     def _head(self, hit: Hit, filters: Filters) -> Hit | None:
@@ -420,7 +421,7 @@ class FactFinder:
         if memory.status in LIVE or hit.relevance < NEAREST:
             return None
         follower = self.store.get(memory.superseded_by) if memory.superseded_by else None
-        versions = (*versions_of(memory, self.store, filters.scopes), *([follower] if follower is not None else []))
+        versions = (*versions_of(memory, self.store, filters), *([follower] if follower is not None else []))
         heads = [each for each in versions if each.status in LIVE and is_valid(each, now) and selects(filters, each)]
         return shown(heads[-1], hit) if heads else None
 
@@ -469,7 +470,7 @@ class FactFinder:
 
     def _history(self, group: list[Hit], filters: Filters) -> FactHistory:
         best = next(filter(_is_named, group), group[0])
-        return FactHistory(best, tuple(versions_of(best.memory, self.store, filters.scopes)) if best.memory else ())
+        return FactHistory(best, tuple(versions_of(best.memory, self.store, filters)) if best.memory else ())
 
     def _named_first(self, hits: Hits, slots: SlotQuery, query: SearchQuery) -> Hits:
         found = {h.memory.conflict_key for h in hits if h.memory is not None and slots.has(h.memory.conflict_key)}
@@ -508,9 +509,8 @@ def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[F
     if len(every) < 2:
         return histories
     meant = {version.id for history in histories for version in history.versions}
-    relevance = {version.id: history.best.relevance for history in every for version in history.versions}
     versions = [version for history in every for version in history.versions]
-    replaced = replacements(versions[:COMPARED], meant, meant, relevance)
+    replaced = replacements(versions[:COMPARED], meant)
     joined: list[FactHistory] = []
     for history in every:
         ids = {version.id for version in history.versions}
