@@ -70,7 +70,7 @@ def may_outdate(new: Memory, old: Memory) -> bool:
     if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
         return False
     one, other = read(new.statement), read(old.statement)
-    if names_another(one, other) or _is_another_subject(one, other):
+    if names_another(one, other) or _is_another_subject(one, other) or _ends_somebody_elses(one, other):
         return False
     return not only_values_differ(new.statement, old.statement)
 
@@ -99,6 +99,15 @@ def _is_another_subject(one: NormalizedStatement, other: NormalizedStatement) ->
         return False
     named = (one.names | other.names) & one.content & other.content
     return bool(one.subject & other.subject) or not named
+
+
+def _ends_somebody_elses(one: NormalizedStatement, other: NormalizedStatement) -> bool:
+    """Whether a statement only says that something is over, and the other may say it of somebody else: "The user no longer takes warfarin" says
+    nothing of "The user's mother takes warfarin". Where no subject was recognised, whatever the other adds may be one.
+    """
+    if one.negations % 2 == other.negations % 2 or not one.content <= other.content:
+        return False
+    return bool((other.subject if one.subject and other.subject else other.content) - one.content)
 
 
 @lru_cache(maxsize=1024)
