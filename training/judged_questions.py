@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from hearing_slots import Slot, fill, read_slots
 
 from engram import Engram
 from engram.bench import beam, locomo, longmemeval
@@ -33,7 +34,6 @@ from engram.recall.search import Searcher
 from engram.store.protocol import Filters
 
 WRITERS = Path(__file__).resolve().parent / "relevance"
-SLOTS = Path(__file__).resolve().parent / "hearing" / "slots"
 LOADERS: dict[str, Callable[[Path], list[DatasetConversation]]] = {
     "locomo": locomo.load,
     "beam": beam.load,
@@ -118,37 +118,6 @@ def of_memories(path: Path, *, others: bool = False) -> Iterator[Judged]:
                 yield found
 
 
-class Slot(NamedTuple):
-    """One thing that has a current value, in the words of a writer; a sentence has `{v}` where the value stands."""
-
-    name: str
-    values: tuple[str, ...]
-    holds: tuple[str, ...]
-    changes: tuple[str, ...]
-    ends: tuple[str, ...]
-    lookalikes: tuple[str, ...]
-    questions: tuple[str, ...]
-    nearby: tuple[str, ...]
-
-
-def slots_of(path: Path) -> list[Slot]:
-    """The slots of a file of training/hearing/slots/."""
-    found = []
-    for block in f"\n{path.read_text('utf-8')}".split("\nslot:")[1:]:
-        name, *lines = (line.strip() for line in block.splitlines() if line.strip())
-        values = next(line for line in lines if line.startswith("values:")).removeprefix("values:").split("|")
-        parts: dict[str, list[str]] = {part: [] for part in Slot._fields[2:]}
-        part = ""
-        for line in lines:
-            if line.removesuffix(":") in parts:
-                part = line.removesuffix(":")
-            elif part:
-                parts[part].append(line)
-        told = {part: tuple(sentences) for part, sentences in parts.items()}
-        found.append(Slot(name.partition("|")[0].strip(), tuple(value.strip() for value in values), **told))
-    return found
-
-
 def of_slots(path: Path) -> Iterator[Judged]:
     """Questions about the slots of a file, asked of a store that knows the values of most of them and a look-alike of each.
 
@@ -156,18 +125,20 @@ def of_slots(path: Path) -> Iterator[Judged]:
     happen to answer, so that one is left out there.
     """
     chance = random.Random(path.stem)
-    slots = slots_of(path)
+    slots = read_slots(path)
     known = [chance.random() < KNOWN for _ in slots]
     with Engram.open(ephemeral=True) as mem:
         for number, slot in enumerate(slots):
-            told = [("told", chance.choice(slot.holds + slot.changes))] if known[number] else []
-            for kind, text in (*told, ("alike", chance.choice(slot.lookalikes))):
+            told = [("told", chance.choice(slot.lines["holds"] + slot.lines["changes"]))] if known[number] else []
+            for kind, text in (*told, ("alike", chance.choice(slot.lines["lookalikes"]))):
                 with suppress(Refused, SecretRefused):
                     mem.add(_filled(text, slot, chance), metadata={"key": f"{number} {kind}"})
         for number, slot in enumerate(slots):
             answers = (f"{number} told",) if known[number] else ()
-            direct = [Question(text, answers, "answerable" if answers else "unknown") for text in slot.questions]
-            nearby = [Question(text, (), "unknown") for text in slot.nearby]
+            direct = [
+                Question(text, answers, "answerable" if answers else "unknown") for text in slot.lines["questions"]
+            ]
+            nearby = [Question(text, (), "unknown") for text in slot.lines["nearby"]]
             for question in (*direct, *nearby):
                 but = "" if question in direct else f"{number} alike"
                 found = _judged(mem, question, "slots", path.stem, ("memory",), {}, by_turn=True, but=but)
@@ -177,7 +148,7 @@ def of_slots(path: Path) -> Iterator[Judged]:
 
 def _filled(text: str, slot: Slot, chance: random.Random) -> str:
     value, old, other = chance.sample(slot.values, 3)
-    return text.replace("{v}", value).replace("{old}", old).replace("{w}", other)
+    return fill(text, value, old, other)
 
 
 def _about_others(data: Any) -> Iterator[dict[str, Any]]:

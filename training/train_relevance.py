@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from judged_questions import SLOTS, WRITERS, Judged, everything, of_memories, of_slots, of_talk
+from hearing_slots import FOLDER as SLOTS
+from judged_questions import WRITERS, Judged, everything, of_memories, of_slots, of_talk
 
 from engram.models.trees import Trees
 from engram.recall.relevance import probabilities_of
