@@ -75,7 +75,7 @@ def every_slot(folder: Path = FOLDER) -> list[Slot]:
     return [slot for path in sorted(folder.glob("*.txt")) for slot in read_slots(path)]
 
 
-def fill(line: str, value: str, old: str, other: str) -> str:
+def filled(line: str, value: str, old: str, other: str) -> str:
     """A line with its values in place, the first letter raised where a value begins a line that is written as a sentence."""
     text = _PLACE.sub(lambda place: {"v": value, "old": old, "w": other}[place[1]], line)
     return text[:1].upper() + text[1:] if line[:1] == "{" and line[-1:] in ".!?" else text
@@ -100,22 +100,22 @@ def _drawn(slot: Slot, kind: str, chance: random.Random) -> tuple[str, str, str]
     told = chance.choice(lines["holds"])
     if lines["changes"] and not slot.many and chance.random() < 0.25:
         told = chance.choice(lines["changes"])
-    older = fill(told, value, third, third)
+    older = filled(told, value, third, third)
     if kind == "update":
         line = chance.choice(lines["changes"])
         if slot.many and "{old}" not in line:
             return "", "", ""
         if slot.many and chance.random() < 0.3:
-            return "different", older, fill(line, new, third, third)
-        return "update", older, fill(line, new, value, third)
+            return "different", older, filled(line, new, third, third)
+        return "update", older, filled(line, new, value, third)
     if kind == "ended":
         line = chance.choice(lines["ends"]) if lines["ends"] else ""
-        return ("update" if line else ""), older, fill(line, value, value, third)
+        return ("update" if line else ""), older, filled(line, value, value, third)
     if kind == "contradiction":
         return (
             ("different" if slot.many else "contradiction"),
             older,
-            fill(chance.choice(lines["holds"]), new, third, third),
+            filled(chance.choice(lines["holds"]), new, third, third),
         )
     if kind == "same":
         others = [line for line in lines["holds"] if line != told]
@@ -124,7 +124,7 @@ def _drawn(slot: Slot, kind: str, chance: random.Random) -> tuple[str, str, str]
             if slot.many
             else [line for line in lines["changes"] if line != told and "{old}" not in line and "{v}" in line]
         )
-        return "same", older, fill(chance.choice(others), value, third, third)
+        return "same", older, filled(chance.choice(others), value, third, third)
     line = chance.choice(lines["lookalikes"])
-    alike = fill(line, chance.choice((value, new)), third, chance.choice((new, third)))
+    alike = filled(line, chance.choice((value, new)), third, chance.choice((new, third)))
     return ("different", older, alike) if kind == "lookalike" else ("different", alike, older)

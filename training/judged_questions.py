@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hearing_slots import Slot, fill, read_slots
+from hearing_slots import Slot, filled, read_slots
 
 from engram import Engram
 from engram.bench import beam, locomo, longmemeval
@@ -148,7 +148,7 @@ def of_slots(path: Path) -> Iterator[Judged]:
 
 def _filled(text: str, slot: Slot, chance: random.Random) -> str:
     value, old, other = chance.sample(slot.values, 3)
-    return fill(text, value, old, other)
+    return filled(text, value, old, other)
 
 
 def _about_others(data: Any) -> Iterator[dict[str, Any]]:
