@@ -169,6 +169,13 @@ _ALIKE = 0.3
 """The cosine from which two slots may be the same thing in the words of two writers."""
 
 
+def every_rival(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tuple[str, str, str, str]]:
+    """`rival_pairs` within each writer's slots, the writer first."""
+    for writer in sorted({slot.writer for slot in slots}):
+        for row in rival_pairs([slot for slot in slots if slot.writer == writer], each, seed):
+            yield writer, *row
+
+
 def rival_pairs(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
     """Pairs of statements about one subject out of different slots, as `different`: news about the one changes nothing of the other.
 
