@@ -460,3 +460,67 @@ def test_what_is_over_contradicts_nothing(mem: Engram, clock: Clock) -> None:
     mem.learn(OLD, valid_until=clock() + timedelta(days=3))
     clock.forward(days=4)
     assert mem.learn(NEW).outcome == Outcome.CREATED
+
+
+# -- said again as something that leaves the other alone
+
+TAMIL, HINDI = "Ravi speaks Tamil.", "Ravi speaks Hindi."
+
+
+@pytest.mark.parametrize("relation", ["different", "refinement"])
+def test_said_again_as_no_conflict_a_waiting_memory_is_active_beside_the_other(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch, relation: str
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = stored(mem.learn(TAMIL)), stored(mem.learn(HINDI))
+    again = mem.learn(HINDI, supersedes=[old.id], relation=relation)
+    assert (again.outcome, again.gate, again.related) == (Outcome.UPDATED, "relation", ())
+    assert statuses(mem, old, new) == ["active", "active"]
+    links = [(link.target, link.type) for link in mem.get(new.id).associations]
+    assert links == ([(old.id, "refines")] if relation == "refinement" else [])
+    assert mem.review.queue() == []
+    mem.undo(new.id)
+    assert statuses(mem, old, new) == ["active", "candidate"]
+
+
+@pytest.mark.parametrize("relation", ["different", "refinement"])
+def test_what_an_agent_calls_no_conflict_with_a_persons_word_waits(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch, relation: str
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = stored(mem.remember(TAMIL)), stored(mem.learn(HINDI))
+    again = mem.learn(HINDI, supersedes=[old.id], relation=relation)
+    assert (again.outcome, statuses(mem, old, new)) == (Outcome.DUPLICATE, ["active", "candidate"])
+    assert "a person" in again.reason and [one.memory.id for one in again.related] == [old.id]
+    assert mem.remember(HINDI, supersedes=[old.id], relation=relation).outcome == Outcome.UPDATED
+    assert statuses(mem, old, new) == ["active", "active"]
+
+
+def test_no_conflict_with_one_of_two_still_waits_for_the_other(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old = stored(mem.learn(TAMIL))
+    other = stored(mem.learn("Ravi speaks Odia.", supersedes=[old.id], relation="different"))
+    new = stored(mem.learn(HINDI))
+    once = mem.learn(HINDI, supersedes=[old.id], relation="different")
+    assert (once.outcome, once.other and once.other.id) == (Outcome.DUPLICATE, other.id)
+    twice = mem.learn(HINDI, supersedes=[other.id], relation="different")
+    assert (twice.outcome, statuses(mem, old, other, new)) == (Outcome.UPDATED, ["active"] * 3)
+
+
+def test_what_is_sensitive_stays_a_candidate_although_it_is_no_conflict(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = stored(mem.learn(TAMIL)), stored(mem.learn("Ravi takes insulin at noon.", type="health"))
+    again = mem.learn(new.statement, supersedes=[old.id], relation="different")
+    assert (again.outcome, statuses(mem, old, new)) == (Outcome.DUPLICATE, ["active", "candidate"])
+
+
+def test_an_added_memory_that_may_supersede_another_does_not_once_somebody_says_so(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = mem.add(TAMIL), mem.add(HINDI)
+    assert [item.kind for item in mem.review.queue()] == ["update"]
+    mem.learn(HINDI, supersedes=[old.id], relation="different", source="manual")
+    assert (mem.review.queue(), statuses(mem, old, new)) == ([], ["active", "active"])

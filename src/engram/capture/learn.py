@@ -20,7 +20,7 @@ from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, t
 from engram.model.decision import RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import REFINES, Association, Memory
+from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Association, Memory
 from engram.model.usage import Use
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
@@ -44,6 +44,9 @@ FEW = 8
 """Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
 BATCH = 500
 """Memories per transaction of `add_batch`; bounds how long other writers wait."""
+BESIDE = ("different", "refinement")
+"""Relations of a statement to memories that it leaves as they are."""
+_CONFLICTS = (CONTRADICTS, MAY_SUPERSEDE)
 _FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
 
 
@@ -146,6 +149,8 @@ class Learner:
             return decision
         if others := [other for other in proposal.memory.supersedes if other not in (known.id, *known.supersedes)]:
             return self._repeated_over(decision, known, others, proposal, session)
+        if proposal.relation in BESIDE and decision.gate != "relation":
+            return self._repeated_beside(decision, known, proposal, session)
         return self._still_waiting(decision, known, proposal, session) if known.status == "candidate" else decision
 
     # -- duplicates of a memory that waits
@@ -199,6 +204,46 @@ class Learner:
             release(deciding, waiting, now)
         reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
         return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
+
+    def _repeated_beside(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
+        """A stored statement said again as one that leaves the named memories alone: it waits for them no longer."""
+        source, aside = proposal.memory.source, [other for other in proposal.named if other.id != known.id]
+        links = {link.target for link in known.associations if link.type in _CONFLICTS}
+        if above := outranking_head([other for other in aside if other.id in links], source):
+            related = (Related(above, "contradiction", 1.0, "the current memory it waits for"),)
+            reason = f"{decision.reason}; {outranked_reason(source, above)}"
+            return replace(decision, other=above, reason=reason, related=related)
+        with self.store.deciding(
+            "learn",
+            actor=source,
+            reason=f"relation: {known.id}",
+            session=session,
+            scopes=[known.scope],
+            about=self._about_vouching(known),
+        ) as deciding:
+            now, found = self.clock(), deciding.get(known.id)
+            if found is None:
+                return decision
+            beside = _beside(found, aside, proposal)
+            if found.status == "candidate" and self._may_replace(beside, (), proposal, deciding):
+                beside = self._activated(deciding, beside, source, now)
+            if beside != found:
+                beside = beside.but(updated=now)
+                deciding.put(beside)
+        if beside.status == "candidate":
+            return self._still_waiting(replace(decision, memory=beside), beside, proposal, session)
+        if found.status != "candidate":
+            return replace(decision, memory=beside)
+        reason = f"{decision.reason}, which is active now: it contradicts nothing, as the caller says"
+        return replace(decision, outcome=Outcome.UPDATED, memory=beside, other=None, reason=reason, gate="relation")
+
+    def _activated(self, deciding: Transaction, memory: Memory, source: str, now: datetime) -> Memory:
+        """A candidate as an active memory, in place of the current one with its key; as it is, if its source may not replace that."""
+        active = memory.but(status="active")
+        heads = replaced_by(deciding, active)
+        if outranking_head(heads, source) is not None:
+            return memory
+        return superseding(deciding, active, heads, now) if heads else active
 
     def _may_replace(self, found: Memory, heads: Sequence[Memory], proposal: Proposal, deciding: Transaction) -> bool:
         """Whether a stored memory may be active in place of others, by the word of who repeats it: judged as it is stored."""
@@ -429,6 +474,15 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
 def _contradicting(memory: Memory, other: Memory, now: datetime, *, waits_alone: bool = False) -> Memory:
     link = conflict_link(other, now, waits_alone=waits_alone)
     return memory.but(associations=(*memory.associations, link))
+
+
+def _beside(memory: Memory, others: Sequence[Memory], proposal: Proposal) -> Memory:
+    """The memory without a conflict with others that it leaves alone, and linked to those that it refines."""
+    ids = [other.id for other in others]
+    kept = [link for link in memory.associations if link.type not in _CONFLICTS or link.target not in ids]
+    linked = {link.target for link in kept if link.type == REFINES}
+    refined = [link for link in proposal.memory.associations if link.type == REFINES and link.target not in linked]
+    return memory.but(associations=(*kept, *(link for link in refined if link.target in ids)))
 
 
 def _replacing(memory: Memory, verdict: Verdict) -> Memory:
