@@ -524,3 +524,51 @@ def test_an_added_memory_that_may_supersede_another_does_not_once_somebody_says_
     assert [item.kind for item in mem.review.queue()] == ["update"]
     mem.learn(HINDI, supersedes=[old.id], relation="different", source="manual")
     assert (mem.review.queue(), statuses(mem, old, new)) == ([], ["active", "active"])
+
+
+# -- a person says what waits
+
+ILSE, BENNO = "Lunch is ordered by Ilse.", "Lunch is now ordered by Benno instead of Ilse."
+
+
+@pytest.mark.parametrize("verb", ["remember", "add"])
+def test_a_person_who_says_what_an_agent_learned_replaces_what_they_said_before(mem: Engram, verb: str) -> None:
+    old, new = stored(mem.remember(ILSE)), stored(mem.learn(BENNO))
+    assert statuses(mem, old, new) == ["active", "candidate"]
+    if verb == "add":
+        mem.add(BENNO, source="human")
+    else:
+        again = mem.remember(BENNO)
+        assert (again.outcome, stored(again).id, again.other and again.other.id) == (
+            Outcome.SUPERSEDED, new.id, old.id,
+        )  # fmt: skip
+    assert statuses(mem, old, new) == ["superseded", "active"]
+    assert mem.get(new.id).verification == "user_confirmed"
+    mem.undo(new.id)
+    assert statuses(mem, old, new) == ["active", "candidate"]
+
+
+def test_a_persons_word_that_may_only_contradict_an_older_one_waits_on(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, changes("Ilse", relation=LIKELY))
+    old, new = stored(mem.remember(ILSE)), stored(mem.learn(BENNO))
+    again = mem.remember(BENNO)
+    assert (again.outcome, statuses(mem, old, new)) == (Outcome.DUPLICATE, ["active", "candidate"])
+    assert [one.memory.id for one in again.related] == [old.id]
+
+
+def test_a_person_activates_what_an_agent_called_a_contradiction_and_the_gates_do_not(mem: Engram) -> None:
+    old = stored(mem.learn("The heating is serviced each autumn."))
+    new = stored(mem.learn("Parcels go to the porter.", supersedes=[old.id], relation="contradiction"))
+    assert mem.remember(new.statement, supersedes=[old.id], relation="contradiction").outcome == Outcome.DUPLICATE
+    assert statuses(mem, old, new) == ["active", "candidate"]
+    assert mem.remember(new.statement).outcome == Outcome.UPDATED
+    assert statuses(mem, old, new) == ["active", "active"]
+
+
+def test_a_person_who_says_what_waits_for_approval_activates_it(mem: Engram) -> None:
+    waits = stored(mem.learn("The spare key hangs behind the clock because the door locks.", autonomous=True))
+    assert waits.status == "candidate"
+    again = mem.remember(waits.statement)
+    assert (again.outcome, stored(again).status) == (Outcome.UPDATED, "active")

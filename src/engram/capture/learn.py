@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
-from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.capture.known import COMPARED, LateKnown, OtherKnown, StoreKnown, propose
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, exception_reason, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
@@ -143,7 +143,7 @@ class Learner:
         """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
         if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
             return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
-        decision = self._derived_again(verdict, verdict.other, proposal.memory, session, self.clock())
+        decision = self._derived_again(verdict, verdict.other, proposal, session, self.clock())
         known = decision.memory
         if known is None:
             return decision
@@ -267,7 +267,7 @@ class Learner:
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
     def _derived_again(
-        self, verdict: Verdict, other: Memory, repeated: Memory, session: str, now: datetime
+        self, verdict: Verdict, other: Memory, proposal: Proposal, session: str, now: datetime
     ) -> Decision:
         """Count and reinforce a duplicate of a stored memory, at most once per session (per day without one).
 
@@ -282,30 +282,62 @@ class Learner:
                 return Decision(Outcome.NOOP, None, verdict.other, "the duplicate was removed meanwhile", verdict.gate)
             counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
             # A team's file changes by decisions, never by use.
-            if not counted and not is_untrusted(repeated.source) and self.store.owned([other.id]):
+            if not counted and not is_untrusted(proposal.memory.source) and self.store.owned([other.id]):
                 # The use is recorded first: a crash in between may lose a count, but never counts twice.
                 self.store.note_use(Use("derived", (other.id,), now, key))
                 known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
                 deciding.put(known)
-        known = self._vouched_for(known, repeated, now)
-        return Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+        vouched = self._vouched_for(known, proposal, now)
+        return self._repeated(verdict, known, vouched)
+
+    def _repeated(self, verdict: Verdict, known: Memory, vouched: Memory) -> Decision:
+        """The decision about a duplicate, by what became of the stored memory."""
+        if known.status != "candidate" or vouched.status != "active":
+            return Decision(Outcome.DUPLICATE, vouched, vouched, verdict.reason, verdict.gate)
+        replaced = [other for other in map(self.store.get, vouched.supersedes) if other is not None]
+        ended = next((other for other in replaced if other.superseded_by == vouched.id), None)
+        if ended is None:
+            reason = f"{verdict.reason}, which is active now: a person said it"
+            return Decision(Outcome.UPDATED, vouched, None, reason, verdict.gate)
+        reason = f"{verdict.reason}, which now supersedes {mention(ended)}"
+        return Decision(Outcome.SUPERSEDED, vouched, ended, reason, verdict.gate)
 
     # -- duplicates from a more trusted source
 
-    def _vouched_for(self, known: Memory, repeated: Memory, now: datetime) -> Memory:
+    def _vouched_for(self, known: Memory, proposal: Proposal, now: datetime) -> Memory:
         """The stored memory after somebody repeated it; it takes over a more trusted source."""
+        repeated = proposal.memory
         if not _vouches(repeated, known) or not self.store.owned([known.id]):
             return known
+        verdict = self._said_first(known, proposal)
+        over = [verdict.other.id] if verdict is not None and verdict.other is not None else []
+        waiting = [other for other in waiting_on(self.store, over) if other.id != known.id]
+        about = [*self._about_vouching(known), *self._about([known.but(supersedes=tuple(over))])]
         with self.store.deciding(
-            "derive", actor=repeated.source, scopes=[known.scope], about=self._about_vouching(known)
+            "derive",
+            actor=repeated.source,
+            scopes=sorted({known.scope, *(other.scope for other in waiting)}),
+            about=list(dict.fromkeys([*about, *(other.id for other in waiting)])),
         ) as deciding:
             found = deciding.get(known.id)
             if found is None or not _vouches(repeated, found):
                 return known
-            vouched = self._vouched(deciding, found, repeated, now)
+            vouched = self._vouched(deciding, found, repeated, verdict, now)
             if vouched != found:
                 deciding.put(vouched)
+                release(deciding, waiting, now)
         return vouched
+
+    def _said_first(self, known: Memory, proposal: Proposal) -> Verdict | None:
+        """What the gates say to a candidate that contradicts a current memory, had the person who repeats it said it first."""
+        source = proposal.memory.source
+        if known.status != "candidate" or not is_human(source) or contradicted(self.store.get, known) is None:
+            return None
+        said = propose(known.but(source=source))
+        vectors = self._embed([known])
+        others = OtherKnown(self.store, vectors[0] if vectors is not None else None, known.id)
+        with self.store.reading():
+            return judge(replace(said, named=proposal.named, relation=proposal.relation), others, self.settings)
 
     def _about_vouching(self, known: Memory) -> list[str]:
         """The ids that may change when a memory is vouched for: itself, and every version of what it would supersede."""
@@ -314,15 +346,23 @@ class Learner:
         older = [version.id for head in heads for version in lineages.versions(head.id)]
         return list(dict.fromkeys([known.id, *older, *self._about([known])]))
 
-    def _vouched(self, deciding: Transaction, known: Memory, repeated: Memory, now: datetime) -> Memory:
-        """The stored memory with the more trusted source that repeats it; a person also activates a candidate."""
+    def _vouched(
+        self, deciding: Transaction, known: Memory, repeated: Memory, verdict: Verdict | None, now: datetime
+    ) -> Memory:
+        """The stored memory with the more trusted source that repeats it; a person also activates a candidate.
+
+        One that contradicts a current memory waits on, unless the verdict is that the person may replace that.
+        """
         if not is_human(repeated.source):
             waits = known.status not in CURRENT or tier_of(known) > 1
             return known if waits else known.but(source=repeated.source, learned_by=repeated.learned_by, updated=now)
         known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
-        if known.status != "candidate" or contradicted(deciding.get, known) is not None:
+        is_free = verdict is not None and verdict.admitted and verdict.status == "active"
+        if known.status != "candidate" or (contradicted(deciding.get, known) is not None and not is_free):
             return known
         known = known.but(status="active")
+        if verdict is not None:
+            known = _replacing(known, verdict)
         heads = replaced_by(deciding, known)
         return superseding(deciding, known, heads, now) if heads else known
 
@@ -391,7 +431,7 @@ class Learner:
                 stored.append(known)
             release(deciding, waiting, now)
         for i in duplicates:
-            stored[i] = self._vouched_for(stored[i], drafted[i], now)
+            stored[i] = self._vouched_for(stored[i], propose(drafted[i]), now)
         if compares and len(drafted) > FEW:
             self._changes.find_later([known.id for known in added.values()])
         return stored
@@ -542,10 +582,10 @@ def _without_claims(memory: Memory) -> Memory:
 
 
 def _vouches(repeated: Memory, known: Memory) -> bool:
-    """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source."""
-    return rank_of(repeated.source) > said_by(known) and (
-        is_human(repeated.source) or (is_evidence(known) and not is_untrusted(repeated.source))
-    )
+    """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source, or from a person while it waits."""
+    if is_human(repeated.source):
+        return known.status == "candidate" or said_by(known) < Rank.PERSON
+    return rank_of(repeated.source) > said_by(known) and is_evidence(known) and not is_untrusted(repeated.source)
 
 
 def _wanted_name(memory: Memory) -> str:
