@@ -572,3 +572,51 @@ def test_a_person_who_says_what_waits_for_approval_activates_it(mem: Engram) -> 
     assert waits.status == "candidate"
     again = mem.remember(waits.statement)
     assert (again.outcome, stored(again).status) == (Outcome.UPDATED, "active")
+
+
+# -- what is named: its current version, and its scope
+
+
+def test_a_contradiction_is_one_of_the_current_version(mem: Engram) -> None:
+    first = stored(mem.learn("The boiler room is in the cellar."))
+    second = mem.revise(first.id, statement="The boiler room is on the roof.")
+    clash = mem.learn("There is no boiler.", supersedes=[first.id], relation="contradiction")
+    assert (clash.outcome, clash.other and clash.other.id) == (Outcome.CONTRADICTION, second.id)
+    assert [item.other and item.other.id for item in mem.review.queue()] == [second.id]
+    mem.review.resolve(stored(clash).id, "new")
+    assert statuses(mem, first, second, stored(clash)) == ["superseded", "superseded", "active"]
+
+
+def test_nothing_contradicts_what_was_forgotten(mem: Engram) -> None:
+    gone = stored(mem.learn("The boiler room is in the cellar."))
+    mem.forget(gone.id)
+    with pytest.raises(InvalidInput, match=f"{gone.id} is retired"):
+        mem.learn("There is no boiler.", supersedes=[gone.id], relation="contradiction")
+    assert mem.list() == []
+
+
+def test_what_names_a_memory_belongs_to_its_scope(mem: Engram) -> None:
+    old = stored(mem.learn(OLD, scope="project:quay"))
+    assert mem.learn(NEW, scope="project:quay").outcome == Outcome.CONTRADICTION
+    again = mem.learn(NEW, supersedes=[old.id])
+    assert (again.outcome, stored(again).scope) == (Outcome.SUPERSEDED, "project:quay")
+    third = mem.remember(THIRD, supersedes=[stored(again).id])
+    assert (third.outcome, stored(third).scope) == (Outcome.SUPERSEDED, "project:quay")
+
+
+@pytest.mark.parametrize("relation", ["", "update", "same", "contradiction"])
+def test_no_memory_replaces_one_of_another_scope(mem: Engram, relation: str) -> None:
+    shared, local = stored(mem.learn(OLD)), stored(mem.learn("The office is on Elm Street.", scope="project:quay"))
+    with pytest.raises(InvalidInput, match=f"{shared.id} is in global, and this one would be in project:quay"):
+        mem.learn(NEW, supersedes=[shared.id], relation=relation, scope="project:quay")
+    with pytest.raises(InvalidInput, match=f"{local.id} is in project:quay, and others that it names are not"):
+        mem.learn(NEW, supersedes=[shared.id, local.id], relation=relation)
+    with pytest.raises(NotFound):
+        mem.learn(NEW, supersedes=[local.id], relation=relation, scope="global")
+    assert statuses(mem, shared, local) == ["active", "active"]
+
+
+def test_a_memory_of_another_scope_may_refine_one(mem: Engram) -> None:
+    old = stored(mem.learn(OLD))
+    finer = mem.learn("In staging, it is 8081.", supersedes=[old.id], relation="refinement", scope="project:quay")
+    assert (finer.outcome, stored(finer).scope) == (Outcome.CREATED, "project:quay")

@@ -80,7 +80,7 @@ class Learner:
             memory = _without_claims(self._drafted(given, learned_by, source, now))
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
-        proposal = self._stated(propose(memory, autonomous=autonomous), relation)
+        proposal = self._stated(propose(memory, autonomous=autonomous), relation, placed=bool(given.get("scope")))
         memory = proposal.memory
         vectors = self._embed([memory])
         vector = vectors[0] if vectors is not None else None
@@ -93,8 +93,8 @@ class Learner:
             return self._not_stored(proposal, verdict, session)
         return self._write(proposal, verdict, vector, session, mark)
 
-    def _stated(self, proposal: Proposal, relation: str) -> Proposal:
-        """The proposal with the memories it names, and what the caller says about them."""
+    def _stated(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
+        """The proposal with the memories it names, and what the caller says about them; in their scope, unless it is `placed`."""
         memory = proposal.memory
         if relation and relation not in RELATIONS:
             raise InvalidInput(f"Unknown relation {relation!r}; choose {', '.join(RELATIONS)}")
@@ -102,11 +102,27 @@ class Learner:
             raise InvalidInput(f"relation={relation!r} needs the memories it is about: supersedes=[…], ids or names")
         if not memory.supersedes:
             return proposal
-        named = tuple(find_memory(self.store, ref) for ref in memory.supersedes)
-        replaced = tuple(other.id for other in named) if relation in ("", "update") else ()
+        relation = relation or "update"
+        named = tuple(self._named_by(ref, relation) for ref in memory.supersedes)
+        replaced = tuple(other.id for other in named) if relation == "update" else ()
         links = [Association(other.id, REFINES, 0.5) for other in named if relation == "refinement"]
-        memory = memory.but(supersedes=replaced, associations=(*memory.associations, *links))
-        return replace(proposal, memory=memory, named=named, relation=relation or "update")
+        scope = _scope_beside(memory, named, relation, placed=placed)
+        memory = memory.but(scope=scope, supersedes=replaced, associations=(*memory.associations, *links))
+        return replace(proposal, memory=memory, named=named, relation=relation)
+
+    def _named_by(self, ref: str, relation: str) -> Memory:
+        """The memory that a caller names; where it is to stand beside the new one, its current version."""
+        found = find_memory(self.store, ref)
+        if relation in ("update", "same") or found.status in COMPARED:
+            return found
+        head = Lineages(self.store, self.clock).current(found.id)
+        if head.status in CURRENT:
+            return head
+        if relation == "contradiction":
+            raise InvalidInput(
+                f"{found.id} is {found.status}, so nothing contradicts it; relation='contradiction' takes what is current"
+            )
+        return found
 
     def _write(
         self, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str, mark: int
@@ -514,6 +530,21 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
 def _contradicting(memory: Memory, other: Memory, now: datetime, *, waits_alone: bool = False) -> Memory:
     link = conflict_link(other, now, waits_alone=waits_alone)
     return memory.but(associations=(*memory.associations, link))
+
+
+def _scope_beside(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:
+    """The scope of a statement about stored memories: theirs, unless the caller chose one. No scope replaces what another one has."""
+    scopes = sorted({other.scope for other in named})
+    if not placed and len(scopes) == 1:
+        return scopes[0]
+    apart = [other for other in named if other.scope != memory.scope]
+    if not apart or (placed and relation in BESIDE):
+        return memory.scope
+    here = f"this one would be in {memory.scope}" if placed else "others that it names are not"
+    raise InvalidInput(
+        f"{apart[0].id} is in {apart[0].scope}, and {here}: a memory replaces, repeats or contradicts only what is in its own scope. "
+        "Name the memories of one scope at a time, and leave out the scope"
+    )
 
 
 def _beside(memory: Memory, others: Sequence[Memory], proposal: Proposal) -> Memory:
