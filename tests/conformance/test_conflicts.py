@@ -620,3 +620,36 @@ def test_a_memory_of_another_scope_may_refine_one(mem: Engram) -> None:
     old = stored(mem.learn(OLD))
     finer = mem.learn("In staging, it is 8081.", supersedes=[old.id], relation="refinement", scope="project:quay")
     assert (finer.outcome, stored(finer).scope) == (Outcome.CREATED, "project:quay")
+
+
+# -- the same, by the caller's word
+
+
+def test_the_opposite_is_not_the_same_whoever_says_so(mem: Engram) -> None:
+    old = stored(mem.learn("The greenhouse is open on Monday."))
+    for said in (mem.learn, mem.remember):
+        decision = said("The greenhouse is closed on Monday.", supersedes=[old.id], relation="same")
+        assert decision.outcome in (Outcome.CONTRADICTION, Outcome.SUPERSEDED), decision.reason
+        assert "says the opposite" in decision.reason and stored(decision).id != old.id
+        mem.forget(stored(decision).id)
+
+
+def test_an_agent_drops_no_other_words_about_what_must_not_be_lost(mem: Engram) -> None:
+    old = stored(mem.remember("The user is allergic to cashews."))
+    eats = mem.learn("The user can eat cashews.", supersedes=[old.id], relation="same")
+    assert (eats.outcome == Outcome.DUPLICATE, stored(eats).statement) == (False, "The user can eat cashews.")
+    assert stored(eats).status == "candidate" and old.id in eats.reason
+    again = mem.learn("The user is allergic to a cashew.", supersedes=[old.id], relation="same")
+    assert (again.outcome, stored(again).id) == (Outcome.DUPLICATE, old.id)
+    assert mem.remember("Cashews are bad for them.", supersedes=[old.id], relation="same").outcome == Outcome.DUPLICATE
+
+
+def test_review_shows_what_a_candidate_would_supersede(mem: Engram) -> None:
+    old = stored(mem.remember("The user is allergic to sesame."))
+    (ended,) = mem.add_conversation("I'm not allergic to sesame any more.", source="human", scope="global")
+    assert ended.status == "candidate"
+    (item,) = mem.review.queue(about=old.id)
+    assert (item.memory.id, item.other and item.other.id, item.actions) == (ended.id, old.id, ("approve", "reject"))
+    assert item.reason.startswith(f"would supersede {old.id}: The user is allergic to sesame.")
+    mem.review.approve(ended.id)
+    assert (statuses(mem, old, ended), mem.review.queue()) == (["superseded", "active"], [])
