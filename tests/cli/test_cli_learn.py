@@ -163,3 +163,11 @@ def test_here_is_the_scope_of_the_repository(cli: Console) -> None:
     (cli.folder / "work" / ".git").mkdir()
     memory = cli.json("learn", "Run the linter before pushing", "--scope", "here")["memory"]
     assert memory["scope"] == "project:work"
+
+
+def test_every_related_memory_comes_with_the_command_that_replaces_it(cli: Console) -> None:
+    old = cli.learned("The fax listens on extension 4410")
+    new = cli("learn", "The fax listens on extension 4422")
+    command = f"engram learn 'The fax listens on extension 4422' --supersedes {old}"
+    assert command in " ".join(new.stdout.split())
+    assert cli.json("learn", "The fax listens on extension 4422", "--supersedes", old)["outcome"] == "SUPERSEDED"
