@@ -25,6 +25,10 @@ class ChosenRelation:
     def label(self) -> str:
         return max(NAMES, key=lambda name: getattr(self, name))
 
+    @property
+    def change(self) -> float:
+        return self.update + self.contradiction
+
 
 SURE = ChosenRelation(update=1.0)
 LIKELY = ChosenRelation(update=pairs.SURE_UPDATE - 0.01, contradiction=1.01 - pairs.SURE_UPDATE)

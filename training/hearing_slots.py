@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,9 +86,13 @@ def slot_pairs(slot: Slot, seed: int = 0, share: float = 1.0) -> Iterator[tuple[
     """Labels and pairs of statements drawn from a slot: label, older, newer."""
     chance = random.Random(f"{seed} {slot.writer} {slot.name}")
     seen = set()
+    about = subject(slot)
     for kind, count in _SHARES.items():
         for _ in range(round(count * share)):
             label, older, newer = _drawn(slot, kind, chance)
+            if about not in ("", *_SPEAKERS) and chance.random() < _NAMED:
+                name = chance.choice(NAMES)
+                older, newer = _renamed(older, about, name), _renamed(newer, about, name)
             if label and older.lower() != newer.lower() and (older, newer) not in seen:
                 seen.add((older, newer))
                 yield label, older, newer
@@ -128,3 +133,72 @@ def _drawn(slot: Slot, kind: str, chance: random.Random) -> tuple[str, str, str]
     line = chance.choice(lines["lookalikes"])
     alike = filled(line, chance.choice((value, new)), third, chance.choice((new, third)))
     return ("different", older, alike) if kind == "lookalike" else ("different", alike, older)
+
+
+# -- different slots of one subject
+
+
+def subject(slot: Slot) -> str:
+    """Whom or what a slot is about: a word that most of its lines have, "I" or "we" where most speak of the speaker, else ""."""
+    from engram.text.word_tables import read_table
+
+    told = (line for part in ("holds", "changes") for line in slot.lines[part])
+    lines = [set(re.findall(r"[^\W\d_]+", _PLACE.sub("", line).lower())) for line in told]
+    common = {word for row in read_table("stopwords.txt") for word in row}
+    shared = Counter(word for line in lines for word in line - common)
+    if shared and shared.most_common(1)[0][1] >= len(lines) * _MOST:
+        return shared.most_common(1)[0][0]
+    for person, words in _SPEAKERS.items():
+        if sum(bool(words & line) for line in lines) >= len(lines) * _MOST:
+            return person
+    return ""
+
+
+NAMES = (
+    "Femi", "Greta", "Tomas", "Aino", "Rafael", "Mirela", "Oskar", "Yusuf", "Ingrid", "Paolo",
+    "Noor", "Declan", "Sachiko", "Bram", "Lucia", "Vikram", "Hanne", "Tariq", "Elsa", "Joaquin",
+    "Kestrel", "Falcon", "Orion", "Juniper", "Atlas", "Harbour", "Beacon", "Meridian", "Willow", "Comet",
+    "Saffron", "Tundra", "Lantern", "Pelican", "Cobalt", "Mosaic", "Summit", "Basalt", "Heron", "Quartz",
+)  # fmt: skip
+"""Names of people and projects that are put in the place of a subject, so that a name that two statements share does not tell a change by itself."""
+_NAMED = 0.4
+"""How often that is done to a pair of one slot."""
+_SPEAKERS = {"I": {"i", "my", "me", "mine", "im"}, "we": {"we", "our", "us", "ours"}}
+_MOST = 0.55
+_ALIKE = 0.3
+"""The cosine from which two slots may be the same thing in the words of two writers."""
+
+
+def rival_pairs(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
+    """Pairs of statements about one subject out of different slots, as `different`: news about the one changes nothing of the other.
+
+    The sentences of a slot about a person or thing are said of another one, by its name.
+    """
+    from engram.embedding.static import StaticEmbedder
+
+    subjects = [subject(slot) for slot in slots]
+    known = StaticEmbedder().embed([" ".join((slot.name, *slot.lines["questions"])) for slot in slots])
+    cosines = known @ known.T
+    for at, slot in enumerate(slots):
+        chance = random.Random(f"{seed} {slot.writer} {slot.name}")
+        named = subjects[at] not in ("", *_SPEAKERS)
+        others = [
+            other
+            for other, theirs in enumerate(subjects)
+            if other != at
+            and cosines[at, other] < _ALIKE
+            and (theirs == subjects[at] or (named and theirs not in ("", *_SPEAKERS)))
+        ]
+        for other in chance.sample(others, min(each, len(others))) if subjects[at] else ():
+            name = chance.choice((subjects[at], *(chance.sample(NAMES, 3) if named else ())))
+            older, newer = _any_line(slot, chance), _any_line(slots[other], chance, 0.7)
+            yield "different", _renamed(older, subjects[at], name), _renamed(newer, subjects[other], name)
+
+
+def _any_line(slot: Slot, chance: random.Random, changes: float = 0.25) -> str:
+    value, old, third = chance.sample(slot.values, 3)
+    return filled(chance.choice(slot.lines["changes" if chance.random() < changes else "holds"]), value, old, third)
+
+
+def _renamed(text: str, name: str, other: str) -> str:
+    return text if name in _SPEAKERS else re.sub(rf"\b{re.escape(name)}\b", other, text, flags=re.IGNORECASE)

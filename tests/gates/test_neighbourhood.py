@@ -65,10 +65,12 @@ def test_what_plainly_changed_is_noticed() -> None:
 
 def test_the_most_likely_conflict_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     weak = ChosenRelation(contradiction=0.5, different=0.3, refinement=0.2)
-    chosen = {"The first.": weak, "The second.": SURE, "The third.": LIKELY}
+    chosen = {"The lift is slow.": weak, "The office is in Bonn.": SURE, "The rent of the office is low.": LIKELY}
     choose(monkeypatch, lambda older, newer: chosen[older])
-    found = near("The fourth.", *(known(text, place) for place, text in enumerate(chosen, 1))).conflicts()
-    assert [conflict.other.statement for conflict in found] == ["The second.", "The third.", "The first."]
+    found = near("The office moved to Kiel.", *(known(text, place) for place, text in enumerate(chosen, 1))).conflicts()
+    assert [conflict.other.statement for conflict in found] == [
+        "The office is in Bonn.", "The rent of the office is low.", "The lift is slow.",
+    ]  # fmt: skip
     assert [(conflict.is_sure, conflict.is_likely) for conflict in found] == [
         (True, True), (False, True), (False, False),
     ]  # fmt: skip
@@ -123,3 +125,20 @@ def test_what_happened_may_change_what_was_planned(monkeypatch: pytest.MonkeyPat
     choose(monkeypatch, lambda older, newer: SURE)
     planned = known("The review is on Monday.", type="commitment")
     assert conflict_of("The review was moved to Thursday.", planned, type="episodic") is not None
+
+
+def test_a_model_that_is_sure_of_everything_known_about_somebody_is_sure_of_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    apart = ChosenRelation(different=1.0)
+    choose(monkeypatch, lambda older, newer: SURE if newer.startswith("Femke moved") else apart)
+    stored = (known("Femke lives in Rotterdam."), known("Femke works in Delft.", 2))
+    assert [each.is_sure for each in near("Femke moved to Haarlem.", *stored).conflicts()] == [False, False]
+    assert [each.is_sure for each in near("Femke moved to Haarlem.", stored[0]).conflicts()] == [True]
+
+
+def test_what_the_caller_names_does_not_hide_another_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, lambda older, newer: LIKELY)
+    named, other = known("The gym has a sauna."), known("The garage closes at 22:00.", 2)
+    found = near("The garage closes at 20:00.", named, other, named=(named,), relation="contradiction").conflicts()
+    assert [each.other for each in found] == [named, other]

@@ -284,7 +284,6 @@ def test_many_superseded_happenings_leave_room_for_others(mem: Engram, clock: Cl
 
 UNRELATED = [
     ("The payment service is deployed to Frankfurt", "The payment service is owned by Mara", "Where is the payment service deployed?"),
-    ("The payment service is deployed to Frankfurt", "The payment service deploy status is green", "Where is the payment service deployed?"),
     ("The CI runs on GitHub Actions", "The CI takes nine minutes", "Where does the CI run?"),
 ]  # fmt: skip
 
@@ -309,7 +308,7 @@ def test_what_waits_comes_first_in_whatever_words_where_it_contradicts_the_answe
     assert texts(answer)[0] == "Karen has left, I report to Marcus"
 
 
-@pytest.mark.parametrize(("change", "end"), [(0.6, None), (0.8, 2)])
+@pytest.mark.parametrize(("change", "end"), [(0.4, None), (0.6, 2)])
 def test_a_chain_takes_only_likely_steps(monkeypatch: pytest.MonkeyPatch, change: float, end: int | None) -> None:
     def likely(older: Sequence[str], newer: str, cosines: object = None) -> list[Relation]:
         step = (older[-1], newer) in pairwise(memory.statement for memory in chain)

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+from engram.gates.succession import tells_next_value
 from engram.gates.tables import phrases
 from engram.model.memory import Memory
 from engram.rules.eligibility import outlasts
@@ -62,8 +63,8 @@ def same_symbols(new: str, old: str) -> bool:
 
 
 def may_outdate(new: Memory, old: Memory) -> bool:
-    """Whether a newer memory may supersede another by the model's word: it lasts as long, in English, about the same thing, and says
-    more than another value.
+    """Whether a newer memory may supersede another by the model's word: it lasts as long, in English, about the same thing, tells of a
+    change, and the loss of the older one could do no harm.
     """
     if outlasts(old, new):
         return False
@@ -72,7 +73,9 @@ def may_outdate(new: Memory, old: Memory) -> bool:
     one, other = read(new.statement), read(old.statement)
     if names_another(one, other) or _is_another_subject(one, other) or _ends_somebody_elses(one, other):
         return False
-    return not only_values_differ(new.statement, old.statement)
+    if old.critical_slot or only_values_differ(new.statement, old.statement):
+        return False
+    return tells_next_value(new.statement, old.statement)
 
 
 def only_values_differ(new: str, old: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Conflict, Neighbour, Proposal
-from engram.model.lazy import cached_property
+from engram.model.lazy import cached_property, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.polarity import canonical, read
@@ -105,13 +105,18 @@ class Neighbourhood:
 
     def conflicts(self) -> list[Conflict]:
         """The memories that the proposal may outdate or contradict, most likely first."""
-        if self._proposal.relation == "contradiction":
-            return [Conflict(other, "contradiction", 1.0, "by the caller's word") for other in self._proposal.named]
+        named = self._proposal.named if self._proposal.relation == "contradiction" else ()
+        told = [Conflict(other, "contradiction", 1.0, "by the caller's word") for other in named]
         if not _is_claim(self._memory):
-            return []
-        compared = [_conflict(self._memory, near.memory, found) for near, found in self._relations]
-        found = [conflict for conflict in compared if conflict is not None]
-        return sorted(found, key=lambda conflict: (conflict.is_likely, conflict.probability), reverse=True)
+            return told
+        known = {other.id for other in named}
+        compared = [
+            _conflict(self._memory, near.memory, found)
+            for near, found in self._relations
+            if near.memory.id not in known
+        ]
+        found = _certain([conflict for conflict in compared if conflict is not None])
+        return told + sorted(found, key=lambda conflict: (conflict.is_likely, conflict.probability), reverse=True)
 
 
 def in_conflict(older: Memory, newer: Memory) -> bool:
@@ -139,6 +144,20 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
         return None
     kind = "update" if found.update >= found.contradiction else "contradiction"
     return Conflict(other, kind, change, found.reason, is_likely=change >= pairs.LIKELY_CHANGE)
+
+
+def _certain(conflicts: list[Conflict]) -> list[Conflict]:
+    """The conflicts; where the model is sure that the proposal updates several memories that are about different things, it is sure of none:
+    news about somebody is not news about everything that is known of them.
+    """
+    from engram.models.pairs import LIKELY_CHANGE, SAME, relate
+
+    sure = sorted((each for each in conflicts if each.is_sure), key=lambda each: -each.probability)
+    for other in sure[1:]:
+        between = relate(sure[0].other.statement, other.other.statement)
+        if between.change < LIKELY_CHANGE and between.same < SAME:
+            return [replace(each, is_sure=False) for each in conflicts]
+    return conflicts
 
 
 def _sentence(statement: str) -> str:
