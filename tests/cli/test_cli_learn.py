@@ -2,6 +2,8 @@
 
 import pytest
 
+from engram import Engram
+
 from .conftest import Console
 
 GITHUB_TOKEN = "ghp_" + "4kQz9Lw2Xr7Vn1Tb8Jc5Md3Hs6Fg0Py2Aw9E"
@@ -171,3 +173,31 @@ def test_every_related_memory_comes_with_the_command_that_replaces_it(cli: Conso
     command = f"engram learn 'The fax listens on extension 4422' --supersedes {old}"
     assert command in " ".join(new.stdout.split())
     assert cli.json("learn", "The fax listens on extension 4422", "--supersedes", old)["outcome"] == "SUPERSEDED"
+
+
+def test_the_next_step_is_one_that_helps(cli: Console) -> None:
+    cli.learned("The API listens on port 8080", "--type", "factual")
+    told = cli("learn", "The API listens on port 9090", "--type", "factual").stderr
+    assert "the older one stays current" in told and "also activates it" in told
+
+
+def test_forgetting_the_older_one_is_not_offered_where_only_a_person_may_approve(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        mem.add("The user's salary is 4000 euros.", source="human", scope="global")
+    told = cli("learn", "The user's salary is 5000 euros.").stderr
+    assert "--keep new" in told and "also activates it" not in told
+
+
+def test_of_two_that_wait_neither_is_called_current(cli: Console) -> None:
+    older = cli.json("learn", "The user's salary is 4000 euros.")["memory"]
+    assert older["status"] == "candidate"
+    told = cli("learn", "The user's salary is 5000 euros.").stderr
+    assert "both wait for review" in told and older["id"] in told
+    assert "stays current" not in told and "--keep" not in told
+
+
+def test_add_tells_what_it_superseded(cli: Console) -> None:
+    old = cli.json("add", "The user lives in Berlin.")["id"]
+    told = cli("add", "The user moved to Lisbon.").stderr
+    assert f"it superseded {old}; `engram undo " in told
+    assert cli.json("show", old)["status"] == "superseded"

@@ -2,8 +2,11 @@
 
 import pytest
 
+from engram import Engram
 from engram.cli import display, surface
 from engram.cli.surface import Surface
+from engram.model.memory import MAY_SUPERSEDE, Association
+from engram.review.queue import request_forget
 
 from .conftest import Console
 
@@ -77,6 +80,36 @@ def test_a_choice_that_does_not_exist_is_named(cli: Console) -> None:
     result = cli("review", new, "--keep", "this")
     assert result.exit_code == 2
     assert "new, old, merge, both" in result.stderr
+
+
+def asked_twice(cli: Console) -> tuple[str, str]:
+    """A memory that may replace another one, and that an agent asked to forget."""
+    with Engram.open(cli.folder / "home") as mem:
+        old = mem.add("The timeout for uploads is 60 seconds")
+        new = mem.add("The kitchen is painted blue", associations=[Association(old.id, MAY_SUPERSEDE, 0.5)])
+        request_forget(mem.store, new.id, actor="agent", where="EVT-1")
+    return new.id, old.id
+
+
+def test_of_two_items_about_a_memory_the_kind_says_which_is_meant(cli: Console) -> None:
+    new, old = asked_twice(cli)
+    refused = cli("review", new, "--approve")
+    assert refused.exit_code != 0
+    assert "--kind update|forget" in refused.stderr
+    assert cli.json("review", new, "--approve", "--kind", "forget")["status"] == "retired"
+    assert cli.json("show", old)["status"] == "active"
+
+
+def test_a_kind_without_a_decision_is_refused(cli: Console) -> None:
+    assert "--kind belongs to" in cli("review", "--kind", "forget").stderr
+
+
+@pytest.mark.usefixtures("at_terminal")
+def test_the_walk_decides_the_item_it_shows(cli: Console) -> None:
+    new, old = asked_twice(cli)
+    result = cli("review", stdin="s\na\n")
+    assert "1 decided, 1 still waiting" in result.stderr
+    assert [cli.json("show", one)["status"] for one in (new, old)] == ["retired", "active"]
 
 
 def test_reject_needs_no_person(cli: Console) -> None:

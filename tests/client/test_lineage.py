@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engram import Engram, Outcome
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound, Refused
 from tests.backends import Backend
 from tests.clock import Clock
 
@@ -282,3 +282,42 @@ def test_undoing_an_addition_brings_what_it_superseded_back(mem: Engram, clock: 
     lisbon = lives(mem, "Lisbon")
     mem.undo(lisbon)
     assert [m.id for m in mem.list()] == [berlin] and mem.get_current(lisbon).id == berlin
+
+
+# -- one that replaced several
+
+
+def test_undoing_what_replaced_two_memories_restores_both(mem: Engram) -> None:
+    anna = mem.add("Anna lives in Ulm.")
+    page = mem.add("The web page is written in Elm.")
+    new = mem.learn("The shop closes at six.", source="human", supersedes=[anna.id, page.id]).memory
+    assert new is not None
+    for ref in (new.id, anna.id, page.id):
+        mem.undo(ref)
+        assert [mem.get(one.id).status for one in (anna, page, new)] == ["active", "active", "retired"]
+        mem.undo(ref)
+        assert [mem.get(one.id).status for one in (anna, page, new)] == ["superseded", "superseded", "active"]
+
+
+def test_undoing_what_replaced_two_facts_with_versions_restores_the_current_one_of_each(mem: Engram) -> None:
+    anna = [mem.add("Anna lives in Ulm.")]
+    page = [mem.add("The web page is written in Elm.")]
+    anna.append(mem.revise(anna[0].id, statement="Anna lives in Bonn."))
+    page.append(mem.revise(page[0].id, statement="The web page is written in Vue."))
+    new = mem.learn("The shop closes at six.", source="human", supersedes=[anna[1].id, page[1].id]).memory
+    assert new is not None
+    mem.undo(new.id)
+    assert [mem.get(one.id).status for one in (*anna, *page)] == ["superseded", "active"] * 2
+    assert [mem.get(one[0].id).superseded_by for one in (anna, page)] == [anna[1].id, page[1].id]
+
+
+def test_what_was_replaced_with_another_returns_only_before_the_successor_is_replaced(mem: Engram) -> None:
+    anna = mem.add("Anna lives in Ulm.")
+    page = mem.add("The web page is written in Elm.")
+    new = mem.learn("The shop closes at six.", source="human", supersedes=[anna.id, page.id]).memory
+    assert new is not None
+    newest = mem.revise(new.id, statement="The shop closes at seven.")
+    for ref in (anna.id, page.id):
+        with pytest.raises(Refused, match="has replaced it since"):
+            mem.undo(ref)
+    assert [mem.get(one.id).status for one in (anna, page, new, newest)] == ["superseded"] * 3 + ["active"]

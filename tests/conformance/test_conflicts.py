@@ -7,6 +7,7 @@ import pytest
 
 from engram import Engram, InvalidInput, Memory, NotFound, Refused
 from engram.model.decision import Decision, Outcome
+from engram.review.queue import request_forget
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.relations import DIFFERENT, LIKELY, SAME, changes, choose
@@ -265,6 +266,29 @@ def test_an_added_memory_that_may_supersede_another_is_active_and_in_the_queue_u
     assert statuses(mem, old, new) == ["active", "active"]
     mem.review.reject(new.id)
     assert (statuses(mem, old, new), mem.review.queue()) == (["active", "active"], [])
+
+
+@pytest.mark.usefixtures("likely")
+def test_of_a_memory_that_waits_as_two_things_the_one_meant_is_decided(mem: Engram) -> None:
+    old, new = mem.add("Berlin is where the user lives."), mem.add(LISBON)
+    request_forget(mem.store, new.id, actor="agent", where="EVT-1")
+    assert [(item.kind, item.memory.id) for item in mem.review.queue()] == [("update", new.id), ("forget", new.id)]
+    for decide in (mem.review.approve, mem.review.reject):
+        with pytest.raises(InvalidInput, match="waits as update and as forget"):
+            decide(new.id)
+    with pytest.raises(InvalidInput, match="does not wait as 'candidate'"):
+        mem.review.approve(new.id, kind="candidate")
+    mem.review.reject(new.id, kind="forget")
+    assert [item.kind for item in mem.review.queue()] == ["update"]
+    request_forget(mem.store, new.id, actor="agent", where="EVT-2")
+    assert mem.review.approve(new.id, kind="forget").status == "retired"
+    assert (statuses(mem, old, new), mem.review.queue()) == (["active", "retired"], [])
+    mem.undo(new.id)
+    mem.review.approve(new.id, kind="update")
+    assert (statuses(mem, old, new), [item.kind for item in mem.review.queue()]) == (
+        ["superseded", "active"],
+        ["forget"],
+    )
 
 
 @pytest.mark.usefixtures("likely")

@@ -2,6 +2,8 @@
 
 import pytest
 
+from engram import Engram
+from engram.mcp.results import Learned
 from engram.mcp.tools import TOOLS
 from tests.mcp.talking import Talk
 
@@ -78,3 +80,14 @@ def test_the_server_gives_its_name_and_version(agent: Talk) -> None:
     server = agent.client.server_info
     assert server is not None
     assert (server.name, server.version) == ("engram", __version__)
+
+
+def test_of_two_memories_that_wait_neither_is_called_current() -> None:
+    with Engram.open(ephemeral=True) as mem:
+        mem.learn("The user's salary is 4000 euros.")
+        waiting = Learned.of(mem.learn("The user's salary is 5000 euros."))
+        assert waiting.other is not None and waiting.other.status == "candidate"
+        assert "Neither is used until a person decides" in waiting.as_text()
+        mem.learn("The api listens on port 8080.")
+        beside = Learned.of(mem.learn("The api listens on port 9090."))
+        assert "The older memory stays current" in beside.as_text()

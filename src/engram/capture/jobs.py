@@ -37,6 +37,7 @@ class OnceLearner(Learner):
         session: str = "",
         autonomous: bool = False,
         relation: str = "",
+        alone: bool = False,
     ) -> Decision:
         """Run one proposal through the gates, unless a memory has the same evidence."""
         known = self._derived_before(given)
@@ -53,6 +54,7 @@ class OnceLearner(Learner):
             session=session,
             autonomous=autonomous,
             relation=relation,
+            alone=alone,
         )
 
     def _derived_before(self, given: Mapping[str, Any]) -> Memory | None:

@@ -33,6 +33,7 @@ class StoreKnown:
 
     store: Store
     vector: "Vectors | None" = None
+    statuses: tuple[str, ...] = COMPARED
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
         """The live memory with this content hash in a scope."""
@@ -43,9 +44,9 @@ class StoreKnown:
         return self.store.heads(conflict_key, scope)
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest live memories of the same scope, by meaning and by words."""
+        """The nearest memories of the same scope and of these statuses, by meaning and by words."""
         scope = (proposal.memory.scope,)
-        filters = Filters(scopes=scope, statuses=COMPARED)
+        filters = Filters(scopes=scope, statuses=self.statuses)
         found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, NEIGHBOURS), filters)
         numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
         hits = self.store.get_many(numbers)

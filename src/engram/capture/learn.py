@@ -15,7 +15,7 @@ from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, exception_reason, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
-from engram.gates.proposal import Conflict, GateSettings, Proposal, Verdict
+from engram.gates.proposal import Conflict, GateSettings, Known, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, trust
 from engram.model.decision import RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput
@@ -70,23 +70,27 @@ class Learner:
         session: str = "",
         autonomous: bool = False,
         relation: str = "",
+        alone: bool = False,
     ) -> Decision:
         """Run one proposal through the gates and store it. The decision says what happened and why.
 
-        `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise.
+        `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise. Where it
+        names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
         """
         now = self.clock()
         try:
             memory = _without_claims(self._drafted(given, learned_by, source, now))
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
-        proposal = self._stated(propose(memory, autonomous=autonomous), relation, placed=bool(given.get("scope")))
+        memory = memory.but(conflict_key="") if alone else memory
+        stated = self._stated(propose(memory, autonomous=autonomous), relation, placed=bool(given.get("scope")))
+        proposal = replace(stated, alone=alone)
         memory = proposal.memory
         vectors = self._embed([memory])
         vector = vectors[0] if vectors is not None else None
         with self.store.reading():
             mark = self.store.mark(memory.scope)
-            verdict = judge(proposal, StoreKnown(self.store, vector), self.settings)
+            verdict = self._judged(proposal, StoreKnown(self.store, vector))
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if not verdict.admitted:
@@ -273,13 +277,27 @@ class Learner:
     def _is_trusted(self, proposal: Proposal) -> bool:
         return trust(proposal.memory, proposal.autonomous, self.settings).status == "active"
 
+    def _judged(self, proposal: Proposal, known: Known) -> Verdict:
+        """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
+        verdict = judge(proposal, known, self.settings)
+        other = verdict.other
+        if verdict.outcome != Outcome.SUPERSEDED or verdict.gate != "contradiction" or other is None:
+            return verdict
+        if proposal.alone:
+            reason = f"it may be about {mention(other)}, or about something else; it waits for review"
+            contradiction = Outcome.CONTRADICTION
+            return replace(verdict, outcome=contradiction, status="candidate", reason=reason, waits_alone=True)
+        if proposal.memory.supersedes and other.id not in proposal.memory.supersedes:
+            return replace(verdict, outcome=Outcome.CREATED, reason="it replaces what the caller names", other=None)
+        return verdict
+
     def _judged_again(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
         """The verdict, or a new one if what others wrote before the lock was taken changes it."""
         changed = deciding.changed_since(proposal.memory.scope, mark)
         outdated = _is_outdated(verdict, deciding)
         if not changed and not outdated:
             return verdict
-        late = judge(proposal, LateKnown([m for m in changed if m.status in COMPARED]), self.settings)
+        late = self._judged(proposal, LateKnown([m for m in changed if m.status in COMPARED]))
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
     def _derived_again(

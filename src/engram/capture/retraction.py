@@ -1,42 +1,98 @@
-"""Finds the memory that somebody asks to forget or says no longer holds ("delete my old number", "I no longer take warfarin").
+"""Finds the memory that somebody asks to forget or says no longer holds ("delete my sister's number", "I no longer take warfarin").
 
-A memory is meant if it shares the rare words of what was said, and clearly more of them than any other.
+A memory is meant if it has every word of what is named, and says it of the same person or thing. Where that is not clear, the
+memories that may be meant are named, and nothing happens to them.
 """
 
+import re
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
-from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engram.capture.known import StoreKnown, propose
+from engram.capture.ownership import agree, content, is_content
 from engram.gates.trust import tier_3_reason
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT
-from engram.text.tokens import query_terms
+from engram.text.polarity import canonical
+from engram.text.tokens import query_terms, tokens
+from engram.text.verbs import kind_of
 
 if TYPE_CHECKING:
     from engram.gates.proposal import Neighbour
 
-SURE = 0.9
-"""The share of what was said, by the rarity of its words, and the cosine, together, from which a memory is meant."""
-UNKNOWN = 0.5
-"""The weight of words that no memory has: some are what is meant, others are chatter around it."""
-LEAD = 0.85
-"""How close the second best may come, as a share of the best."""
-RARE = 0.25
-"""The share of the nearest memories up to which a word is rare; a memory that is meant shares one such word at least."""
 ALIKE = 0.3
-"""The least cosine."""
+"""The least cosine of what is meant."""
+PART = 0.5
+"""The share of the named words from which a memory may be meant."""
 SHOWN = 3
+CARRIED_OUT = ("forget", "request")
+"""The operations in the journal that a request to forget leads to; their reason ends with the event of the request."""
 _SPEAKERS, _ENDING = ("@me", "@we"), ("longer", "anymore")
-ASKING = """
-forget forgotten delete remove erase drop scrap wipe bin clear discard throw take strike told tell said say mention note notes memory memories
-please old anymore longer no stop stopped ended over gone everything anything whatever thing user asked
-"""
-"""Words of asking to forget and of ending, which do not tell what is meant."""
+_FORGETTING = r"(?:forget|unlearn|disregard)(?! to\b)"
+_REMOVING = r"(?:delete|remove|erase|drop|scrap|scrub|wipe|bin|clear|discard|throw away|throw out|strike|take out|lose)"
+_POLITE = (
+    r"(?:(?:please|kindly|just|now|ok(?:ay)?|so|and|then|hey|actually|also|you (?:can|should|may|must|need to|have to)|(?:can|could|would|will) you"
+    r"|i(?:'d| would) like you to|i want you to|i need you to|go ahead and)[,:;!. ]+)*"
+)
+_REQUEST = re.compile(
+    rf"^\W*{_POLITE}(?:{_FORGETTING}\b|{_REMOVING}\b(?= (?:what|everything|anything|whatever|all) (?:that )?(?:i|we|you|the user)\b"
+    r"|.* from (?:your |the |my )?(?:memory|memories|mind)\b))",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(rf"^.*?\b(?:{_FORGETTING}|{_REMOVING})\b", re.IGNORECASE | re.DOTALL)
+_TOLD = re.compile(r"^[^,;]{0,40}?\b(?:user|i|we|you)\b(?: \S+){0,4}? (?:about|on|regarding)\b", re.IGNORECASE)
+_PLACE = re.compile(r"\bfrom (?:your |the |my )?(?:memory|memories|notes?|records?|mind|database)\b", re.IGNORECASE)
+_FRAME = frozenset(
+    [
+        "please",
+        "thanks",
+        "everything",
+        "anything",
+        "whatever",
+        "thing",
+        "things",
+        "stuff",
+        "user",
+        "know",
+        "known",
+        "remember",
+        "remembered",
+        "stored",
+        "saved",
+        "noted",
+        "ever",
+        "all",
+    ]
+)
+"""Words around what is to be forgotten, which do not name it."""
+_ABOUT = frozenset(("about", "on", "regarding", "you"))
+_OVER = frozenset(
+    [
+        "no",
+        "longer",
+        "anymore",
+        "any",
+        "more",
+        "stop",
+        "stopped",
+        "stops",
+        "quit",
+        "quits",
+        "ended",
+        "over",
+        "gone",
+        "cancelled",
+        "canceled",
+        "ceased",
+        "user",
+    ]
+)
+"""Words that tell an end, which do not name what has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +103,129 @@ class Retraction:
     reason: str = ""
     others: tuple[str, ...] = ()
     """The ids of the memories that may be meant."""
+    partly: Memory | None = None
+    """The memory that a statement of an end may be about: it says more or other things than that memory."""
+    is_past: bool = False
+    """It was said before the memory that it would end now."""
 
 
-def meant(store: Store, said: Memory, scopes: Sequence[str], statuses: Collection[str] = CURRENT) -> Retraction:
-    """The memory of these scopes and statuses that is meant by what was said."""
-    vectors = store.embed([meaning_of(said)])
-    known = StoreKnown(store, vectors[0] if vectors is not None else None)
-    with store.reading():
-        near = [one for scope in scopes for one in known.near(propose(said.but(scope=scope)))]
-    live = [one for one in near if one.memory.status in statuses]
-    weights = _weights(said.statement, live)
-    scored = sorted(((_score(weights, one), one.memory) for one in live), key=lambda pair: (-pair[0], pair[1].id))
-    scored = [(score, memory) for score, memory in scored if score >= SURE]
-    if not scored:
-        return Retraction(None, "no stored memory is clearly about it")
-    best, memory = scored[0]
-    rivals = [other for score, other in scored[1:] if score > best * LEAD]
-    if rivals:
-        ids = (memory.id, *(other.id for other in rivals[: SHOWN - 1]))
+class Remark(NamedTuple):
+    """What somebody asked to forget, or said is over: the words, the event, and when."""
+
+    statement: str
+    scope: str
+    event: str
+    at: datetime
+
+
+def asks_to_forget(sentence: str) -> bool:
+    """Whether a sentence begins as a request to forget something, which is no fact."""
+    return bool(_REQUEST.match(sentence))
+
+
+def to_forget(store: Store, said: Remark, scopes: Sequence[str], statuses: Collection[str]) -> Retraction:
+    """The memory of these scopes and statuses that is to be forgotten, where nobody has carried out this request before."""
+    live = _near(store, said, scopes, statuses)
+    gone = _near(store, said, scopes, ("retired", "superseded"))
+    if any(_was_asked(store, one.memory.id, said.event) for one in (*live, *gone)):
+        return Retraction(None, "this request was carried out before")
+    asked = named_in(said.statement)
+    if not asked:
+        return Retraction(None, "it does not tell what")
+    shared = {one.memory.id: _share(asked, one.memory) for one in live}
+    owned = _TOLD.sub("", _ASKED.sub("", said.statement, count=1))
+    clear = [
+        one.memory
+        for one in live
+        if shared[one.memory.id] == 1 and not 0 <= one.cosine < ALIKE and agree(owned, one.memory.statement)
+    ]
+    if len(clear) == 1:
+        newer = said_at(store, clear[0]) > said.at
+        return Retraction(None, f"{clear[0].id} is newer than the request") if newer else Retraction(clear[0])
+    if clear:
+        ids = tuple(memory.id for memory in clear[:SHOWN])
         return Retraction(None, f"several memories may be meant: {', '.join(ids)}", ids)
-    return Retraction(memory)
+    ids = tuple(sorted((i for i in shared if shared[i] >= PART), key=lambda i: -shared[i])[:SHOWN])
+    perhaps = f"; perhaps {', '.join(ids)}" if ids else ""
+    return Retraction(None, f"no stored memory is clearly about it{perhaps}", ids)
+
+
+def that_ended(store: Store, said: Remark, scope: str) -> Retraction:
+    """The current memory of a scope that a statement says is over."""
+    asked = [word for word in content(said.statement) if word not in _OVER]
+    live = _near(store, said, [scope], CURRENT)
+    about = [(share, one.memory) for one in live if (share := _share(asked, one.memory)) >= PART]
+    about = [(share, memory) for share, memory in about if _ends(said.statement, memory)]
+    clear = [memory for share, memory in about if share == 1]
+    if any(said_at(store, memory) > said.at for memory in clear):
+        return Retraction(None, f"{clear[0].id} is newer than what was said", (clear[0].id,), is_past=True)
+    if len(clear) == 1:
+        return Retraction(clear[0])
+    if clear:
+        ids = tuple(memory.id for memory in clear[:SHOWN])
+        return Retraction(None, f"several memories may be meant: {', '.join(ids)}", ids, partly=clear[0])
+    if about:
+        partly = max(about, key=lambda pair: pair[0])[1]
+        return Retraction(None, f"{partly.id} may be about something else", (partly.id,), partly=partly)
+    return Retraction(None, "no stored memory is clearly about it")
 
 
 def reason_to_wait(target: Memory) -> str:
-    """Why a memory is not ended because of a remark, only by a person's decision; "" if it may be."""
+    """Why a memory is not ended or forgotten because of a remark, only by a person's decision; "" if it may be."""
     return tier_3_reason(target) or ("its loss could do harm" if target.critical_slot else "")
 
 
-def ends(statement: str, target: Memory) -> bool:
-    """Whether a statement tells that what a memory says is over: it is about the same subject, and changes it."""
+def said_at(store: Store, memory: Memory) -> datetime:
+    """When somebody said what a memory states: the last turn that it comes from, else when it was stored."""
+    events = [event.at for one in memory.evidence if (event := store.event(one.event)) is not None]
+    return max(events, default=memory.created or datetime.min.replace(tzinfo=UTC))
+
+
+def named_in(request: str) -> list[str]:
+    """The words that name what is to be forgotten."""
+    text = _PLACE.sub(" ", _ASKED.sub("", request, count=1))
+    words = content(text, frame=True)
+    telling = {
+        place
+        for place, word in enumerate(words)
+        if kind_of(word) == "say" and _ABOUT.intersection(words[place + 1 : place + 4])
+    }
+    return [
+        word for place, word in enumerate(words) if place not in telling and word not in _FRAME and is_content(word)
+    ]
+
+
+def _near(store: Store, said: Remark, scopes: Sequence[str], statuses: Collection[str]) -> list["Neighbour"]:
+    asked = Memory(id="", statement=said.statement)
+    vectors = store.embed([meaning_of(asked)])
+    known = StoreKnown(store, vectors[0] if vectors is not None else None, tuple(statuses))
+    with store.reading():
+        return [one for scope in scopes for one in known.near(propose(asked.but(scope=scope)))]
+
+
+def _was_asked(store: Store, memory_id: str, event: str) -> bool:
+    """Whether a request has led to a decision about a memory before."""
+    return any(image.op in CARRIED_OUT and image.reason.endswith(f" in {event}") for image in store.history(memory_id))
+
+
+def _share(words: Sequence[str], memory: Memory) -> float:
+    """The share of these words that a memory has: their stems, or words that stand for them."""
+    return sum(_has(memory.statement, word) for word in words) / len(words) if words else 0.0
+
+
+def _has(statement: str, word: str) -> bool:
+    indexed, meanings = _words_of(statement)
+    terms = query_terms(word)
+    return terms[0] in indexed or all(term in indexed for term in terms) or canonical(word) in meanings
+
+
+@lru_cache(maxsize=256)
+def _words_of(statement: str) -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(tokens(statement)), frozenset(canonical(word) for word in content(statement))
+
+
+def _ends(statement: str, target: Memory) -> bool:
+    """Whether a statement changes what a memory says of the same subject."""
     from engram.models.pairs import LIKELY_CHANGE, relate
 
     if _subject(statement) != _subject(target.statement):
@@ -93,28 +243,3 @@ def _subject(statement: str) -> frozenset[str]:
         for token in known.tokens[: known.verb_place]
         if token.stem in _SPEAKERS or (token.kind != FUNCTION and token.key not in _ENDING)
     )
-
-
-def _weights(words: str, near: Sequence["Neighbour"]) -> dict[str, tuple[float, bool]]:
-    """The content words, each with its weight and whether it is rare; a word that no memory has may be what is meant."""
-    texts = [set(query_terms(one.memory.statement)) for one in near]
-    found = {}
-    for term in query_terms(words):
-        number = sum(term in text for text in texts)
-        weight = log(1 + len(texts) / max(number, 1)) * (1 if number else UNKNOWN)
-        if term not in _asking():
-            found[term] = (weight, 0 < number <= max(1, RARE * len(texts)))
-    return found
-
-
-@lru_cache(maxsize=1)
-def _asking() -> frozenset[str]:
-    return frozenset(query_terms(ASKING))
-
-
-def _score(weights: dict[str, tuple[float, bool]], one: "Neighbour") -> float:
-    """How far a memory shares what was said; 0 if it shares no rare word, or if both mean different things."""
-    shared = set(query_terms(one.memory.statement)) & weights.keys()
-    if one.cosine < ALIKE or not any(weights[term][1] for term in shared):
-        return 0.0
-    return sum(weights[term][0] for term in shared) / sum(weight for weight, _ in weights.values()) + one.cosine

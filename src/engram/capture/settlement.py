@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, Protocol, Unpack
 
 from engram.capture.draft import draft
-from engram.capture.exchange import Exchange, FactDecision, decision_of
-from engram.capture.extraction import END, Extracted
+from engram.capture.exchange import ASSISTANT, Exchange, FactDecision, decision_of
+from engram.capture.extraction import END, FORGET, Extracted
 from engram.capture.known import COMPARED, LateKnown, propose
 from engram.capture.learn import Learner
-from engram.capture.retraction import Retraction, ends, meant, reason_to_wait
+from engram.capture.retraction import Remark, Retraction, asks_to_forget, reason_to_wait, that_ended, to_forget
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
 from engram.gates.trust import is_human
@@ -66,7 +66,7 @@ class Settlement:
 
     def _decide(self, exchange: Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
         note = ""
-        if fact.operation:
+        if fact.operation or self._asks_to_forget(exchange, fact):
             self._retract(exchange, fact)
             return
         if choice is not None and choice.operation != "ADD":
@@ -87,23 +87,25 @@ class Settlement:
         learned = self._learn(exchange, fact)
         exchange.result.settle(*decision_of(fact, learned, note))
 
+    def _asks_to_forget(self, exchange: Exchange, fact: Extracted) -> bool:
+        """Whether the words begin as a request to forget, even if they were read as a fact."""
+        said = exchange.events[fact.turn].content[slice(*fact.span)]
+        return fact.role != ASSISTANT and (asks_to_forget(said) or asks_to_forget(fact.statement))
+
     # -- what is to be forgotten, or is over
 
     def _retract(self, exchange: Exchange, fact: Extracted) -> None:
         """Forget or end the memory that is meant, if it is clear which one and its source allows it."""
-        said = Memory(id="", statement=fact.statement, scope=exchange.scope)
+        event = exchange.events[fact.turn]
+        said = Remark(fact.statement, exchange.scope, event.id, event.at)
         # What ends a memory becomes its next version, which belongs to the same scope.
-        if fact.operation == END:
-            found = meant(self.store, said, [exchange.scope])
-            if found.target is not None and not ends(fact.statement, found.target):
-                found = Retraction(None, f"{found.target.id} may be about something else")
-            self._end(exchange, fact, found.target, found.reason)
+        if fact.operation == END and not self._asks_to_forget(exchange, fact):
+            self._end(exchange, fact, that_ended(self.store, said, exchange.scope))
             return
-        found = meant(self.store, said, seen_from([exchange.scope]), COMPARED)
+        found = to_forget(self.store, said, seen_from([exchange.scope]), COMPARED)
         if found.target is None or fact.tentative:
-            why = f"{fact.reason}; nothing was forgotten: {found.reason or 'it is not sure that this was asked'}"
-            target = found.target.id if found.target is not None else ""
-            exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target, fact.worth))
+            why = found.reason or "it is not sure that this was asked"
+            self._not_forgotten(exchange, fact, f"nothing was forgotten: {why}", found.target)
         else:
             self._forget(exchange, fact, found.target)
 
@@ -111,30 +113,46 @@ class Settlement:
         from engram.review.lineage import Lineages
 
         source, event = exchange.source_of(fact), exchange.events[fact.turn].id
-        if may_replace(source, target):
-            try:
-                Lineages(self.store, self.clock).forget(target.id, actor=source, reason=f"asked for in {event}")
-            except Refused as error:
-                why = f"{fact.reason}; {error}"
-                exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
-                return
-            why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
-            exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
+        if problem := self._reason_to_ask(exchange, fact, target):
+            # No note of the request is stored, which would repeat what is to be forgotten: the memory itself waits.
+            if target.status in CURRENT:
+                from engram.review.queue import request_forget
+
+                request_forget(self.store, target.id, actor=source, where=event)
+            self._not_forgotten(exchange, fact, f"{target.id} {problem}: a person decides with `engram review`", target)
             return
-        # No note of the request is stored, which would repeat what is to be forgotten: the memory itself waits.
-        if target.status in CURRENT:
-            from engram.review.queue import request_forget
+        try:
+            Lineages(self.store, self.clock).forget(target.id, actor=source, reason=f"asked for in {event}")
+        except Refused as error:
+            self._not_forgotten(exchange, fact, str(error), target)
+            return
+        why = f"{fact.reason}; retired: {target.id}, which `undo` restores"
+        exchange.result.settle(FactDecision(fact.statement, "FORGET", True, why, "", target.id, fact.worth))
 
-            request_forget(self.store, target.id, actor=source, where=event)
-        why = f"{fact.reason}; {target.id} comes from a more trusted source: a person decides with `engram review`"
-        exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", target.id, fact.worth))
+    def _reason_to_ask(self, exchange: Exchange, fact: Extracted, target: Memory) -> str:
+        """Why a person decides whether a memory is forgotten; "" if it is forgotten at once."""
+        if not may_replace(exchange.source_of(fact), target):
+            return "comes from a more trusted source"
+        if why := reason_to_wait(target):
+            return f"is not forgotten by a remark alone ({why})"
+        return "" if fact.operation == FORGET else "is not forgotten at once, for it is not sure that this was asked"
 
-    def _end(self, exchange: Exchange, fact: Extracted, target: Memory | None, problem: str) -> None:
-        if target is None or fact.tentative:
-            learned = self._learn(exchange, fact)
-            exchange.result.settle(
-                *decision_of(fact, learned, f"ended no stored memory: {problem}; " if problem else "")
-            )
+    def _not_forgotten(self, exchange: Exchange, fact: Extracted, why: str, target: Memory | None) -> None:
+        named = target.id if target is not None else ""
+        why = f"{fact.reason}; {why}"
+        exchange.result.settle(FactDecision(fact.statement, "FORGET", False, why, "", named, fact.worth))
+
+    def _end(self, exchange: Exchange, fact: Extracted, found: Retraction) -> None:
+        target = found.target
+        if found.is_past:
+            why = f"{fact.reason}; ended nothing: {found.reason}"
+            exchange.result.settle(FactDecision(fact.statement, "END", False, why, "", found.others[0], fact.worth))
+        elif target is None or fact.tentative:
+            # It may be about another memory than the gates would take it for, so it replaces none.
+            doubtful = [found.partly.id] if found.partly is not None else []
+            learned = self._learn(exchange, fact, doubtful, relation="contradiction" if doubtful else "", alone=True)
+            why = found.reason
+            exchange.result.settle(*decision_of(fact, learned, f"ended no stored memory: {why}; " if why else ""))
         elif reason_to_wait(target):
             self._wait(exchange, replace(fact, tentative=True), "END", target)
         elif not may_replace(exchange.source_of(fact), target):
@@ -191,7 +209,15 @@ class Settlement:
         reason, source = f"{choice.operation}: {choice.reason}", exchange.source_of(fact)
         return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
-    def _learn(self, exchange: Exchange, fact: Extracted, supersedes: Sequence[str] = ()) -> Decision:
+    def _learn(
+        self,
+        exchange: Exchange,
+        fact: Extracted,
+        supersedes: Sequence[str] = (),
+        *,
+        relation: str = "",
+        alone: bool = False,
+    ) -> Decision:
         learner, source = self.learner, exchange.source_of(fact)
         if fact.tentative:
             cautious = replace(learner.settings, autopromote_remember=False, autopromote_harvest=False)
@@ -203,6 +229,8 @@ class Settlement:
             learned_by=LEARNED_BY,
             session=exchange.session,
             autonomous=self.autonomous,
+            relation=relation,
+            alone=alone,
         )
 
     def _drafted(self, exchange: Exchange, fact: Extracted) -> Memory:

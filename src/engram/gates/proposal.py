@@ -29,6 +29,8 @@ class Proposal:
     """The stored memories that the caller names."""
     relation: str = ""
     """How it relates to them, by the caller's word: one of `model.decision.RELATIONS`."""
+    alone: bool = False
+    """It is not clear what it is about, so it replaces nothing that the caller does not name."""
 
     def leaves_out(self, memory_id: str) -> bool:
         """Whether the caller has already said how it relates to this memory, and may: no agent says that a person's word is no matter."""

@@ -25,6 +25,8 @@ NEXT_STEP = {
     Outcome.PENDING: "It is not used until a person approves it (`engram review`).",
     Outcome.CONTRADICTION: "The older memory stays current until it is replaced or forgotten, or a person decides (`engram review`).",
 }
+BOTH_WAIT = "Neither is used until a person decides (`engram review`)."
+"""The next step where the memory that it contradicts waits for review itself."""
 
 
 def _inert(value: Any) -> Any:
@@ -119,7 +121,9 @@ class Learned(ToolResult):
         """The outcome, the reason, what happens next, and what to call about related memories."""
         named = f" {word(self.memory.id)}" if self.memory else f" ({self.gate})"
         waits = self.outcome == Outcome.DUPLICATE and self.memory is not None and self.memory.status == "candidate"
-        step = NEXT_STEP.get(Outcome.CONTRADICTION if waits and self.related else self.outcome, "")
+        outcome = Outcome.CONTRADICTION if waits and self.related else self.outcome
+        other_waits = self.other is not None and self.other.status == "candidate"
+        step = BOTH_WAIT if outcome == Outcome.CONTRADICTION and other_waits else NEXT_STEP.get(outcome, "")
         first = " ".join(filter(None, [f"{self.outcome}{named}: {notice(self.reason)}.", step]))
         asked = ["Where it replaces one of these:"] if self.related else []
         return "\n".join([first, *asked, *(one.as_text() for one in self.related)])

@@ -5,7 +5,7 @@ was true; the journal has the recorded time. A version that ends before the curr
 current while it holds, and the other alone afterwards.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
@@ -453,13 +453,19 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     about += [other.id for other in waiting]
     with store.deciding("undo", actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
         restored = {i: _restored(deciding, i, store.history(i), last, now) for i in wanted}
+        replaced = _replaced_since(deciding, restored.values())
         for other in restored.values():
             _refuse_split(locked_memory(deciding, other.id), other, wanted)
         for other in restored.values():
             deciding.put(other)
         _put_in_order(deciding, list(restored.values()), now)
         release(deciding, waiting, now)
-        return _as_restored(deciding, restored[memory.id])
+        found = _as_restored(deciding, restored[memory.id])
+        if replaced is not None:
+            raise Refused(
+                f"{replaced.id} cannot be undone: {replaced.superseded_by} has replaced it since; undo that first"
+            )
+        return found
 
 
 def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> None:
@@ -467,6 +473,12 @@ def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> 
     newer = memory.superseded_by
     if restored.status == "candidate" and memory.status == "superseded" and newer not in wanted:
         raise Refused(f"{memory.id} cannot wait again: {newer} has replaced it since; undo that first")
+
+
+def _replaced_since(deciding: Transaction, restored: Iterable[Memory]) -> Memory | None:
+    """The memory that would be withdrawn although a newer version has replaced it: what that one replaced must not return beside it."""
+    withdrawn = [locked_memory(deciding, memory.id) for memory in restored if memory.status == "retired"]
+    return next((memory for memory in withdrawn if memory.status == "superseded" and memory.superseded_by), None)
 
 
 def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:
@@ -511,15 +523,21 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
     if before is not None:
         # Uses folded in since then must not be folded in again.
         activation = before.activation if last.op == "reinforce" else current.activation
-        # A version keeps its lineage, even if it was the only version before; unless it joined the lineage of what it replaced.
-        joined = set(current.supersedes) - set(before.supersedes)
-        lineage = before.lineage or ("" if joined else current.lineage)
+        lineage = before.lineage or ("" if _has_joined(current, before) else current.lineage)
         return before.but(activation=activation, updated=now, lineage=lineage)
     if history[0].op not in MAKING:
         raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
     if current.status == "retired":
         raise Refused(f"{memory_id} has nothing left to undo")
     return current.but(status="retired", updated=now)
+
+
+def _has_joined(current: Memory, before: Memory) -> bool:
+    """Whether a memory without versions joined another fact by a decision: it replaced a version of that one, or was replaced with it.
+
+    One that founded the fact keeps its lineage.
+    """
+    return bool(set(current.supersedes) - set(before.supersedes)) or current.lineage not in ("", current.id)
 
 
 def _before(history: list[Image], last: Image) -> Memory | None:

@@ -146,37 +146,64 @@ class Review:
 
     # -- decisions about single memories
 
-    def approve(self, ref: str, *, actor: str = "manual") -> Memory:
+    def approve(self, ref: str, *, kind: str = "", actor: str = "manual") -> Memory:
         """Make a candidate active, let a memory supersede the older one that it may replace, or forget one as requested.
 
-        A candidate that contradicts a current memory must be resolved instead.
+        A candidate that contradicts a current memory must be resolved instead. `kind`, as `queue` gives it, says which is meant
+        where a memory both may replace another and is to be forgotten.
         """
-        waiting = self.store.get(ref)
-        if waiting is not None and waiting.status in CURRENT and outdated(self.store.get, waiting):
-            return self.resolve(ref, "new", actor=actor)
-        if waiting is not None and _is_to_be_forgotten(waiting):
+        waiting = find_memory(self.store, ref)
+        meant = self._kind(waiting, kind)
+        if meant == "update":
+            return self.resolve(waiting.id, "new", actor=actor)
+        if meant == "forget":
             asked = waiting.metadata[FORGET_REQUESTED]
-            return Lineages(self.store, self.clock).forget(ref, actor=actor, reason=f"asked for by {asked}")
-        if waiting is not None and waiting.status == "candidate" and (other := contradicted(self.store.get, waiting)):
+            return Lineages(self.store, self.clock).forget(waiting.id, actor=actor, reason=f"asked for by {asked}")
+        if meant == "contradiction" and (other := contradicted(self.store.get, waiting)):
             raise InvalidInput(f"{waiting.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
         return self._set(
-            ref,
+            waiting.id,
             APPROVE,
             actor,
             {"candidate"},
             lambda m, now: _approved(m, actor, now),
         )
 
-    def reject(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
-        """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current."""
-        found = self.store.get(ref)
-        if found is not None and found.status in CURRENT and outdated(self.store.get, found):
-            return self.resolve(ref, "both", actor=actor)
-        if found is not None and _is_to_be_forgotten(found):
-            return self._set(ref, REJECT, actor, set(CURRENT), lambda m, now: _without_request(m), reason)
+    def reject(self, ref: str, *, kind: str = "", actor: str = "manual", reason: str = "") -> Memory:
+        """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current.
+
+        `kind` is as for `approve`.
+        """
+        found = find_memory(self.store, ref)
+        meant = self._kind(found, kind)
+        if meant == "update":
+            return self.resolve(found.id, "both", actor=actor)
+        if meant == "forget":
+            return self._set(found.id, REJECT, actor, set(CURRENT), lambda m, now: _without_request(m), reason)
         return self._set(
-            ref, REJECT, actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
+            found.id, REJECT, actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
         )
+
+    def _kind(self, memory: Memory, kind: str) -> str:
+        """The kind of the item about a memory that is to be decided; raises `InvalidInput` where it is not clear or there is none."""
+        kinds = self._kinds(memory)
+        if kind and kind not in kinds:
+            waits = f"it waits as {' and '.join(kinds)}" if kinds else f"it is {memory.status}"
+            raise InvalidInput(f"{memory.id} does not wait as {kind!r}; {waits}")
+        if len(kinds) > 1 and not kind:
+            raise InvalidInput(
+                f"{memory.id} waits as {' and as '.join(kinds)}: say which is meant (kind={kinds[0]!r} or {kinds[1]!r}; "
+                f"`engram review {memory.id} --kind {kinds[0]}|{kinds[1]}`)"
+            )
+        return kind or (kinds[0] if kinds else "")
+
+    def _kinds(self, memory: Memory) -> list[str]:
+        """What a memory waits as, of what can be approved or rejected."""
+        if memory.status == "candidate":
+            return ["contradiction" if contradicted(self.store.get, memory) else "candidate"]
+        is_update = memory.status in CURRENT and outdated(self.store.get, memory) is not None
+        found = {"update": is_update, "forget": _is_to_be_forgotten(memory)}
+        return [kind for kind, waits in found.items() if waits]
 
     def retire(self, ref: str, *, actor: str = "manual") -> Memory:
         """Retire a memory; it stays readable."""

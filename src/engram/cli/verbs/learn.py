@@ -9,7 +9,7 @@ from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.cli.verbs.options import NewMemory, Session, Text
 from engram.model.decision import Decision
 from engram.model.errors import InvalidInput, Refused
-from engram.model.memory import MAY_SUPERSEDE
+from engram.model.memory import MAY_SUPERSEDE, Memory
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -108,8 +108,15 @@ def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> 
         added = mem.add(text_or_stdin(text), source=source, team=team, **given)
         now = surface.now
         surface.answer(memory_data(added, now), lambda: views.listing([added], now))
-        older = [link.target for link in added.associations if link.type == MAY_SUPERSEDE]
-        surface.hint(f"engram: it may supersede {older[0]}; `engram review {added.id}` decides" if older else "")
+        surface.hint(_replaced(added))
+
+
+def _replaced(added: Memory) -> str:
+    """What an added memory replaced, or may replace."""
+    if added.supersedes:
+        return f"engram: it superseded {', '.join(added.supersedes)}; `engram undo {added.id}` restores that"
+    older = [link.target for link in added.associations if link.type == MAY_SUPERSEDE]
+    return f"engram: it may supersede {older[0]}; `engram review {added.id}` decides" if older else ""
 
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
@@ -153,9 +160,19 @@ def _next_step(decision: Decision) -> str:
         waits = memory.status == "candidate"
         return f"engram: `engram review {memory.id} --approve` activates it" if waits else ""
     older = decision.related[0]
-    replaces = f"`{superseding_command(decision, older)}` replaces {older.memory.id}"
     if memory.status != "candidate":
-        return f"engram: if it is out of date, {replaces}"
+        return f"engram: if it is out of date, `{superseding_command(decision, older)}` replaces {older.memory.id}"
+    if older.memory.status == "candidate":
+        return (
+            f"engram: both wait for review: `engram review {memory.id} --approve` activates this one, "
+            f"`engram review {older.memory.id} --reject` turns the older one down"
+        )
+    return f"engram: both are stored, and the older one stays current: {_ways_out(memory, older.memory)}"
+
+
+def _ways_out(memory: Memory, older: Memory) -> str:
+    """What lets a memory become active that waits beside an older one."""
+    from engram.review.conflicts import waits_alone
+
     keep = f"`engram review {memory.id} --keep new` (or old, both, merge) decides between them"
-    forget = f"`engram forget {older.memory.id}` also activates it"
-    return f"engram: both are stored, and the older one stays current: {keep}; {forget}"
+    return f"{keep}; `engram forget {older.id}` also activates it" if waits_alone(memory) else keep

@@ -27,6 +27,14 @@ Approve = Annotated[
     bool, Option("--approve", help="Activate a candidate, let an update replace the older one, or forget as requested.")
 ]
 Reject = Annotated[bool, Option("--reject", help="Reject a candidate, an update or a request to forget.")]
+Kind = Annotated[
+    str,
+    Option(
+        "--kind",
+        metavar="KIND",
+        help="With --approve or --reject, where a memory waits as two things: update or forget.",
+    ),
+]
 Retire = Annotated[bool, Option("--retire", help="Retire a faded memory.")]
 Reinforce = Annotated[bool, Option("--reinforce", help="Keep and reinforce a faded memory.")]
 ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
@@ -60,6 +68,7 @@ def review(
     old_when: OldSituation = "",
     approve: Approve = False,
     reject: Reject = False,
+    kind: Kind = "",
     retire: Retire = False,
     reinforce: Reinforce = False,
     list_only: ListOnly = False,
@@ -76,10 +85,12 @@ def review(
         raise InvalidInput(f"--{chosen[0]} and --{chosen[1]} are two decisions; give only one")
     if chosen and not ref:
         raise InvalidInput(f"--{chosen[0]} needs the id of a memory; `engram review` lists them")
+    if kind and chosen not in (["approve"], ["reject"]):
+        raise InvalidInput("--kind belongs to --approve or --reject")
     with surface.memory() as mem:
         if chosen:
             situations = (new_when, old_when)
-            memory = _decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor)
+            memory = _decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor, kind)
             _decided(surface, memory)
             return
         waiting = mem.review.queue(limit, about=mem.get(ref).id if ref else "")
@@ -90,7 +101,14 @@ def review(
 
 
 def _decide(
-    mem: "Engram", ref: str, choice: str, keep: str, statement: str, situations: tuple[str, str], actor: str
+    mem: "Engram",
+    ref: str,
+    choice: str,
+    keep: str,
+    statement: str,
+    situations: tuple[str, str],
+    actor: str,
+    kind: str = "",
 ) -> Memory:
     """Carry out one decision; where only a person may decide, ask for a code first."""
     memory = mem.get(ref)
@@ -99,8 +117,10 @@ def _decide(
         require_person(memory, reason_for_person(memory) or reason_for_person(merged))
     if choice == "keep":
         return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
-    decisions = {"approve": mem.review.approve, "reject": mem.review.reject, "retire": mem.review.retire}
-    return decisions.get(choice, mem.review.reinforce)(memory.id, actor=actor)
+    if choice in ("approve", "reject"):
+        decide = mem.review.approve if choice == "approve" else mem.review.reject
+        return decide(memory.id, kind=kind, actor=actor)
+    return (mem.review.retire if choice == "retire" else mem.review.reinforce)(memory.id, actor=actor)
 
 
 def _decided(surface: Surface, memory: Memory) -> None:
@@ -197,7 +217,8 @@ def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str)
         )
     try:
         choice = "keep" if keep else action
-        memory = _decide(mem, item.memory.id, choice, keep, statement, situations, surface.actor)
+        kind = item.kind if action in ("approve", "reject") else ""
+        memory = _decide(mem, item.memory.id, choice, keep, statement, situations, surface.actor, kind)
     except EngramError as error:
         surface.say(f"engram: {error}")
         return 0
