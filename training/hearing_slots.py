@@ -143,7 +143,7 @@ def subject(slot: Slot) -> str:
     from engram.text.word_tables import read_table
 
     told = (line for part in ("holds", "changes") for line in slot.lines[part])
-    lines = [set(re.findall(r"[^\W\d_]+", _PLACE.sub("", line).lower())) for line in told]
+    lines: list[set[str]] = [set(re.findall(r"[^\W\d_]+", _PLACE.sub("", line).lower())) for line in told]
     common = {word for row in read_table("stopwords.txt") for word in row}
     shared = Counter(word for line in lines for word in line - common)
     if shared and shared.most_common(1)[0][1] >= len(lines) * _MOST:

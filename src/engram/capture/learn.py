@@ -369,7 +369,7 @@ class Learner:
             return None
         said = propose(known.but(source=source))
         vectors = self._embed([known])
-        others = OtherKnown(self.store, vectors[0] if vectors is not None else None, known.id)
+        others = OtherKnown(self.store, vectors[0] if vectors is not None else None, own=known.id)
         with self.store.reading():
             return judge(replace(said, named=proposal.named, relation=proposal.relation), others, self.settings)
 

@@ -20,7 +20,7 @@ _VALUES = (NAME, NUMBER, TIME)
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class SubjectAndVerb:
     """A statement taken apart at its verb."""
 
     subject: frozenset[str]
@@ -47,12 +47,12 @@ def names_another_subject(new: str, old: str) -> bool:
     return bool(_unnamed(mine, other) and _unnamed(theirs, one))
 
 
-def _unnamed(clause: Clause, other: Statement) -> frozenset[str]:
+def _unnamed(clause: SubjectAndVerb, other: Statement) -> frozenset[str]:
     """The words of the subject that the other statement does not have."""
     return clause.subject - {token.stem for token in other.tokens} - {ME, WE}
 
 
-def _clause(statement: Statement) -> Clause | None:
+def _clause(statement: Statement) -> SubjectAndVerb | None:
     """The statement at its first verb; None where none is recognised."""
     tokens = statement.tokens
     copulas = {at for at, token in enumerate(tokens) if token.key in _COPULAS}
@@ -60,7 +60,7 @@ def _clause(statement: Statement) -> Clause | None:
     if place is None:
         return None
     subject = {token.stem for token in tokens[:place] if token.stem in (ME, WE) or token.kind != FUNCTION}
-    return Clause(frozenset(subject - _FRESH), tokens[place])
+    return SubjectAndVerb(frozenset(subject - _FRESH), tokens[place])
 
 
 def _is_verb(token: Token) -> bool:
