@@ -143,7 +143,7 @@ def subject(slot: Slot) -> str:
     from engram.text.word_tables import read_table
 
     told = (line for part in ("holds", "changes") for line in slot.lines[part])
-    lines = [set(re.findall(r"[^\W\d_]+", _PLACE.sub("", line).lower())) for line in told]
+    lines: list[set[str]] = [set(re.findall(r"[^\W\d_]+", _PLACE.sub("", line).lower())) for line in told]
     common = {word for row in read_table("stopwords.txt") for word in row}
     shared = Counter(word for line in lines for word in line - common)
     if shared and shared.most_common(1)[0][1] >= len(lines) * _MOST:
@@ -167,6 +167,13 @@ _SPEAKERS = {"I": {"i", "my", "me", "mine", "im"}, "we": {"we", "our", "us", "ou
 _MOST = 0.55
 _ALIKE = 0.3
 """The cosine from which two slots may be the same thing in the words of two writers."""
+
+
+def every_rival(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tuple[str, str, str, str]]:
+    """`rival_pairs` within each writer's slots, the writer first."""
+    for writer in sorted({slot.writer for slot in slots}):
+        for row in rival_pairs([slot for slot in slots if slot.writer == writer], each, seed):
+            yield writer, *row
 
 
 def rival_pairs(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:

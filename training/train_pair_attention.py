@@ -5,7 +5,7 @@
     python training/train_pair_attention.py --check     # figures of the model alone on writers it never saw, pooled
 
 It learns from the labelled pairs of training/hearing, from pairs drawn out of its slots (training/hearing_slots.py), which count little each because they are
-many, and from neighbours of both, which are `different`. `engram.models.pair_attention` reads the result without torch.
+many, from neighbours of both, and from news about one thing that changes nothing else of it, which are `different`. `engram.models.pair_attention` reads the result without torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from hearing_slots import every_slot, slot_pairs
+from hearing_slots import every_rival, every_slot, slot_pairs
 from pair_scores import LABELS, Pair, every_pair, gold, neighbours, report
 
 from engram.models.pair_attention import (
@@ -44,7 +44,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIZE, LAYERS, POOLED, STEMS = 64, 2, 96, 2500
 """The width of a word, the layers, the width of the last hidden layer, and the commonest words that have weights of their own."""
 TURNS, ROWS_AT_ONCE, RATE, DECAY, DROPPED, WARM = 8, 512, 2e-3, 0.05, 0.2, 200
-NEIGHBOUR, SLOT, SLOT_NEIGHBOUR = 0.5, 0.2, 0.1
+NEIGHBOUR, SLOT, SLOT_NEIGHBOUR, RIVAL = 0.5, 0.2, 0.1, 0.5
 """What such a pair counts against a labelled one."""
 FOLDS = 5
 
@@ -201,8 +201,9 @@ def everything() -> tuple[list[Pair], list[Pair], Any]:
     slots = every_slot()
     drawn = [Pair(f"slots {slot.writer}", *row) for slot in slots for row in slot_pairs(slot)]
     some = [Pair(f"slots {slot.writer}", *row) for slot in slots for row in slot_pairs(slot, seed=1, share=0.3)]
-    parts = (labelled, neighbours(labelled, share=0.15), drawn, neighbours(some, share=0.2))
-    weights = np.repeat((1.0, NEIGHBOUR, SLOT, SLOT_NEIGHBOUR), [len(part) for part in parts])
+    rivals = [Pair(f"slots {writer}", *row) for seed in (0, 1) for writer, *row in every_rival(slots, 24, seed)]
+    parts = (labelled, neighbours(labelled, share=0.15), drawn, neighbours(some, share=0.2), rivals)
+    weights = np.repeat((1.0, NEIGHBOUR, SLOT, SLOT_NEIGHBOUR, RIVAL), [len(part) for part in parts])
     return labelled, [pair for part in parts for pair in part], weights
 
 

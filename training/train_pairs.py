@@ -7,7 +7,8 @@
 
 Two stages. A softmax regression over hashed n-grams, measures and word vectors scores the labels; a hidden layer over the measures and these scores
 weighs them against one another. The second stage is shown scores of first stages that never saw the writer, as it will be later. Both are
-trained on the labelled pairs of training/hearing/ and on neighbours from the same writers, which are `different`.
+trained on the labelled pairs of training/hearing/, on neighbours from the same writers, and on news about one thing that changes nothing else of it
+(`hearing_slots.rival_pairs`), which are `different`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from hearing_slots import every_rival, every_slot
 from pair_scores import LABELS, Pair, every_pair, gold, held_pairs, neighbours, report
 
 from engram.models.pair_features import align
@@ -44,6 +46,8 @@ FOLDS = 5
 """Groups of writers left out together; two at a time while the first stage is fitted for the second."""
 NEIGHBOURS, NEIGHBOUR_WEIGHT = 0.15, 0.5
 """The share of neighbours that is trained on, and what each counts against a labelled pair."""
+RIVALS, RIVAL_WEIGHT = 14, 0.6
+"""Pairs of each slot with other slots of its subject, and what each counts."""
 NETWORKS = 3
 """Hidden layers trained from different seeds; they lie side by side in the file."""
 ROWS_AT_ONCE = 128
@@ -269,15 +273,19 @@ def main() -> None:
         return
     pairs = every_pair(*options.more)
     beside = neighbours(pairs, share=NEIGHBOURS)
-    shown = joined(data(pairs), data(beside, NEIGHBOUR_WEIGHT))
+    rivals = [Pair(f"slots {writer}", *row) for writer, *row in every_rival(every_slot(), RIVALS)]
+    shown = joined(joined(data(pairs), data(beside, NEIGHBOUR_WEIGHT)), data(rivals, RIVAL_WEIGHT))
     if options.check:
         found = left_out_probabilities(shown)
-        report(pairs, found[: len(pairs)], found[len(pairs) :])
-        report(pairs, found[: len(pairs)], found[len(pairs) :], thresholds)
+        near = found[len(pairs) : len(pairs) + len(beside)]
+        report(pairs, found[: len(pairs)], near)
+        report(pairs, found[: len(pairs)], near, thresholds)
         return
     first, second = trained(shown)
     written(first, second)
-    print(f"{FILE.name}: {len(pairs)} pairs, {len(beside)} neighbours, {FILE.stat().st_size} bytes")
+    print(
+        f"{FILE.name}: {len(pairs)} pairs, {len(beside)} neighbours, {len(rivals)} rivals, {FILE.stat().st_size} bytes"
+    )
 
 
 if __name__ == "__main__":

@@ -167,6 +167,14 @@ def test_here_is_the_scope_of_the_repository(cli: Console) -> None:
     assert memory["scope"] == "project:work"
 
 
+def test_every_related_memory_comes_with_the_command_that_replaces_it(cli: Console) -> None:
+    old = cli.learned("The fax listens on extension 4410")
+    new = cli("learn", "The fax listens on extension 4422")
+    command = f"engram learn 'The fax listens on extension 4422' --supersedes {old}"
+    assert command in " ".join(new.stdout.split())
+    assert cli.json("learn", "The fax listens on extension 4422", "--supersedes", old)["outcome"] == "SUPERSEDED"
+
+
 def test_the_next_step_is_one_that_helps(cli: Console) -> None:
     cli.learned("The API listens on port 8080", "--type", "factual")
     told = cli("learn", "The API listens on port 9090", "--type", "factual").stderr

@@ -228,3 +228,12 @@ def test_the_walk_merges_what_the_person_writes(cli: Console) -> None:
     _, old = contradicted(cli)
     cli("review", stdin="m\nThe API listens on 8080 or 9090\n")
     assert cli.json("show", old)["statement"] == "The API listens on 8080 or 9090"
+
+
+def test_review_says_what_a_candidate_would_supersede(cli: Console) -> None:
+    old = cli.learned("The night shift is led by Odile")
+    new = cli.json("learn", "The night shift is led by Baptiste", "--type", "people", "--supersedes", old)["memory"]
+    assert new["status"] == "candidate"
+    assert f"would supersede {old}" in " ".join(cli("review").stdout.split())
+    (item,) = cli.json("review", old)
+    assert (item["kind"], item["memory"]["id"], item["other"]["id"]) == ("candidate", new["id"], old)

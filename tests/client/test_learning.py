@@ -9,6 +9,7 @@ import pytest
 from engram import Engram, Outcome
 from engram.model.errors import InvalidInput, NotFound, SecretRefused
 from engram.store.protocol import Transaction
+from tests.backends import Backend
 
 TABS = "Indent the acme sources with tabs, because the linter refuses spaces"
 
@@ -219,3 +220,22 @@ def test_a_secret_the_assistant_repeats_is_told_when_it_is_heard(mem: Engram) ->
     heard = mem.add_conversation("Thanks", said, scope="global", session="b", extract_assistant_response=True)
     assert [decision.operation for decision in heard.decisions] == ["NOOP", "NOOP"]
     assert heard.decisions[1].reason.startswith("secrets: the turn contains a secret")
+
+
+def test_the_name_made_of_a_statement_is_never_taken_for_a_secret(backend: Backend) -> None:
+    mem = backend.client()
+    first = mem.remember("Tokens are now hashed with sha256.").memory
+    assert first is not None and first.name == "tokens-are-now-hashed-with-sha256"
+    second = mem.learn("Tokens are now hashed with sha256", scope="project:quay").memory
+    added = mem.add("Tokens are now hashed with sha256, and salted.")
+    assert second is not None and added.name == "tokens-are-now-hashed-with-sha256-2"
+    newer = mem.revise(first.id, statement="Nobody hashes them any more.")
+    assert (newer.name, mem.get(first.id).name) == (first.name, "tokens-are-now-hashed-with-sha256-v1")
+
+
+@pytest.mark.parametrize(
+    "name", ["sk-live-4eC39HqLyjWDarjtT1zdp7dc", "api-key-9f8e7d6c5b4a39281706f5e4d3c2b1a0", "4111-1111-1111-1111"]
+)
+def test_a_name_with_a_secret_is_refused(backend: Backend, name: str) -> None:
+    with pytest.raises(SecretRefused, match="name"):
+        backend.client().add("The till takes cards.", name=name)

@@ -144,3 +144,9 @@ def test_the_zone_comes_from_the_caller_the_environment_the_settings_and_the_sys
     (home / "config.toml").write_text('time_zone = "Mars"\n')
     with pytest.raises(InvalidInput, match=r"config\.toml:1: Unknown time zone"):
         hours()
+
+
+@pytest.mark.parametrize("zone", [5, 5.5, b"UTC", ["UTC"]])
+def test_a_zone_is_a_name_or_a_tzinfo(tmp_path: Path, zone: object) -> None:
+    with pytest.raises(InvalidInput, match="time_zone must be a name"):
+        Engram.open(tmp_path, time_zone=zone)  # type: ignore[arg-type]

@@ -485,3 +485,196 @@ def test_what_is_over_contradicts_nothing(mem: Engram, clock: Clock) -> None:
     mem.learn(OLD, valid_until=clock() + timedelta(days=3))
     clock.forward(days=4)
     assert mem.learn(NEW).outcome == Outcome.CREATED
+
+
+# -- said again as something that leaves the other alone
+
+TAMIL, HINDI = "Ravi speaks Tamil.", "Ravi speaks Hindi."
+
+
+@pytest.mark.parametrize("relation", ["different", "refinement"])
+def test_said_again_as_no_conflict_a_waiting_memory_is_active_beside_the_other(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch, relation: str
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = stored(mem.learn(TAMIL)), stored(mem.learn(HINDI))
+    again = mem.learn(HINDI, supersedes=[old.id], relation=relation)
+    assert (again.outcome, again.gate, again.related) == (Outcome.UPDATED, "relation", ())
+    assert statuses(mem, old, new) == ["active", "active"]
+    links = [(link.target, link.type) for link in mem.get(new.id).associations]
+    assert links == ([(old.id, "refines")] if relation == "refinement" else [])
+    assert mem.review.queue() == []
+    mem.undo(new.id)
+    assert statuses(mem, old, new) == ["active", "candidate"]
+
+
+@pytest.mark.parametrize("relation", ["different", "refinement"])
+def test_what_an_agent_calls_no_conflict_with_a_persons_word_waits(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch, relation: str
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = stored(mem.remember(TAMIL)), stored(mem.learn(HINDI))
+    again = mem.learn(HINDI, supersedes=[old.id], relation=relation)
+    assert (again.outcome, statuses(mem, old, new)) == (Outcome.DUPLICATE, ["active", "candidate"])
+    assert "a person" in again.reason and [one.memory.id for one in again.related] == [old.id]
+    assert mem.remember(HINDI, supersedes=[old.id], relation=relation).outcome == Outcome.UPDATED
+    assert statuses(mem, old, new) == ["active", "active"]
+
+
+def test_no_conflict_with_one_of_two_still_waits_for_the_other(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old = stored(mem.learn(TAMIL))
+    other = stored(mem.learn("Ravi speaks Odia.", supersedes=[old.id], relation="different"))
+    new = stored(mem.learn(HINDI))
+    once = mem.learn(HINDI, supersedes=[old.id], relation="different")
+    assert (once.outcome, once.other and once.other.id) == (Outcome.DUPLICATE, other.id)
+    twice = mem.learn(HINDI, supersedes=[other.id], relation="different")
+    assert (twice.outcome, statuses(mem, old, other, new)) == (Outcome.UPDATED, ["active"] * 3)
+
+
+def test_what_is_sensitive_stays_a_candidate_although_it_is_no_conflict(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = stored(mem.learn(TAMIL)), stored(mem.learn("Ravi takes insulin at noon.", type="health"))
+    again = mem.learn(new.statement, supersedes=[old.id], relation="different")
+    assert (again.outcome, statuses(mem, old, new)) == (Outcome.DUPLICATE, ["active", "candidate"])
+
+
+def test_an_added_memory_that_may_supersede_another_does_not_once_somebody_says_so(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, changes("Ravi", relation=LIKELY))
+    old, new = mem.add(TAMIL), mem.add(HINDI)
+    assert [item.kind for item in mem.review.queue()] == ["update"]
+    mem.learn(HINDI, supersedes=[old.id], relation="different", source="manual")
+    assert (mem.review.queue(), statuses(mem, old, new)) == ([], ["active", "active"])
+
+
+# -- a person says what waits
+
+ILSE, BENNO = "Lunch is ordered by Ilse.", "Lunch is now ordered by Benno instead of Ilse."
+
+
+@pytest.mark.parametrize("verb", ["remember", "add"])
+def test_a_person_who_says_what_an_agent_learned_replaces_what_they_said_before(mem: Engram, verb: str) -> None:
+    old, new = stored(mem.remember(ILSE)), stored(mem.learn(BENNO))
+    assert statuses(mem, old, new) == ["active", "candidate"]
+    if verb == "add":
+        mem.add(BENNO, source="human")
+    else:
+        again = mem.remember(BENNO)
+        assert (again.outcome, stored(again).id, again.other and again.other.id) == (
+            Outcome.SUPERSEDED, new.id, old.id,
+        )  # fmt: skip
+    assert statuses(mem, old, new) == ["superseded", "active"]
+    assert mem.get(new.id).verification == "user_confirmed"
+    mem.undo(new.id)
+    assert statuses(mem, old, new) == ["active", "candidate"]
+
+
+def test_a_persons_word_that_may_only_contradict_an_older_one_waits_on(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, changes("Ilse", relation=LIKELY))
+    old, new = stored(mem.remember(ILSE)), stored(mem.learn(BENNO))
+    again = mem.remember(BENNO)
+    assert (again.outcome, statuses(mem, old, new)) == (Outcome.DUPLICATE, ["active", "candidate"])
+    assert [one.memory.id for one in again.related] == [old.id]
+
+
+def test_a_person_activates_what_an_agent_called_a_contradiction_and_the_gates_do_not(mem: Engram) -> None:
+    old = stored(mem.learn("The heating is serviced each autumn."))
+    new = stored(mem.learn("Parcels go to the porter.", supersedes=[old.id], relation="contradiction"))
+    assert mem.remember(new.statement, supersedes=[old.id], relation="contradiction").outcome == Outcome.DUPLICATE
+    assert statuses(mem, old, new) == ["active", "candidate"]
+    assert mem.remember(new.statement).outcome == Outcome.UPDATED
+    assert statuses(mem, old, new) == ["active", "active"]
+
+
+def test_a_person_who_says_what_waits_for_approval_activates_it(mem: Engram) -> None:
+    waits = stored(mem.learn("The spare key hangs behind the clock because the door locks.", autonomous=True))
+    assert waits.status == "candidate"
+    again = mem.remember(waits.statement)
+    assert (again.outcome, stored(again).status) == (Outcome.UPDATED, "active")
+
+
+# -- what is named: its current version, and its scope
+
+
+def test_a_contradiction_is_one_of_the_current_version(mem: Engram) -> None:
+    first = stored(mem.learn("The boiler room is in the cellar."))
+    second = mem.revise(first.id, statement="The boiler room is on the roof.")
+    clash = mem.learn("There is no boiler.", supersedes=[first.id], relation="contradiction")
+    assert (clash.outcome, clash.other and clash.other.id) == (Outcome.CONTRADICTION, second.id)
+    assert [item.other and item.other.id for item in mem.review.queue()] == [second.id]
+    mem.review.resolve(stored(clash).id, "new")
+    assert statuses(mem, first, second, stored(clash)) == ["superseded", "superseded", "active"]
+
+
+def test_nothing_contradicts_what_was_forgotten(mem: Engram) -> None:
+    gone = stored(mem.learn("The boiler room is in the cellar."))
+    mem.forget(gone.id)
+    with pytest.raises(InvalidInput, match=f"{gone.id} is retired"):
+        mem.learn("There is no boiler.", supersedes=[gone.id], relation="contradiction")
+    assert mem.list() == []
+
+
+def test_what_names_a_memory_belongs_to_its_scope(mem: Engram) -> None:
+    old = stored(mem.learn(OLD, scope="project:quay"))
+    assert mem.learn(NEW, scope="project:quay").outcome == Outcome.CONTRADICTION
+    again = mem.learn(NEW, supersedes=[old.id])
+    assert (again.outcome, stored(again).scope) == (Outcome.SUPERSEDED, "project:quay")
+    third = mem.remember(THIRD, supersedes=[stored(again).id])
+    assert (third.outcome, stored(third).scope) == (Outcome.SUPERSEDED, "project:quay")
+
+
+@pytest.mark.parametrize("relation", ["", "update", "same", "contradiction"])
+def test_no_memory_replaces_one_of_another_scope(mem: Engram, relation: str) -> None:
+    shared, local = stored(mem.learn(OLD)), stored(mem.learn("The office is on Elm Street.", scope="project:quay"))
+    with pytest.raises(InvalidInput, match=f"{shared.id} is in global, and this one would be in project:quay"):
+        mem.learn(NEW, supersedes=[shared.id], relation=relation, scope="project:quay")
+    with pytest.raises(InvalidInput, match=f"{local.id} is in project:quay, and others that it names are not"):
+        mem.learn(NEW, supersedes=[shared.id, local.id], relation=relation)
+    with pytest.raises(NotFound):
+        mem.learn(NEW, supersedes=[local.id], relation=relation, scope="global")
+    assert statuses(mem, shared, local) == ["active", "active"]
+
+
+def test_a_memory_of_another_scope_may_refine_one(mem: Engram) -> None:
+    old = stored(mem.learn(OLD))
+    finer = mem.learn("In staging, it is 8081.", supersedes=[old.id], relation="refinement", scope="project:quay")
+    assert (finer.outcome, stored(finer).scope) == (Outcome.CREATED, "project:quay")
+
+
+# -- the same, by the caller's word
+
+
+def test_the_opposite_is_not_the_same_whoever_says_so(mem: Engram) -> None:
+    old = stored(mem.learn("The greenhouse is open on Monday."))
+    for said in (mem.learn, mem.remember):
+        decision = said("The greenhouse is closed on Monday.", supersedes=[old.id], relation="same")
+        assert decision.outcome in (Outcome.CONTRADICTION, Outcome.SUPERSEDED), decision.reason
+        assert "says the opposite" in decision.reason and stored(decision).id != old.id
+        mem.forget(stored(decision).id)
+
+
+def test_an_agent_drops_no_other_words_about_what_must_not_be_lost(mem: Engram) -> None:
+    old = stored(mem.remember("The user is allergic to cashews."))
+    eats = mem.learn("The user can eat cashews.", supersedes=[old.id], relation="same")
+    assert (eats.outcome == Outcome.DUPLICATE, stored(eats).statement) == (False, "The user can eat cashews.")
+    assert stored(eats).status == "candidate" and old.id in eats.reason
+    again = mem.learn("The user is allergic to a cashew.", supersedes=[old.id], relation="same")
+    assert (again.outcome, stored(again).id) == (Outcome.DUPLICATE, old.id)
+    assert mem.remember("Cashews are bad for them.", supersedes=[old.id], relation="same").outcome == Outcome.DUPLICATE
+
+
+def test_review_shows_what_a_candidate_would_supersede(mem: Engram) -> None:
+    old = stored(mem.remember("The user is allergic to sesame."))
+    (ended,) = mem.add_conversation("I'm not allergic to sesame any more.", source="human", scope="global")
+    assert ended.status == "candidate"
+    (item,) = mem.review.queue(about=old.id)
+    assert (item.memory.id, item.other and item.other.id, item.actions) == (ended.id, old.id, ("approve", "reject"))
+    assert item.reason.startswith(f"would supersede {old.id}: The user is allergic to sesame.")
+    mem.review.approve(ended.id)
+    assert (statuses(mem, old, ended), mem.review.queue()) == (["superseded", "active"], [])

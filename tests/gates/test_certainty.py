@@ -141,11 +141,8 @@ bare name: The bus stops at Elm Street. || The bus stops at Oak Street.
 another possessor: The user's mother's pill is amlodipine. || The user's pill is now ramipril.
 another subject: The production server has 64 GB. || The build server now has 32 GB.
 a subject that is not recognised: Customer Bergmann, gold plan. || Customer Krog switched to the gold plan.
-a state is no name: The user's wife is Petra. || The user's wife is now pregnant.
-where somebody went is not who it is: The landlord is Mr Voss. || The landlord moved to Spain.
 another relation: Lena's manager is Otto. || Lena is now the manager of Piet.
 another thing told of the subject: Priya leads the design team. || The design team switched to Figma.
-an adjunct: The user plays tennis on Mondays. || The user now plays tennis with Ana.
 a further value: The parser handles UTF-8. || The parser handles UTF-16 too now.
 not settled: The standup is at nine. || The standup was almost moved to ten.
 critical: The user takes warfarin. || The user switched from warfarin to apixaban.

@@ -80,3 +80,13 @@ def test_an_mcp_client_replaces_it_at_once(tmp_path: Path) -> None:
         other = agent.ask("learn", statement="The api has two ports", supersedes=[new], relation="contradiction")
         assert other["outcome"] == "CONTRADICTION"
         assert "ENG-1900-0101-001" in agent.refusal("learn", statement="It rains", supersedes=["ENG-1900-0101-001"])
+
+
+def test_an_mcp_client_that_was_told_to_say_different_is_heard(tmp_path: Path) -> None:
+    with talking(tmp_path) as agent:
+        old = agent.ask("learn", statement=OLD, scope="project:quay")["memory"]["id"]
+        waits = agent.ask("learn", statement=NEW, scope="project:quay")
+        assert waits["outcome"] == "CONTRADICTION"
+        kept = agent.ask("learn", statement=NEW, supersedes=[old], relation="different")
+        assert (kept["outcome"], kept["memory"]["id"]) == ("UPDATED", waits["memory"]["id"])
+        assert kept["memory"]["status"] == "active"

@@ -134,3 +134,12 @@ def test_half_a_surrogate_pair_in_an_argument_is_answered(tmp_path: Path) -> Non
 def test_only_halves_of_pairs_are_replaced() -> None:
     line = '{"a": "\\ud83d\\ude00 \\uD83D x \\\\ud83d \\udc00 \\u00e9"}'
     assert json.loads(whole_characters(line)) == {"a": "\U0001f600 \ufffd x \\ud83d \ufffd é"}
+
+
+@pytest.mark.parametrize("relation", ["same", "different", "contradiction", "refinement"])
+def test_a_relation_to_nothing_is_refused_and_the_default_is_none(agent: Talk, relation: str) -> None:
+    assert "supersedes" in agent.refusal("learn", statement="The banner is teal.", relation=relation)
+
+
+def test_the_default_relation_needs_no_memory(agent: Talk) -> None:
+    assert agent.ask("learn", statement="The banner is teal.", relation="update", supersedes=[])["memory"]

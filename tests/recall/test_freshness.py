@@ -134,9 +134,9 @@ def test_search_keeps_its_order_and_notes_what_is_outdated(mem: Engram, clock: C
 def test_an_injection_puts_the_outdated_memory_after_what_replaced_it(mem: Engram, clock: Clock) -> None:
     mem.add("Releases go through Anna, the release manager", scope="global")
     clock.forward(days=2)
-    mem.add("Tom took over from Anna as release manager", scope="global")
+    mem.add("Releases go through Tom now, he is the release manager", scope="global")
     text = mem.inject("Ask the release manager for the next release", scope="global").text
-    assert text.index("Tom took over") < text.index("Releases go through Anna")
+    assert text.index("Releases go through Tom") < text.index("Releases go through Anna")
     assert "may be replaced by" in text
 
 

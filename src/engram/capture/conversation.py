@@ -52,7 +52,7 @@ class Queue(Protocol):
 
 @dataclass(slots=True)
 class Conversations:
-    """Stores exchanges and their facts. Without a model it uses rules alone."""
+    """Stores exchanges and their facts. A small trained model judges every sentence; a language model is not needed."""
 
     store: Store
     learner: Learner

@@ -69,6 +69,25 @@ class StoreKnown:
 
 
 @dataclass(slots=True)
+class OtherKnown(StoreKnown):
+    """The gates' lookups for a memory that is stored already: everything but that one."""
+
+    own: str = ""
+
+    def exact(self, text_hash: str, scope: str) -> Memory | None:
+        """None: the memory is stored once."""
+        return None
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The other current memories with a conflict key in a scope."""
+        return [head for head in self.store.heads(conflict_key, scope) if head.id != self.own]
+
+    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """The nearest other memories of the same scope."""
+        return [near for near in StoreKnown.near(self, proposal) if near.memory.id != self.own]
+
+
+@dataclass(slots=True)
 class LateKnown:
     """The gates' lookups among the few memories that others wrote between the verdict and the lock."""
 

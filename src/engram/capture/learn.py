@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
-from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.capture.known import COMPARED, LateKnown, OtherKnown, StoreKnown, propose
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, exception_reason, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
@@ -20,7 +20,7 @@ from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, t
 from engram.model.decision import RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import REFINES, Association, Memory
+from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Association, Memory
 from engram.model.usage import Use
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
@@ -44,6 +44,9 @@ FEW = 8
 """Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
 BATCH = 500
 """Memories per transaction of `add_batch`; bounds how long other writers wait."""
+BESIDE = ("different", "refinement")
+"""Relations of a statement to memories that it leaves as they are."""
+_CONFLICTS = (CONTRADICTS, MAY_SUPERSEDE)
 _FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
 
 
@@ -80,7 +83,8 @@ class Learner:
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
         memory = memory.but(conflict_key="") if alone else memory
-        proposal = replace(self._stated(propose(memory, autonomous=autonomous), relation), alone=alone)
+        stated = self._stated(propose(memory, autonomous=autonomous), relation, placed=bool(given.get("scope")))
+        proposal = replace(stated, alone=alone)
         memory = proposal.memory
         vectors = self._embed([memory])
         vector = vectors[0] if vectors is not None else None
@@ -93,8 +97,8 @@ class Learner:
             return self._not_stored(proposal, verdict, session)
         return self._write(proposal, verdict, vector, session, mark)
 
-    def _stated(self, proposal: Proposal, relation: str) -> Proposal:
-        """The proposal with the memories it names, and what the caller says about them."""
+    def _stated(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
+        """The proposal with the memories it names, and what the caller says about them; in their scope, unless it is `placed`."""
         memory = proposal.memory
         if relation and relation not in RELATIONS:
             raise InvalidInput(f"Unknown relation {relation!r}; choose {', '.join(RELATIONS)}")
@@ -102,11 +106,27 @@ class Learner:
             raise InvalidInput(f"relation={relation!r} needs the memories it is about: supersedes=[…], ids or names")
         if not memory.supersedes:
             return proposal
-        named = tuple(find_memory(self.store, ref) for ref in memory.supersedes)
-        replaced = tuple(other.id for other in named) if relation in ("", "update") else ()
+        relation = relation or "update"
+        named = tuple(self._named_by(ref, relation) for ref in memory.supersedes)
+        replaced = tuple(other.id for other in named) if relation == "update" else ()
         links = [Association(other.id, REFINES, 0.5) for other in named if relation == "refinement"]
-        memory = memory.but(supersedes=replaced, associations=(*memory.associations, *links))
-        return replace(proposal, memory=memory, named=named, relation=relation or "update")
+        scope = _scope_beside(memory, named, relation, placed=placed)
+        memory = memory.but(scope=scope, supersedes=replaced, associations=(*memory.associations, *links))
+        return replace(proposal, memory=memory, named=named, relation=relation)
+
+    def _named_by(self, ref: str, relation: str) -> Memory:
+        """The memory that a caller names; where it is to stand beside the new one, its current version."""
+        found = find_memory(self.store, ref)
+        if relation in ("update", "same") or found.status in COMPARED:
+            return found
+        head = Lineages(self.store, self.clock).current(found.id)
+        if head.status in CURRENT:
+            return head
+        if relation == "contradiction":
+            raise InvalidInput(
+                f"{found.id} is {found.status}, so nothing contradicts it; relation='contradiction' takes what is current"
+            )
+        return found
 
     def _write(
         self, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str, mark: int
@@ -143,12 +163,14 @@ class Learner:
         """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
         if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
             return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
-        decision = self._derived_again(verdict, verdict.other, proposal.memory, session, self.clock())
+        decision = self._derived_again(verdict, verdict.other, proposal, session, self.clock())
         known = decision.memory
         if known is None:
             return decision
         if others := [other for other in proposal.memory.supersedes if other not in (known.id, *known.supersedes)]:
             return self._repeated_over(decision, known, others, proposal, session)
+        if proposal.relation in BESIDE and decision.gate != "relation":
+            return self._repeated_beside(decision, known, proposal, session)
         return self._still_waiting(decision, known, proposal, session) if known.status == "candidate" else decision
 
     # -- duplicates of a memory that waits
@@ -203,6 +225,46 @@ class Learner:
         reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
         return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
 
+    def _repeated_beside(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
+        """A stored statement said again as one that leaves the named memories alone: it waits for them no longer."""
+        source, aside = proposal.memory.source, [other for other in proposal.named if other.id != known.id]
+        links = {link.target for link in known.associations if link.type in _CONFLICTS}
+        if above := outranking_head([other for other in aside if other.id in links], source):
+            related = (Related(above, "contradiction", 1.0, "the current memory it waits for"),)
+            reason = f"{decision.reason}; {outranked_reason(source, above)}"
+            return replace(decision, other=above, reason=reason, related=related)
+        with self.store.deciding(
+            "learn",
+            actor=source,
+            reason=f"relation: {known.id}",
+            session=session,
+            scopes=[known.scope],
+            about=self._about_vouching(known),
+        ) as deciding:
+            now, found = self.clock(), deciding.get(known.id)
+            if found is None:
+                return decision
+            beside = _beside(found, aside, proposal)
+            if found.status == "candidate" and self._may_replace(beside, (), proposal, deciding):
+                beside = self._activated(deciding, beside, source, now)
+            if beside != found:
+                beside = beside.but(updated=now)
+                deciding.put(beside)
+        if beside.status == "candidate":
+            return self._still_waiting(replace(decision, memory=beside), beside, proposal, session)
+        if found.status != "candidate":
+            return replace(decision, memory=beside)
+        reason = f"{decision.reason}, which is active now: it contradicts nothing, as the caller says"
+        return replace(decision, outcome=Outcome.UPDATED, memory=beside, other=None, reason=reason, gate="relation")
+
+    def _activated(self, deciding: Transaction, memory: Memory, source: str, now: datetime) -> Memory:
+        """A candidate as an active memory, in place of the current one with its key; as it is, if its source may not replace that."""
+        active = memory.but(status="active")
+        heads = replaced_by(deciding, active)
+        if outranking_head(heads, source) is not None:
+            return memory
+        return superseding(deciding, active, heads, now) if heads else active
+
     def _may_replace(self, found: Memory, heads: Sequence[Memory], proposal: Proposal, deciding: Transaction) -> bool:
         """Whether a stored memory may be active in place of others, by the word of who repeats it: judged as it is stored."""
         replaced, source = {head.id for head in heads}, proposal.memory.source
@@ -239,7 +301,7 @@ class Learner:
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
     def _derived_again(
-        self, verdict: Verdict, other: Memory, repeated: Memory, session: str, now: datetime
+        self, verdict: Verdict, other: Memory, proposal: Proposal, session: str, now: datetime
     ) -> Decision:
         """Count and reinforce a duplicate of a stored memory, at most once per session (per day without one).
 
@@ -254,30 +316,62 @@ class Learner:
                 return Decision(Outcome.NOOP, None, verdict.other, "the duplicate was removed meanwhile", verdict.gate)
             counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
             # A team's file changes by decisions, never by use.
-            if not counted and not is_untrusted(repeated.source) and self.store.owned([other.id]):
+            if not counted and not is_untrusted(proposal.memory.source) and self.store.owned([other.id]):
                 # The use is recorded first: a crash in between may lose a count, but never counts twice.
                 self.store.note_use(Use("derived", (other.id,), now, key))
                 known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
                 deciding.put(known)
-        known = self._vouched_for(known, repeated, now)
-        return Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+        vouched = self._vouched_for(known, proposal, now)
+        return self._repeated(verdict, known, vouched)
+
+    def _repeated(self, verdict: Verdict, known: Memory, vouched: Memory) -> Decision:
+        """The decision about a duplicate, by what became of the stored memory."""
+        if known.status != "candidate" or vouched.status != "active":
+            return Decision(Outcome.DUPLICATE, vouched, vouched, verdict.reason, verdict.gate)
+        replaced = [other for other in map(self.store.get, vouched.supersedes) if other is not None]
+        ended = next((other for other in replaced if other.superseded_by == vouched.id), None)
+        if ended is None:
+            reason = f"{verdict.reason}, which is active now: a person said it"
+            return Decision(Outcome.UPDATED, vouched, None, reason, verdict.gate)
+        reason = f"{verdict.reason}, which now supersedes {mention(ended)}"
+        return Decision(Outcome.SUPERSEDED, vouched, ended, reason, verdict.gate)
 
     # -- duplicates from a more trusted source
 
-    def _vouched_for(self, known: Memory, repeated: Memory, now: datetime) -> Memory:
+    def _vouched_for(self, known: Memory, proposal: Proposal, now: datetime) -> Memory:
         """The stored memory after somebody repeated it; it takes over a more trusted source."""
+        repeated = proposal.memory
         if not _vouches(repeated, known) or not self.store.owned([known.id]):
             return known
+        verdict = self._said_first(known, proposal)
+        over = [verdict.other.id] if verdict is not None and verdict.other is not None else []
+        waiting = [other for other in waiting_on(self.store, over) if other.id != known.id]
+        about = [*self._about_vouching(known), *self._about([known.but(supersedes=tuple(over))])]
         with self.store.deciding(
-            "derive", actor=repeated.source, scopes=[known.scope], about=self._about_vouching(known)
+            "derive",
+            actor=repeated.source,
+            scopes=sorted({known.scope, *(other.scope for other in waiting)}),
+            about=list(dict.fromkeys([*about, *(other.id for other in waiting)])),
         ) as deciding:
             found = deciding.get(known.id)
             if found is None or not _vouches(repeated, found):
                 return known
-            vouched = self._vouched(deciding, found, repeated, now)
+            vouched = self._vouched(deciding, found, repeated, verdict, now)
             if vouched != found:
                 deciding.put(vouched)
+                release(deciding, waiting, now)
         return vouched
+
+    def _said_first(self, known: Memory, proposal: Proposal) -> Verdict | None:
+        """What the gates say to a candidate that contradicts a current memory, had the person who repeats it said it first."""
+        source = proposal.memory.source
+        if known.status != "candidate" or not is_human(source) or contradicted(self.store.get, known) is None:
+            return None
+        said = propose(known.but(source=source))
+        vectors = self._embed([known])
+        others = OtherKnown(self.store, vectors[0] if vectors is not None else None, own=known.id)
+        with self.store.reading():
+            return judge(replace(said, named=proposal.named, relation=proposal.relation), others, self.settings)
 
     def _about_vouching(self, known: Memory) -> list[str]:
         """The ids that may change when a memory is vouched for: itself, and every version of what it would supersede."""
@@ -286,15 +380,23 @@ class Learner:
         older = [version.id for head in heads for version in lineages.versions(head.id)]
         return list(dict.fromkeys([known.id, *older, *self._about([known])]))
 
-    def _vouched(self, deciding: Transaction, known: Memory, repeated: Memory, now: datetime) -> Memory:
-        """The stored memory with the more trusted source that repeats it; a person also activates a candidate."""
+    def _vouched(
+        self, deciding: Transaction, known: Memory, repeated: Memory, verdict: Verdict | None, now: datetime
+    ) -> Memory:
+        """The stored memory with the more trusted source that repeats it; a person also activates a candidate.
+
+        One that contradicts a current memory waits on, unless the verdict is that the person may replace that.
+        """
         if not is_human(repeated.source):
             waits = known.status not in CURRENT or tier_of(known) > 1
             return known if waits else known.but(source=repeated.source, learned_by=repeated.learned_by, updated=now)
         known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
-        if known.status != "candidate" or contradicted(deciding.get, known) is not None:
+        is_free = verdict is not None and verdict.admitted and verdict.status == "active"
+        if known.status != "candidate" or (contradicted(deciding.get, known) is not None and not is_free):
             return known
         known = known.but(status="active")
+        if verdict is not None:
+            known = _replacing(known, verdict)
         heads = replaced_by(deciding, known)
         return superseding(deciding, known, heads, now) if heads else known
 
@@ -363,7 +465,7 @@ class Learner:
                 stored.append(known)
             release(deciding, waiting, now)
         for i in duplicates:
-            stored[i] = self._vouched_for(stored[i], drafted[i], now)
+            stored[i] = self._vouched_for(stored[i], propose(drafted[i]), now)
         if compares and len(drafted) > FEW:
             self._changes.find_later([known.id for known in added.values()])
         return stored
@@ -448,6 +550,30 @@ def _contradicting(memory: Memory, other: Memory, now: datetime, *, waits_alone:
     return memory.but(associations=(*memory.associations, link))
 
 
+def _scope_beside(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:
+    """The scope of a statement about stored memories: theirs, unless the caller chose one. No scope replaces what another one has."""
+    scopes = sorted({other.scope for other in named})
+    if not placed and len(scopes) == 1:
+        return scopes[0]
+    apart = [other for other in named if other.scope != memory.scope]
+    if not apart or (placed and relation in BESIDE):
+        return memory.scope
+    here = f"this one would be in {memory.scope}" if placed else "others that it names are not"
+    raise InvalidInput(
+        f"{apart[0].id} is in {apart[0].scope}, and {here}: a memory replaces, repeats or contradicts only what is in its own scope. "
+        "Name the memories of one scope at a time, and leave out the scope"
+    )
+
+
+def _beside(memory: Memory, others: Sequence[Memory], proposal: Proposal) -> Memory:
+    """The memory without a conflict with others that it leaves alone, and linked to those that it refines."""
+    ids = [other.id for other in others]
+    kept = [link for link in memory.associations if link.type not in _CONFLICTS or link.target not in ids]
+    linked = {link.target for link in kept if link.type == REFINES}
+    refined = [link for link in proposal.memory.associations if link.type == REFINES and link.target not in linked]
+    return memory.but(associations=(*kept, *(link for link in refined if link.target in ids)))
+
+
 def _replacing(memory: Memory, verdict: Verdict) -> Memory:
     """The memory, naming the one that the gates found it to supersede."""
     if verdict.outcome != Outcome.SUPERSEDED or verdict.other is None:
@@ -505,10 +631,10 @@ def _without_claims(memory: Memory) -> Memory:
 
 
 def _vouches(repeated: Memory, known: Memory) -> bool:
-    """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source."""
-    return rank_of(repeated.source) > said_by(known) and (
-        is_human(repeated.source) or (is_evidence(known) and not is_untrusted(repeated.source))
-    )
+    """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source, or from a person while it waits."""
+    if is_human(repeated.source):
+        return known.status == "candidate" or said_by(known) < Rank.PERSON
+    return rank_of(repeated.source) > said_by(known) and is_evidence(known) and not is_untrusted(repeated.source)
 
 
 def _wanted_name(memory: Memory) -> str:

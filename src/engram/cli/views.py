@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
 from engram.cli.display import Cell, Column, age, ago, count, line, moment, shown
-from engram.cli.records import plain
+from engram.cli.records import plain, superseding_command
 from engram.cli.surface import FAILED
 from engram.model.hit import CLOSEST
 from engram.model.lazy import dataclass
@@ -65,6 +65,9 @@ def decision(found: "Decision") -> None:
         if found.other is None or one.memory.id != found.other.id or found.outcome.value == "DUPLICATE":
             about = f"{one.relation} {one.probability:.0%}" + (f", {line(one.reason)}" if one.reason else "")
             display.lines([(f"  ? {line(one.memory.id)}  {line(one.memory.statement)}  ({about})", "bright_black")])
+        display.lines(
+            [(f"    to replace {line(one.memory.id)}: {line(superseding_command(found, one))}", "bright_black")]
+        )
 
 
 def card(memory: "Memory", now: datetime, file: str = "") -> None:

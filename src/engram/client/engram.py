@@ -11,7 +11,7 @@ from engram.client.facets import PAUSED
 from engram.client.read_verbs import ReadVerbs
 from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
-from engram.model.errors import EmbedderError
+from engram.model.errors import EmbedderError, InvalidInput
 from engram.model.lazy import dataclass, replace
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
@@ -196,6 +196,8 @@ def _zone(chosen: str | tzinfo | None, settings: Settings) -> tzinfo:
         return chosen
     if chosen is None:
         chosen = os.environ.get(VARIABLE, "").strip() or settings.time_zone
+    if not isinstance(chosen, str):
+        raise InvalidInput(f"time_zone must be a name such as America/Los_Angeles, or a tzinfo, not {chosen!r:.60}")
     return zone_named(chosen)
 
 

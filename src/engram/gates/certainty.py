@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-from engram.gates.succession import tells_next_value
+from engram.gates.succession import may_succeed
 from engram.gates.tables import phrases
 from engram.model.memory import Memory
 from engram.rules.eligibility import outlasts
@@ -75,7 +75,7 @@ def may_outdate(new: Memory, old: Memory) -> bool:
         return False
     if old.critical_slot or only_values_differ(new.statement, old.statement):
         return False
-    return tells_next_value(new.statement, old.statement)
+    return may_succeed(new.statement, old.statement)
 
 
 def only_values_differ(new: str, old: str) -> bool:

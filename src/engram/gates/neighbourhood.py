@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Conflict, Neighbour, Proposal
+from engram.gates.succession import names_another_subject
 from engram.model.lazy import cached_property, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
@@ -143,7 +144,8 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
     if change < min(pairs.LIKELY_CHANGE, MENTIONED):
         return None
     kind = "update" if found.update >= found.contradiction else "contradiction"
-    return Conflict(other, kind, change, found.reason, is_likely=change >= pairs.LIKELY_CHANGE)
+    is_likely = change >= pairs.LIKELY_CHANGE and not names_another_subject(memory.statement, other.statement)
+    return Conflict(other, kind, change, found.reason, is_likely=is_likely)
 
 
 def _certain(conflicts: list[Conflict]) -> list[Conflict]:

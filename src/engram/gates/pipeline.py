@@ -10,16 +10,18 @@ says about stored memories. The policy has already set the conflict key; its gat
 
 from collections.abc import Sequence
 
-from engram.gates.comparison import covering, exact_duplicate
+from engram.gates.certainty import adds_nothing
+from engram.gates.comparison import covering, exact_duplicate, relation
 from engram.gates.instructions import injection_problem
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
-from engram.gates.trust import Trust, is_human, is_untrusted, trust
+from engram.gates.trust import Trust, is_human, is_untrusted, tier_3_reason, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
+from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
 from engram.rules.eligibility import outlasts
 from engram.rules.sources import may_replace, origin_of
@@ -56,6 +58,7 @@ class _GateRun:
         self.settings = settings
         self.passed: list[str] = []
         self.suspicion = ""
+        self.note = ""
         self.conflicts: list[Conflict] = []
 
     def verdict(self, known: Known) -> Verdict:
@@ -78,7 +81,7 @@ class _GateRun:
         return Verdict(
             outcome,
             gate,
-            notice(reason),
+            notice(self.note + reason),
             other,
             _STATUS.get(outcome, "candidate"),
             tuple(self.passed),
@@ -132,9 +135,23 @@ class _GateRun:
     def _stated(self) -> Verdict | None:
         twin = next((named for named in self.proposal.named if named.status in _REPEATABLE), None)
         if self.proposal.relation == "same" and twin is not None:
-            return self._answer(Outcome.DUPLICATE, "relation", f"the same as {mention(twin)}, as the caller says", twin)
+            if not (why := self._not_the_same(twin)):
+                return self._answer(
+                    Outcome.DUPLICATE, "relation", f"the same as {mention(twin)}, as the caller says", twin
+                )
+            self.note = f"the caller called it the same as {mention(twin)}, {why}; "
+            self.proposal = replace(self.proposal, named=(), relation="")
         self.passed.append("relation")
         return None
+
+    def _not_the_same(self, twin: Memory) -> str:
+        """Why a statement is compared although the caller says that it repeats a memory; "" where it may be dropped as a duplicate."""
+        mine, theirs = self.memory.statement, twin.statement
+        if relation(mine, theirs).relation == "opposite":
+            return "which says the opposite"
+        if is_human(self.memory.source) or not (twin.critical_slot or tier_3_reason(twin)):
+            return ""
+        return "" if adds_nothing(mine, theirs) else "whose loss could do harm, in other words"
 
     def _against(self, known: Known, neighbours: Sequence[Neighbour]) -> Verdict:
         near = Neighbourhood(self.proposal, neighbours)

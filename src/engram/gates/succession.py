@@ -1,57 +1,66 @@
-"""Whether a statement plainly tells the next value of what another one says, so that a model's high probability may be acted on.
+"""What speaks against taking a statement for the next value of what another one says, however sure a model is.
 
-The pair model knows many wordings but not the world: "My landlord moved to Spain" looks like news about "My landlord is Mr Voss". What replaces a
-memory by itself therefore has to show it: the same subject before the verb, a word of change, and a new value of the same kind as the old one. Whatever
-does not is still noticed, and waits for review.
+The pair model knows many wordings but little of the world, and a wrong update puts a memory out of force. So nothing is replaced by itself if the two
+may be about different things, if the newer one has no word of change, if it adds or only considers a value, or if a bare value is all that differs.
 """
-
-from collections.abc import Sequence
 
 from engram.gates.tables import phrases, plain
 from engram.model.lazy import dataclass
 from engram.models.pair_features import align
-from engram.models.pair_words import FUNCTION, ME, NAME, WE, WORD, Statement, Token, read_statement
+from engram.models.pair_words import FUNCTION, ME, NAME, NUMBER, TIME, WE, Statement, Token, read_statement
 from engram.text.verbs import is_act, is_past, kind_of, revises
 from engram.text.word_tables import word_class
 
-__all__ = ["tells_next_value"]
+__all__ = ["may_succeed", "names_another_subject"]
 
 _COPULAS = frozenset(("is", "are", "was", "were", "be", "been", "s"))
 _FRESH = frozenset(("new", "current", "latest", "now", "longer"))
 """Words before the verb that say when, not what."""
-_ALIKE = 0.3
-"""The least cosine of two ordinary words of which the one may have replaced the other."""
+_VALUES = (NAME, NUMBER, TIME)
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class SubjectAndVerb:
     """A statement taken apart at its verb."""
 
     subject: frozenset[str]
     verb: Token
-    after: frozenset[int]
-    """The places after the verb."""
 
 
-def tells_next_value(new: str, old: str) -> bool:
-    """Whether the newer statement names the same subject, tells of a change, and has another value of the same kind."""
+def may_succeed(new: str, old: str) -> bool:
+    """Whether nothing in their words speaks against a newer statement having replaced an older one."""
     one, other = read_statement(new), read_statement(old)
     mine, theirs = _clause(one), _clause(other)
-    if mine is None or theirs is None or not mine.subject or mine.subject != theirs.subject:
+    if mine is None or theirs is None or _is_open(new) or _is_bare(one, other):
         return False
-    return _tells_change(new, one) and _keeps_relation(one, theirs) and _has_other_value(one, other, mine, theirs)
+    if not mine.subject or not theirs.subject or not _tells_change(new, one):
+        return False
+    return mine.subject == theirs.subject if _same_verb(mine.verb, theirs.verb) else not _unnamed(theirs, one)
 
 
-def _clause(statement: Statement) -> Clause | None:
+def names_another_subject(new: str, old: str) -> bool:
+    """Whether two statements say the same of different things, each nowhere named by the other: "The build server has …" and "The production server has …"."""
+    one, other = read_statement(new), read_statement(old)
+    mine, theirs = _clause(one), _clause(other)
+    if mine is None or theirs is None or not _same_verb(mine.verb, theirs.verb):
+        return False
+    return bool(_unnamed(mine, other) and _unnamed(theirs, one))
+
+
+def _unnamed(clause: SubjectAndVerb, other: Statement) -> frozenset[str]:
+    """The words of the subject that the other statement does not have."""
+    return clause.subject - {token.stem for token in other.tokens} - {ME, WE}
+
+
+def _clause(statement: Statement) -> SubjectAndVerb | None:
     """The statement at its first verb; None where none is recognised."""
     tokens = statement.tokens
     copulas = {at for at, token in enumerate(tokens) if token.key in _COPULAS}
     place = next((at for at, token in enumerate(tokens) if _is_verb(token) and at + 1 not in copulas), None)
     if place is None:
         return None
-    before = tokens[:place]
-    subject = {token.stem for token in before if token.stem in (ME, WE) or token.kind != FUNCTION}
-    return Clause(frozenset(subject - _FRESH), tokens[place], frozenset(range(place + 1, len(tokens))))
+    subject = {token.stem for token in tokens[:place] if token.stem in (ME, WE) or token.kind != FUNCTION}
+    return SubjectAndVerb(frozenset(subject - _FRESH), tokens[place])
 
 
 def _is_verb(token: Token) -> bool:
@@ -61,53 +70,32 @@ def _is_verb(token: Token) -> bool:
 
 
 def _changes(token: Token) -> bool:
-    return kind_of(token.key) == "change" or revises(token.key) or token.key in phrases("changes.txt", "verbs").words
+    return kind_of(token.key) == "change" or revises(token.key)
+
+
+def _same_verb(one: Token, other: Token) -> bool:
+    return one.stem == other.stem or (one.key in _COPULAS and other.key in _COPULAS)
 
 
 def _tells_change(text: str, statement: Statement) -> bool:
-    """Whether a statement has a word of change, and none that it is a further value or not settled."""
+    """Whether a statement has a word of change."""
+    return any(map(_changes, statement.tokens)) or _has(text, "changes")
+
+
+def _is_open(text: str) -> bool:
+    """Whether a statement tells of a further value, or of one that is not settled."""
+    return _has(text, "additions") or _has(text, "doubts")
+
+
+def _has(text: str, section: str) -> bool:
     prepared = plain(text)
-    words = frozenset(prepared.split())
-    if any(phrases("changes.txt", section).find(prepared, words) for section in ("additions", "doubts")):
-        return False
-    return any(map(_changes, statement.tokens)) or bool(phrases("changes.txt", "cues").find(prepared, words))
+    return bool(phrases("changes.txt", section).find(prepared, frozenset(prepared.split())))
 
 
-def _keeps_relation(new: Statement, old: Clause) -> bool:
-    """Whether the newer statement has the verb of the older one, or a verb of change in its place."""
-    stems = {token.stem for token in new.tokens}
-    if old.verb.key in _COPULAS:
-        return bool(stems & _COPULAS) or any(map(_changes, new.tokens))
-    return old.verb.stem in stems or any(map(_changes, new.tokens))
-
-
-def _has_other_value(new: Statement, old: Statement, mine: Clause, theirs: Clause) -> bool:
-    """Whether something after the verb gave way to something of its kind."""
+def _is_bare(new: Statement, old: Statement) -> bool:
+    """Whether names, numbers and times are all that the newer statement adds: "The bus stops at Oak Street"."""
     pair = align(old, new)
-    added = _left(new, pair.matched_new, mine)
-    gone = _left(old, pair.matched_old, theirs)
-    named = not gone  # the newer one names the whole old value: "from npm to pnpm"
-    if _identifies(old, theirs) and not any(token.key in _COPULAS for token in new.tokens):
-        gone = [at for at in gone if old.words[at].kind != NAME]
-    for at in added:
-        kind = new.words[at].kind
-        if named and kind in (NAME, WORD) and not _changes(new.words[at]):
-            return True
-        if any(old.words[other].kind == kind and (kind != WORD or pair.cosines[at, other] >= _ALIKE) for other in gone):
-            return True
-    return False
-
-
-def _identifies(statement: Statement, clause: Clause) -> bool:
-    """Whether a statement says who or what its subject is: "My landlord is Mr Voss". Where that one moved to is not who it is."""
-    following = statement.tokens[min(clause.after, default=0)]
-    return clause.verb.key in _COPULAS and bool(clause.after) and following.kind == NAME
-
-
-def _left(statement: Statement, matched: Sequence[bool], clause: Clause) -> list[int]:
-    """The words after the verb that the other statement does not have."""
-    return [
-        at
-        for at, (place, hit) in enumerate(zip(statement.places, matched, strict=True))
-        if place in clause.after and not hit
-    ]
+    added = [token for token, hit in zip(new.words, pair.matched_new, strict=True) if not hit]
+    known = {token.key for token in old.tokens}
+    said = [token for token in new.tokens if token.kind == FUNCTION and token.key not in (*known, ",", ME, WE)]
+    return bool(added) and not said and all(token.kind in _VALUES for token in added)

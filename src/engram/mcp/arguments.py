@@ -69,7 +69,7 @@ class Learn(Arguments):
     )
     scope: str = Field(
         default="",
-        description="Where it applies: global (the default), user, `here` (this project), or kind:name such as project:acme/api.",
+        description="Where it applies: global (the default, or the scope of supersedes), user, `here` (this project), or kind:name such as project:acme/api.",
     )
     situation: str = Field(default="", description="When it matters, such as: writing a database migration.")
     rationale: str = Field(default="", description="Why it is so.")

@@ -51,7 +51,8 @@ def _learn(mem: "Engram", given: arguments.Learn) -> Learned:
     fields = given.model_dump(exclude={"autonomous", "session_id", "relation"}, exclude_unset=True)
     if given.scope:
         fields["scope"] = given.scope
-    relation = given.relation if given.supersedes else ""
+    # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
+    relation = given.relation if given.supersedes or given.relation != "update" else ""
     return Learned.of(
         mem.learn(source=AGENT, session=given.session_id, autonomous=given.autonomous, relation=relation, **fields)
     )

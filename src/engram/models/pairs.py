@@ -22,12 +22,12 @@ __all__ = ["LABELS", "LIKELY_CHANGE", "SAME", "SURE_UPDATE", "Relation", "probab
 LABELS = ("same", "update", "contradiction", "refinement", "different")
 LIKELY_CHANGE = 0.60
 """The probability of an update or contradiction from which a person or the caller is told. On writers left out .53 of the changes
-reach it and .027 of the look-alikes; on the two who wrote plainly .69 and .019."""
-SURE_UPDATE = 0.73
-"""The probability of an update from which the older statement is superseded: .31 of the updates reach it and .005 of the
-look-alikes; .45 and .002 of the plain ones."""
+reach it and .029 of the look-alikes; on the two who wrote plainly .69 and .017."""
+SURE_UPDATE = 0.75
+"""The probability of an update from which the older statement may be superseded, if nothing in their words speaks against it
+(`engram.gates.certainty`): .29 of the updates reach it and .005 of the look-alikes."""
 SAME = 0.65
-"""The probability from which the newer statement says nothing new: .60 of those that do reach it."""
+"""The probability from which the newer statement says nothing new."""
 
 FILE = Path(__file__).with_name("pairs.bin")
 BUCKETS = 1 << 16

@@ -37,8 +37,10 @@ COMPARED = 6
 CHANGED = 0.45
 """The probability of a change from which a hit comes after another one that is about the question too. On six told years: of 101 current
 values 46 came first with it and 41 with `LIKELY_CHANGE`; unchanged facts lost nothing."""
-AS_MUCH = 0.8
+AS_MUCH = 0.75
 """The share of the older one's relevance that the newer one needs for it."""
+AS_LINKED = 0.4
+"""The share it needs where a link says that it may supersede the older one: a model said so when it was stored, and may have been wrong."""
 LONGEST_CLAIM = 2_000
 """Longer texts are documents, not claims."""
 QUOTED = 80
@@ -119,9 +121,18 @@ def replacements(
             ]
         for early in (*recorded, *_outdated(late, rivals)):
             newer.setdefault(early.id, []).append(late)
-            if early.superseded_by != late.id and not _may_come_first(early, late):
+            if early.superseded_by != late.id and not (
+                _may_come_first(early, late) and _is_about(early, late, relevance)
+            ):
                 unsure.add((early.id, late.id))
     return Replacements({older: tuple(found) for older, found in newer.items()}, frozenset(unsure))
+
+
+def _is_about(early: Memory, late: Memory, relevance: Mapping[str, float] | None) -> bool:
+    """Whether a memory that may supersede another is about the question as well."""
+    if relevance is None or not _is_linked(late, early, (MAY_SUPERSEDE,)):
+        return True
+    return relevance.get(late.id, 0.0) >= AS_LINKED * relevance.get(early.id, 0.0)
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:

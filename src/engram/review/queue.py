@@ -75,9 +75,16 @@ class Review:
         if other is not None and shows(seen, other.scope):
             reason = f"contradicts {other.id}: {other.statement[:80]}"
             return ReviewItem("contradiction", memory, other, reason, CHOICES)
-        tier = tier_3_reason(memory)
-        reason = f"from {memory.source or 'unknown'}" + (f"; {tier}" if tier else "")
-        return ReviewItem("candidate", memory, None, reason, ("approve", "reject"))
+        tier, older = tier_3_reason(memory), self._replaced(memory, seen)
+        notes = [f"would supersede {older.id}: {older.statement[:80]}"] if older is not None else []
+        reason = "; ".join([*notes, f"from {memory.source or 'unknown'}", *([tier] if tier else [])])
+        return ReviewItem("candidate", memory, older, reason, (APPROVE, REJECT))
+
+    def _replaced(self, memory: Memory, seen: tuple[str, ...] | None) -> Memory | None:
+        """The current memory that a candidate would supersede if it were approved."""
+        lineages = Lineages(self.store, self.clock)
+        named = (lineages.current(older) for older in memory.supersedes if self.store.get(older) is not None)
+        return next((one for one in named if one.status in CURRENT and shows(seen, one.scope)), None)
 
     def _current(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
         """The current memories that may replace an older one, that somebody asked to forget, and those that have faded."""

@@ -206,7 +206,7 @@ def _words(item: "ReviewItem") -> dict[str, str]:
 
 
 def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str) -> int:
-    keep = action if item.other is not None else ""
+    keep = action if item.kind in ("contradiction", "update") else ""
     statement, situations = "", ("", "")
     if keep == "merge":
         statement = surface.ask("  The merged statement: ") or ""

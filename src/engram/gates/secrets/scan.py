@@ -19,6 +19,7 @@ from engram.gates.tables import places
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.text.confusables import Folded, readings
+from engram.text.display import slug
 
 __all__ = [
     "Secret",
@@ -38,6 +39,8 @@ _NAMES = frozenset((
     "evidence", "associations", "box", "trace", "session",
 ))  # fmt: skip
 _COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
+_NUMBERED = re.compile(r"(?:-v?\d+)*")
+"""What follows a name that is taken, or that belongs to an older version."""
 _LONG_CHARS = 24
 _LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS}}}")
 
@@ -201,12 +204,24 @@ def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
     for field, text in texts(memory):
         if (field, text) in known:
             continue
-        if found := find_secrets(text, nearby=field not in _NAMES):
+        found = _in_handle(text, memory) if field == "name" else find_secrets(text, nearby=field not in _NAMES)
+        if found:
             return (
                 f"{field} contains what looks like a secret ({_kinds(found)}); nothing was stored. "
                 "Store where the secret is kept, not the secret itself"
             )
     return ""
+
+
+def _in_handle(name: str, memory: Memory) -> list[Secret]:
+    """The secrets in a memory's name. Its hyphens join words ("tokens-use-sha256"), so what is none with spaces is none.
+
+    A name made of the memory's own first words says nothing that its text does not.
+    """
+    made = slug(memory.situation or memory.statement)
+    if made and name.startswith(made) and _NUMBERED.fullmatch(name, len(made)):
+        return []
+    return find_secrets(name, nearby=False) or (find_secrets(name) if find_secrets(name.replace("-", " ")) else [])
 
 
 def _kinds(found: list[Secret]) -> str:
