@@ -36,6 +36,9 @@ def mem() -> Iterator[Engram]:
         ("The user works with their sister.", "Please forget what I told you about where my sister works."),
         ("The neighbours' dog barks at night.", "Please forget what I told you about my dog."),
         ("The user's aunt's bakery opens at 7.", "Forget what I said about the bakery."),
+        ("The user's team lead is Marta.", "Forget what I said about my team."),
+        ("The user likes jazz.", "Forget what I said about not liking jazz."),
+        ("The user's parents' house is in Ulm.", "Forget what I said about my house."),
         ("The user sold a red kayak.", "Forget what I said about the kayak club."),
     ],
 )
@@ -54,6 +57,9 @@ def test_what_belongs_to_somebody_else_or_is_something_else_is_not_forgotten(
     [
         ("The user's landlord is Mr Vass in Linz.", "Please forget what I told you about my landlord."),
         ("The user's sister Ana lives in Porto.", "Forget what I said about my sister Ana."),
+        ("The user's landlord Mr Vass plays golf.", "Please forget what I told you about my landlord."),
+        ("The project deadline is May 3.", "Forget what I said about the deadline."),
+        ("The user does not watch football.", "Forget what I said about football."),
         ("The user works at Siemens.", "Please forget where I work."),
         ("The user's car is a blue Volvo V60.", "Erase what you know about my car."),
         ("The user's aunt's bakery opens at 7.", "Forget what I said about my aunt's bakery."),

@@ -19,6 +19,7 @@ _CONTRACTED = frozenset(
 _ARTICLES = frozenset(
     ["the", "a", "an", "this", "that", "these", "those", "his", "her", "their", "its", "my", "our", "your"]
 )
+_BEING = frozenset(("is", "are", "was", "were", "has", "had"))
 _OTHERS = frozenset(("his", "her", "hers"))
 _TITLES = frozenset(["mr", "mrs", "ms", "miss", "madam", "sir", "frau", "herr", "dona", "doctor", "dr"])
 
@@ -59,10 +60,18 @@ def agree(named: str, statement: str) -> bool:
     known = {canonical(word.text) for word in _words(named)}
     if any(owner not in known and before not in known for owner, before in found.owners.items()):
         return False
-    if not found.is_speaker and found.subject and not known.intersection(found.subject):
+    if not found.is_speaker and found.subject and not _is_about(found, known):
         return False
     doers = wanted.owners if wanted.has_verb and not wanted.is_speaker else ()
     return {*wanted.possessors, *doers} <= {*found.possessors, *found.subject}
+
+
+def _is_about(found: _Phrase, known: set[str]) -> bool:
+    """Whether a statement's subject was named: its last word, as the others only tell which one it is; or what a name stands for."""
+    if not found.has_verb:
+        return bool(known.intersection(found.subject))
+    head = found.subject[-1]
+    return head in known or (bool(known.intersection(found.subject)) and found.owners.get(head, "") in known)
 
 
 @lru_cache(maxsize=512)
@@ -77,7 +86,7 @@ def _phrase(text: str) -> _Phrase:
     }
     owners = dict.fromkeys([*possessors, *_others(words)], "")
     for place, word in enumerate(words if is_speaker else words[:end]):
-        before = words[place - 1].text if place else ""
+        before = next((one.text for one in reversed(words[:place]) if one.text not in _TITLES), "")
         if word.text in _people() and not (
             word.text in _TITLES and place + 1 < len(words) and words[place + 1].is_name
         ):
@@ -107,12 +116,18 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 
 def _verb_place(words: tuple[_Word, ...]) -> int:
-    """The place of the first verb; after an article or a possessor, a word is no verb."""
+    """The place of the first verb; after an article or a possessor, or before another verb, a word is no verb."""
     verbs = word_class("wordclasses", "verb")
     for place, word in enumerate(words):
         before = words[place - 1] if place else None
         led = before is not None and (before.text in _ARTICLES or before.is_possessive)
-        if place and not led and verbs.intersection((word.text, word.text.removesuffix("s"), stem(word.text))):
+        follows = words[place + 1].text if place + 1 < len(words) else ""
+        if (
+            place
+            and not led
+            and follows not in _BEING
+            and verbs.intersection((word.text, word.text.removesuffix("s"), stem(word.text)))
+        ):
             return place
     return len(words)
 

@@ -21,6 +21,7 @@ from engram.store.records import CURRENT
 from engram.text.polarity import canonical
 from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import kind_of
+from engram.text.word_tables import word_class
 
 if TYPE_CHECKING:
     from engram.gates.proposal import Neighbour
@@ -47,6 +48,8 @@ _REQUEST = re.compile(
 _ASKED = re.compile(rf"^.*?\b(?:{_FORGETTING}|{_REMOVING})\b", re.IGNORECASE | re.DOTALL)
 _TOLD = re.compile(r"^[^,;]{0,40}?\b(?:user|i|we|you)\b(?: \S+){0,4}? (?:about|on|regarding)\b", re.IGNORECASE)
 _PLACE = re.compile(r"\bfrom (?:your |the |my )?(?:memory|memories|notes?|records?|mind|database)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"^\W*that (?:the user|i|we)\b", re.IGNORECASE)
+_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 _FRAME = frozenset(
     [
         "please",
@@ -137,7 +140,10 @@ def to_forget(store: Store, said: Remark, scopes: Sequence[str], statuses: Colle
     clear = [
         one.memory
         for one in live
-        if shared[one.memory.id] == 1 and not 0 <= one.cosine < ALIKE and agree(owned, one.memory.statement)
+        if shared[one.memory.id] == 1
+        and not 0 <= one.cosine < ALIKE
+        and agree(owned, one.memory.statement)
+        and _same_sense(owned, one.memory.statement)
     ]
     if len(clear) == 1:
         newer = said_at(store, clear[0]) > said.at
@@ -201,6 +207,18 @@ def _near(store: Store, said: Remark, scopes: Sequence[str], statuses: Collectio
     known = StoreKnown(store, vectors[0] if vectors is not None else None, tuple(statuses))
     with store.reading():
         return [one for scope in scopes for one in known.near(propose(asked.but(scope=scope)))]
+
+
+def _same_sense(named: str, statement: str) -> bool:
+    """Whether what was named is not the opposite of a statement: "that I eat pork" is not "does not eat pork", but "pork" may be."""
+    if _is_negated(named):
+        return _is_negated(statement)
+    return not (_CLAUSE.match(named) and _is_negated(statement))
+
+
+def _is_negated(text: str) -> bool:
+    negations = word_class("wordclasses", "negation")
+    return bool(_NOT.search(text)) or not negations.isdisjoint(content(text, frame=True))
 
 
 def _was_asked(store: Store, memory_id: str, event: str) -> bool:

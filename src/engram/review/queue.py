@@ -193,7 +193,7 @@ class Review:
         if len(kinds) > 1 and not kind:
             raise InvalidInput(
                 f"{memory.id} waits as {' and as '.join(kinds)}: say which is meant (kind={kinds[0]!r} or {kinds[1]!r}; "
-                f"`engram review {memory.id} --kind {kinds[0]}|{kinds[1]}`)"
+                f"at the command line `--kind {kinds[0]}|{kinds[1]}`)"
             )
         return kind or (kinds[0] if kinds else "")
 
