@@ -41,6 +41,8 @@ AS_MUCH = 0.75
 """The share of the older one's relevance that the newer one needs for it."""
 AS_LINKED = 0.4
 """The share it needs where a link says that it may supersede the older one: a model said so when it was stored, and may have been wrong."""
+SURELY = 0.8
+"""The confidence of such a link from which it needs no share."""
 LONGEST_CLAIM = 2_000
 """Longer texts are documents, not claims."""
 QUOTED = 80
@@ -129,10 +131,12 @@ def replacements(
 
 
 def _is_about(early: Memory, late: Memory, relevance: Mapping[str, float] | None) -> bool:
-    """Whether a memory that may supersede another is about the question as well."""
-    if relevance is None or not _is_linked(late, early, (MAY_SUPERSEDE,)):
+    """Whether a memory that may supersede another is about the question as well, or surely supersedes it."""
+    if relevance is None:
         return True
-    return relevance.get(late.id, 0.0) >= AS_LINKED * relevance.get(early.id, 0.0)
+    links = [link for link in late.associations if link.target == early.id and link.type == MAY_SUPERSEDE]
+    is_sure = all((link.confidence or 0.0) >= SURELY for link in links)
+    return is_sure or relevance.get(late.id, 0.0) >= AS_LINKED * relevance.get(early.id, 0.0)
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
