@@ -106,8 +106,8 @@ class Replacements:
 def replacements(
     memories: Sequence[Memory], meant: Collection[str] | None = None, relevance: Mapping[str, float] | None = None
 ) -> Replacements:
-    """What replaced each of some memories, among themselves. Where nothing is recorded, only those `meant` are compared with the
-    others; None stands for all of them. By `relevance`, where it is known, the newer one must be about the question too.
+    """What replaced each of some memories, among themselves. Where nothing is recorded, only those `meant` are compared with
+    later ones; None stands for all of them. By `relevance`, where it is known, the newer one must be about the question too.
     """
     ordered = sorted(memories, key=_said)
     newer: dict[str, list[Memory]] = {}
@@ -115,7 +115,7 @@ def replacements(
     for place, late in enumerate(ordered):
         earlier = [early for early in ordered[:place] if _comparable(early, late)]
         recorded = [early for early in earlier if _is_recorded(early, late)]
-        asked = [early for early in earlier if meant is None or early.id in meant or late.id in meant]
+        asked = [early for early in earlier if meant is None or early.id in meant]
         rivals = [early for early in asked if early not in recorded and _is_rival(early, late)]
         if relevance is not None:
             rivals = [
