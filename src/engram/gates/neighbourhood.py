@@ -140,8 +140,8 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
         return Conflict(other, "contradiction", 1.0, why)
     if names_another(read(memory.statement), read(other.statement)):
         return None
-    change = found.update + found.contradiction
-    if change < min(pairs.LIKELY_CHANGE, MENTIONED):
+    change = found.change
+    if change < MENTIONED:
         return None
     kind = "update" if found.update >= found.contradiction else "contradiction"
     is_likely = change >= pairs.LIKELY_CHANGE and not names_another_subject(memory.statement, other.statement)

@@ -1,4 +1,4 @@
-"""What speaks against taking a statement for the next value of what another one says, however sure a model is.
+"""Whether the words of a statement bear out that it replaced what another one says, however sure a model is.
 
 The pair model knows many wordings but little of the world, and a wrong update puts a memory out of force. So nothing is replaced by itself if the two
 may be about different things, if the newer one has no word of change, if it adds or only considers a value, or if a bare value is all that differs.
@@ -28,7 +28,7 @@ class SubjectAndVerb:
 
 
 def may_succeed(new: str, old: str) -> bool:
-    """Whether nothing in their words speaks against a newer statement having replaced an older one."""
+    """Whether a newer statement tells of a change, about the same subject as an older one, and of more than a bare value."""
     one, other = read_statement(new), read_statement(old)
     mine, theirs = _clause(one), _clause(other)
     if mine is None or theirs is None or _is_open(new) or _is_bare(one, other):

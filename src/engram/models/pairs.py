@@ -21,11 +21,11 @@ __all__ = ["LABELS", "LIKELY_CHANGE", "SAME", "SURE_UPDATE", "Relation", "probab
 
 LABELS = ("same", "update", "contradiction", "refinement", "different")
 LIKELY_CHANGE = 0.60
-"""The probability of an update or contradiction from which a person or the caller is told. On writers left out .53 of the changes
-reach it and .029 of the look-alikes; on the two who wrote plainly .69 and .017."""
+"""The probability of an update or contradiction from which a person or the caller is told. Of writers left out, before the last training,
+.53 of the changes reached it and .029 of the look-alikes; of the two who wrote plainly .69 and .017."""
 SURE_UPDATE = 0.75
 """The probability of an update from which the older statement may be superseded, if nothing in their words speaks against it
-(`engram.gates.certainty`): .29 of the updates reach it and .005 of the look-alikes."""
+(`engram.gates.certainty`): before the last training .29 of the updates reached it and .005 of the look-alikes."""
 SAME = 0.65
 """The probability from which the newer statement says nothing new."""
 

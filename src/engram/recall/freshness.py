@@ -35,8 +35,8 @@ __all__ = [
 COMPARED = 6
 """The most hits that are compared with one another."""
 CHANGED = 0.45
-"""The probability of a change from which a hit comes after another one that is about the question too. On six told years: of 101 current
-values 46 came first with it and 41 with `LIKELY_CHANGE`; unchanged facts lost nothing."""
+"""The probability of a change from which a hit comes after another one that is about the question too: lower than where a memory
+would wait for review, since both were found by one question."""
 AS_MUCH = 0.75
 """The share of the older one's relevance that the newer one needs for it."""
 AS_LINKED = 0.4
@@ -200,8 +200,7 @@ def _outdated(late: Memory, rivals: Sequence[Memory]) -> list[Memory]:
     from engram.models.pairs import relate_all
 
     relations = relate_all([early.statement for early in rivals], late.statement)
-    changed = [relation.update + relation.contradiction for relation in relations]
-    return [early for early, change in zip(rivals, changed, strict=True) if change >= CHANGED]
+    return [early for early, relation in zip(rivals, relations, strict=True) if relation.change >= CHANGED]
 
 
 def compared(hits: Hits, store: Store, filters: Filters) -> Replacements:

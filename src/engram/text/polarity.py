@@ -15,7 +15,7 @@ from engram.text.numbers import NUMBER, Number, number_of
 from engram.text.stems import stem
 from engram.text.word_tables import read_table, word_class
 
-__all__ = ["NOT", "NormalizedStatement", "canonical", "converse", "is_function_word", "opposite", "read", "rival"]
+__all__ = ["NOT", "NormalizedStatement", "canonical", "converse", "opposite", "read", "rival"]
 
 NOT = "¬"
 """Marks a negation in `sequence` and `raw`."""
@@ -338,11 +338,6 @@ class _Reader:
         self.sequence.append(NOT)
         self.negations += 1
         self.is_negated = not self.is_negated
-
-
-def is_function_word(word: str) -> bool:
-    """Whether a lower-case word carries no meaning by itself (articles, auxiliaries, fillers)."""
-    return _classified(word)[0] in ("drop", "past")
 
 
 @lru_cache(maxsize=65536)
