@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.model.hit import Hit
 from engram.model.memory import Association, Memory
-from engram.models.pairs import Relation
 from engram.recall.freshness import replacements
 from engram.recall.recaller import Recall
+from engram.recall.succession import Claim
 from tests.clock import Clock
 
 
@@ -53,7 +54,7 @@ def test_what_was_told_later_comes_first_though_nothing_was_superseded(
 def test_two_current_memories_of_one_key_are_shown_newest_first(clock: Clock) -> None:
     older = Memory("ENG-2026-0101-001", "The office is in Bonn", conflict_key="office", created=on(2026, 1, 1))
     newer = Memory("ENG-2026-0201-001", "Our rooms are in Kiel", conflict_key="office", created=on(2026, 2, 1))
-    found = replacements([newer, older])
+    found = replacements([newer, older], "Where is the office?")
     assert found.newest(older.id) == newer
     assert found.note(older) == "may be replaced by ENG-2026-0201-001: “Our rooms are in Kiel”"
     assert (found.newest(newer.id), found.note(newer)) == (None, "")
@@ -65,7 +66,7 @@ def test_a_less_trusted_statement_is_mentioned_and_does_not_come_first() -> None
     read = Memory(
         "ENG-2026-0201-001", "The office is in Kiel", source="web", created=on(2026, 2, 1), associations=(link,)
     )
-    found = replacements([said, read])
+    found = replacements([said, read], "Where is the office?")
     assert found.newest(said.id) is None
     assert "ENG-2026-0201-001" in found.note(said)
 
@@ -75,8 +76,8 @@ def test_memories_of_different_situations_or_scopes_replace_nothing() -> None:
     home = Memory("ENG-2026-0101-001", "The port is 8080", conflict_key="port", created=on(2026, 1, 1))
     elsewhere = home.but(id="ENG-2026-0102-001", associations=(apart,), created=on(2026, 1, 2))
     other_scope = home.but(id="ENG-2026-0103-001", scope="project:acme", created=on(2026, 1, 3))
-    assert not replacements([home, elsewhere])
-    assert not replacements([home, other_scope])
+    assert not replacements([home, elsewhere], "Which port?")
+    assert not replacements([home, other_scope], "Which port?")
 
 
 def test_late_news_about_an_earlier_time_is_not_the_newest() -> None:
@@ -84,7 +85,7 @@ def test_late_news_about_an_earlier_time_is_not_the_newest() -> None:
     past = Memory(
         "ENG-2026-0201-001", "I live in Rome", conflict_key="home", created=on(2026, 2, 1), valid_from=on(2020, 1, 1)
     )
-    found = replacements([now, past])
+    found = replacements([now, past], "Where do I live?")
     assert found.newest(past.id) == now
     assert found.newest(now.id) is None
 
@@ -206,7 +207,7 @@ def test_a_past_time_in_which_nothing_happened_is_answered_with_what_held(mem: E
 def test_statements_of_one_document_stand_side_by_side() -> None:
     first = Memory("ENG-2026-0101-001", "The cache keeps pages for 15 minutes", source="document:a.md")
     second = first.but(id="ENG-2026-0101-002", statement="The cache now keeps pages for 45 minutes")
-    assert not replacements([first, second])
+    assert not replacements([first, second], "How long does the cache keep pages?")
 
 
 def test_what_was_decided_about_something_is_the_decision_that_stands(mem: Engram, clock: Clock) -> None:
@@ -310,17 +311,16 @@ def test_what_waits_comes_first_in_whatever_words_where_it_contradicts_the_answe
 
 @pytest.mark.parametrize(("change", "end"), [(0.4, None), (0.6, 2)])
 def test_a_chain_takes_only_likely_steps(monkeypatch: pytest.MonkeyPatch, change: float, end: int | None) -> None:
-    def likely(older: Sequence[str], newer: str, cosines: object = None) -> list[Relation]:
-        step = (older[-1], newer) in pairwise(memory.statement for memory in chain)
-        last = change if step else 0.0
-        return [Relation(0, 0, 0, 0, 1)] * (len(older) - 1) + [Relation(0, last, 0, 0, 1 - last)]
+    def likely(question: str, pairs: Sequence[tuple[Claim, Claim]], best: float) -> list[float]:
+        steps = set(pairwise(memory.statement for memory in chain))
+        return [change if (older.text, newer.text) in steps else 0.0 for older, newer in pairs]
 
-    monkeypatch.setattr("engram.models.pairs.relate_all", likely)
+    monkeypatch.setattr("engram.recall.succession.probabilities", likely)
     chain = [
         Memory(f"ENG-2026-010{n}-001", f"The office is in {town}", created=on(2026, 1, n))
         for n, town in enumerate(("Bonn", "Kiel", "Ulm"), start=1)
     ]
-    assert replacements(chain).newest(chain[0].id) == (chain[end] if end else None)
+    assert replacements(chain, "Where is the office?").newest(chain[0].id) == (chain[end] if end else None)
 
 
 def test_when_something_changed_is_known_while_the_change_waits(mem: Engram, clock: Clock) -> None:
@@ -331,3 +331,31 @@ def test_when_something_changed_is_known_while_the_change_waits(mem: Engram, clo
     found = mem.recall("When did we switch to Postgres?").hits
     assert [hit.text for hit in found][:1] == ["We switched from MySQL to Postgres"]
     assert "waits for review" in found[0].note
+
+
+SAID = [
+    ("Our locksmith is called Bertil.", "A woman named Ottoline does our locks these days.", "Who is our locksmith?"),
+    ("We rent the kiln from Farrow & Pym.", "Farrow & Pym closed down, so we rent the kiln from Dunmore now.", "Who do we rent the kiln from?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("older", "newer", "question"), SAID)
+def test_of_what_was_said_in_sessions_the_latest_comes_first(
+    mem: Engram, clock: Clock, older: str, newer: str, question: str
+) -> None:
+    for text in (older, newer):
+        mem.observe("talk", "user", text)
+        clock.forward(days=30)
+    answer = mem.recall(question)
+    assert texts(answer)[0] == newer
+    assert newer[:20] in answer.hits[1].note
+
+
+def test_the_question_tells_which_of_two_changes_is_meant() -> None:
+    home = Memory("ENG-2026-0101-001", "Greta has her studio in Malmö.", created=on(2026, 1, 1))
+    moved = Memory("ENG-2026-0201-001", "Greta moved her studio to Lund.", created=on(2026, 2, 1))
+    other = Memory("ENG-2026-0301-001", "Greta switched to oil paint.", created=on(2026, 3, 1))
+    hits = [Hit(memory.id, "memory", 5.0, memory.statement, memory, relevance=relevance)
+            for memory, relevance in ((home, 0.6), (moved, 0.6), (other, 0.1))]  # fmt: skip
+    found = replacements([home, moved, other], "Where is Greta's studio?", hits)
+    assert (found.newest(home.id), found.newest(moved.id)) == (moved, None)

@@ -66,7 +66,7 @@ class ReadVerbs(Facets):
 
         ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         hits = _scored(self._searcher.search(ask), min_score)
-        return noted(hits, compared(hits, self.store, ask.filters))
+        return noted(hits, compared(ask.text, hits, self.store, ask.filters))
 
     def deep_search(
         self,

@@ -17,7 +17,17 @@ from engram.models.pair_attention import pair_attention
 from engram.models.pair_features import Alignment, align, dense, sparse, vectors
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, Statement, read_statement
 
-__all__ = ["LABELS", "LIKELY_CHANGE", "SAME", "SURE_UPDATE", "Relation", "probabilities", "relate", "relate_all"]
+__all__ = [
+    "LABELS",
+    "LIKELY_CHANGE",
+    "SAME",
+    "SURE_UPDATE",
+    "Relation",
+    "probabilities",
+    "relate",
+    "relate_all",
+    "relate_pairs",
+]
 
 LABELS = ("same", "update", "contradiction", "refinement", "different")
 LIKELY_CHANGE = 0.60
@@ -78,11 +88,20 @@ def relate(older: str, newer: str, cosine: float = nan) -> Relation:
 
 def relate_all(older: Sequence[str], newer: str, cosines: Sequence[float] | None = None) -> list[Relation]:
     """How a new statement relates to each of its neighbours."""
-    mine = read_statement(newer)
-    found = [_SAME if _identical(read_statement(each), mine) else _APART for each in older]
-    near = [at for at, known in enumerate(found) if known is _APART and not (cosines and cosines[at] < _FAR)]
-    pairs = [align(read_statement(older[at]), mine) for at in near]
-    for at, pair, row in zip(near, pairs, probabilities(pairs).tolist() if pairs else (), strict=True):
+    near = [at for at in range(len(older)) if not (cosines and cosines[at] < _FAR)]
+    found = [_APART] * len(older)
+    for at, relation in zip(near, relate_pairs([(older[at], newer) for at in near]), strict=True):
+        found[at] = relation
+    return found
+
+
+def relate_pairs(pairs: Sequence[tuple[str, str]]) -> list[Relation]:
+    """How the newer statement of each pair, the second, relates to the older one; many pairs cost less in one go."""
+    read = [(read_statement(older), read_statement(newer)) for older, newer in pairs]
+    found = [_SAME if _identical(*each) else _APART for each in read]
+    unlike = [at for at, known in enumerate(found) if known is _APART]
+    aligned = [align(*read[at]) for at in unlike]
+    for at, pair, row in zip(unlike, aligned, probabilities(aligned).tolist() if aligned else (), strict=True):
         relation = Relation(*row)
         found[at] = (
             relation if relation.label == "different" else replace(relation, reason=_reason(pair, relation.label))

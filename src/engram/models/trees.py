@@ -1,4 +1,4 @@
-"""Boosted trees, evaluated for many rows at once: the second step of the ear (`worth`) and the relevance of a hit."""
+"""Boosted trees, evaluated for many rows at once: the second step of the ear (`worth`), the relevance of a hit, and whether a newer one replaced it."""
 
 from typing import Any
 

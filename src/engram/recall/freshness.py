@@ -1,9 +1,9 @@
 """What holds now: of hits that say different things about one slot, which replaced which.
 
-A replacement is recorded where a version supersedes another, a link says so, or two memories have one conflict key. Otherwise the
-pair model judges it (`engram.models.pairs`): the hits that come first are compared with one another, so an outdated hit is
-recognised although nothing was superseded when the newer one was written. A less trusted source replaces nothing here either; its
-statement is only mentioned.
+A replacement is recorded where a version supersedes another, a link says so, or two memories have one conflict key. Otherwise a
+model judges it by the question (`engram.recall.succession`): the hits that come first are compared with one another, so an outdated
+hit is recognised although nothing was superseded when the newer one was written. A less trusted source replaces nothing here either;
+its statement is only mentioned.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from engram.model.hit import Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
-from engram.recall.cutoff import ABOUT, HALF, NEAREST, best_of
+from engram.recall.cutoff import ABOUT, HALF, best_of
 from engram.recall.query import selects
 from engram.rules.eligibility import is_valid
 from engram.rules.sources import may_replace
@@ -32,17 +32,8 @@ __all__ = [
     "replacements",
 ]
 
-COMPARED = 6
+COMPARED = 10
 """The most hits that are compared with one another."""
-CHANGED = 0.45
-"""The probability of a change from which a hit comes after another one that is about the question too: lower than where a memory
-would wait for review, since both were found by one question."""
-AS_MUCH = 0.75
-"""The share of the older one's relevance that the newer one needs for it."""
-AS_LINKED = 0.4
-"""The share it needs where a link says that it may supersede the older one: a model said so when it was stored, and may have been wrong."""
-SURELY = 0.8
-"""The confidence of such a link from which it needs no share."""
 LONGEST_CLAIM = 2_000
 """Longer texts are documents, not claims."""
 QUOTED = 80
@@ -104,39 +95,49 @@ class Replacements:
 
 
 def replacements(
-    memories: Sequence[Memory], meant: Collection[str] | None = None, relevance: Mapping[str, float] | None = None
+    memories: Sequence[Memory], question: str, hits: Sequence[Hit] = (), meant: Collection[str] | None = None
 ) -> Replacements:
-    """What replaced each of some memories, among themselves. Where nothing is recorded, only those `meant` are compared with
-    later ones; None stands for all of them. By `relevance`, where it is known, the newer one must be about the question too.
+    """What replaced each of some memories, among themselves, as an answer to a question. Where nothing is recorded, only those `meant`
+    are compared with later ones; None stands for all of them. The hits say how much each is about the question.
     """
     ordered = sorted(memories, key=_said)
+    steps = [(early, late) for at, late in enumerate(ordered) for early in ordered[:at] if _comparable(early, late)]
+    recorded = [step for step in steps if _is_recorded(*step)]
+    rivals = [
+        (early, late)
+        for early, late in steps
+        if (meant is None or early.id in meant) and (early, late) not in recorded and _is_rival(early, late)
+    ]
+    linked = [step for step in recorded if _is_only_linked(*step)]
+    doubtful = _unlikely([*linked, *rivals], question, hits)
     newer: dict[str, list[Memory]] = {}
     unsure = set()
-    for place, late in enumerate(ordered):
-        earlier = [early for early in ordered[:place] if _comparable(early, late)]
-        recorded = [early for early in earlier if _is_recorded(early, late)]
-        asked = [early for early in earlier if meant is None or early.id in meant]
-        rivals = [early for early in asked if early not in recorded and _is_rival(early, late)]
-        if relevance is not None:
-            rivals = [
-                early for early in rivals if relevance.get(late.id, 0.0) >= AS_MUCH * relevance.get(early.id, 0.0)
-            ]
-        for early in (*recorded, *_outdated(late, rivals)):
-            newer.setdefault(early.id, []).append(late)
-            if early.superseded_by != late.id and not (
-                _may_come_first(early, late) and _is_about(early, late, relevance)
-            ):
-                unsure.add((early.id, late.id))
+    for early, late in sorted(
+        recorded + [step for step in rivals if _ids(*step) not in doubtful], key=lambda step: _said(step[1])
+    ):
+        newer.setdefault(early.id, []).append(late)
+        if early.superseded_by != late.id and not (_may_come_first(early, late) and _ids(early, late) not in doubtful):
+            unsure.add(_ids(early, late))
     return Replacements({older: tuple(found) for older, found in newer.items()}, frozenset(unsure))
 
 
-def _is_about(early: Memory, late: Memory, relevance: Mapping[str, float] | None) -> bool:
-    """Whether a memory that may supersede another is about the question as well, or surely supersedes it."""
-    if relevance is None:
-        return True
-    links = [link for link in late.associations if link.target == early.id and link.type == MAY_SUPERSEDE]
-    is_sure = all((link.confidence or 0.0) >= SURELY for link in links)
-    return is_sure or relevance.get(late.id, 0.0) >= AS_LINKED * relevance.get(early.id, 0.0)
+def _ids(early: Memory, late: Memory) -> tuple[str, str]:
+    return early.id, late.id
+
+
+def _unlikely(steps: Sequence[tuple[Memory, Memory]], question: str, hits: Sequence[Hit]) -> set[tuple[str, str]]:
+    """The steps in which the newer one has probably not taken the older one's place as the answer."""
+    if not steps:
+        return set()
+    from engram.recall.succession import REPLACED, Claim, probabilities
+
+    relevance = {hit.id: hit.relevance for hit in hits}
+
+    def claim(memory: Memory) -> Claim:
+        return Claim(memory.statement, relevance.get(memory.id, 0.0))
+
+    likely = probabilities(question, [(claim(early), claim(late)) for early, late in steps], best_of(hits))
+    return {_ids(*step) for step, each in zip(steps, likely, strict=True) if each < REPLACED}
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
@@ -175,6 +176,13 @@ def _is_recorded(early: Memory, late: Memory) -> bool:
     return _is_linked(late, early, _LINKS)
 
 
+def _is_only_linked(early: Memory, late: Memory) -> bool:
+    """Whether nothing but a model's link says that one memory replaced another: the question may show otherwise."""
+    superseded = early.superseded_by == late.id or early.id in late.supersedes
+    keyed = early.conflict_key and early.conflict_key == late.conflict_key
+    return not superseded and not keyed and not _is_linked(late, early, (CONTRADICTS,))
+
+
 def _is_rival(early: Memory, late: Memory) -> bool:
     """Whether one memory may have replaced another though nothing says so: not where each has a conflict key of its own, nor what
     one text or one message says, nor if it is known what the later one replaced.
@@ -186,29 +194,20 @@ def _is_rival(early: Memory, late: Memory) -> bool:
     events = {evidence.event for evidence in early.evidence}
     together = any(evidence.event in events for evidence in late.evidence)
     one_text = early.source == late.source and early.source.startswith("document")
-    return early.status in LIVE and not together and not one_text and _is_claim(early)
+    return early.status in LIVE and not together and not one_text and _is_claim(early) and _is_claim(late)
 
 
 def _is_claim(memory: Memory) -> bool:
     return len(memory.statement) <= LONGEST_CLAIM and not memory.statement.rstrip().endswith("?")
 
 
-def _outdated(late: Memory, rivals: Sequence[Memory]) -> list[Memory]:
-    """The memories that a later one replaced, as the pair model says."""
-    if not rivals or not _is_claim(late):
-        return []
-    from engram.models.pairs import relate_all
-
-    relations = relate_all([early.statement for early in rivals], late.statement)
-    return [early for early, relation in zip(rivals, relations, strict=True) if relation.change >= CHANGED]
-
-
-def compared(hits: Hits, store: Store, filters: Filters) -> Replacements:
-    """What replaced the first hits: one another, their next versions, and memories with a link to them.
+def compared(question: str, hits: Hits, store: Store, filters: Filters, *, log: bool = False) -> Replacements:
+    """What replaced the first hits: one another, their next versions, and memories with a link to them. What was said in a session is
+    compared only in an answer from the `log`.
 
     Nothing where the caller asks what was known at another time.
     """
-    near = _memories(hit for hit in hits if hit.relevance >= NEAREST)[:COMPARED]
+    near = [said for hit in hits[:COMPARED] if (said := _said_by(hit, log)) is not None]
     if not near or filters.known_at is not None:
         return Replacements()
     known = {memory.id: memory for memory in (*near, *_successors(near, store), *_linked(near, store))}
@@ -217,7 +216,15 @@ def compared(hits: Hits, store: Store, filters: Filters) -> Replacements:
     anytime = replace(filters, since=None, until=None)  # a note may name what came after the time asked about
     found = {memory.id for memory in near}
     seen = [memory for memory in known.values() if memory.id in found or selects(anytime, memory)]
-    return replacements(seen, meant, {hit.id: hit.relevance for hit in hits})
+    return replacements(seen, question, hits, meant)
+
+
+def _said_by(hit: Hit, log: bool) -> Memory | None:
+    """A hit's memory; in an answer from the log, what a person said there, as if it were one."""
+    event = hit.event
+    if event is None or not log or event.role != "user":
+        return hit.memory
+    return Memory(event.id, event.content, scope=event.scope, created=event.at)
 
 
 def current_first(
@@ -272,10 +279,6 @@ def _holds(memory: Memory, now: datetime) -> bool:
     return memory.status in (*LIVE, "candidate") and is_valid(memory, now)
 
 
-def _memories(hits: Iterable[Hit]) -> list[Memory]:
-    return [hit.memory for hit in hits if hit.memory is not None]
-
-
 def noted(hits: Hits, found: Replacements) -> Hits:
     """The hits; outdated ones say what replaced them, and candidates that they wait."""
     hits[:] = [_noted(hit, found) for hit in hits]
@@ -283,9 +286,10 @@ def noted(hits: Hits, found: Replacements) -> Hits:
 
 
 def _noted(hit: Hit, found: Replacements) -> Hit:
-    if hit.memory is None:
+    said = _said_by(hit, log=True)
+    if said is None:
         return hit
-    note = WAITS if hit.memory.status == "candidate" else found.note(hit.memory)
+    note = WAITS if said.status == "candidate" else found.note(said)
     if not note or note in hit.note:
         return hit
     state = "" if hit.note in ("superseded", "candidate") else hit.note

@@ -242,7 +242,8 @@ class Answerer:
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
-        replaced = self._doubted(query, answered.hits, compared(answered.hits, self.store, query.filters))
+        found = compared(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
+        replaced = self._doubted(query, answered.hits, found)
         answered = self._current_first(question, query.filters, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
@@ -271,7 +272,7 @@ class Answerer:
         In an answer about when something changed, the change.
         """
         before, hits = [hit.id for hit in answered.hits], answered.hits
-        if replaced and answered.method in (CURRENT, CURRENT_THEN, AS_FILTERED):
+        if replaced and answered.method in (CURRENT, CURRENT_THEN, AS_FILTERED, FROM_LOG):
             adding = filters if answered.method == CURRENT else None
             hits = current_first(hits, replaced, self.clock(), self.floor, adding=adding)
         elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):

@@ -452,7 +452,7 @@ class FactFinder:
         told, others = (
             [self._history(group, query.filters) for group in some] for some in (chosen, near if chosen else ())
         )
-        return found, _joined(told, others)
+        return found, _joined(told, others, query.text, found)
 
     def unknown(self, query: SearchQuery) -> tuple[str, ...]:
         """The names in a question that nothing the caller may see mentions."""
@@ -500,7 +500,9 @@ class FactFinder:
                    relevance=LOOKED_UP)  # fmt: skip
 
 
-def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[FactHistory]:
+def _joined(
+    histories: list[FactHistory], near: Sequence[FactHistory], question: str, hits: Sequence[Hit]
+) -> list[FactHistory]:
     """The histories; those of statements that seem to have replaced one another become one, each true until the next began.
 
     A history that is only near the question counts where it joins one that is about it.
@@ -510,7 +512,7 @@ def _joined(histories: list[FactHistory], near: Sequence[FactHistory]) -> list[F
         return histories
     meant = {version.id for history in histories for version in history.versions}
     versions = [version for history in every for version in history.versions]
-    replaced = replacements(versions[:COMPARED], meant)
+    replaced = replacements(versions[:COMPARED], question, hits, meant)
     joined: list[FactHistory] = []
     for history in every:
         ids = {version.id for version in history.versions}
