@@ -15,7 +15,16 @@ from engram.text.numbers import NUMBER, Number, number_of
 from engram.text.stems import stem
 from engram.text.word_tables import read_table, word_class
 
-__all__ = ["NOT", "NormalizedStatement", "canonical", "converse", "opposite", "read", "rival"]
+__all__ = [
+    "NOT",
+    "NormalizedStatement",
+    "canonical",
+    "converse",
+    "is_contrastive",
+    "opposite",
+    "read",
+    "rival",
+]
 
 NOT = "¬"
 """Marks a negation in `sequence` and `raw`."""
@@ -139,6 +148,17 @@ def rival(one: str, other: str) -> bool:
     """Whether two stems are different choices of one group, such as two package managers."""
     first, second = _rivals().get(one), _rivals().get(other)
     return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+
+
+@lru_cache(maxsize=65536)
+def is_contrastive(word: str) -> bool:
+    """Whether a stem may have opposites or has rivals; of any two opposites at least one is such a stem."""
+    return word in _opposed() or word in _rivals() or word.startswith(_PREFIXES)
+
+
+@lru_cache(maxsize=1)
+def _opposed() -> frozenset[str]:
+    return frozenset(word for both in _antonyms() for word in both)
 
 
 def read(text: str) -> NormalizedStatement:
