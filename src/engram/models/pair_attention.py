@@ -136,15 +136,24 @@ class PairAttention:
         """The mean and the largest of the words of each statement."""
         import numpy as np
 
-        sides = [(seen & side)[..., None].astype(np.float32) for side in (~newer, newer)]
-        means = [(hidden * side).sum(1) / np.maximum(side.sum(1), 1.0) for side in sides]
-        return [*means, *((hidden + _NONE * (1 - side)).max(1).clip(-50.0) for side in sides)]
+        sides = np.stack([seen & ~newer, seen & newer], axis=1)
+        means = (sides @ hidden) / np.maximum(sides.sum(2, keepdims=True), 1)
+        most = np.where(sides[..., None], hidden[:, None], _NONE).max(2).clip(-50.0)
+        return [each.reshape(len(seen), -1) for each in (means, most)]
 
 
 def _gelu(rows: Any) -> Any:
     import numpy as np
 
-    return 0.5 * rows * (1.0 + np.tanh(0.7978845608 * (rows * (1.0 + 0.044715 * rows * rows))))
+    found = rows * rows
+    found *= 0.044715 * 0.7978845608
+    found += 0.7978845608
+    found *= rows
+    np.tanh(found, out=found)
+    found += 1.0
+    found *= rows
+    found *= 0.5
+    return found
 
 
 @lru_cache(maxsize=1)

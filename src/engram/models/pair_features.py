@@ -193,22 +193,24 @@ class Alignments:
 
     # -- n-grams
 
-    def buckets(self) -> list[list[int]]:
-        """For each pair the hash buckets of the n-grams of each statement with what both have masked, of the words both have, and of the pairs
-        of what is left over.
+    def buckets(self) -> tuple[Any, Any]:
+        """The hash buckets of the n-grams of each statement with what both have masked, of the words both have, and of the pairs of what is left
+        over: those of all pairs one after the other, and where each pair begins.
         """
+        import numpy as np
+
         twins, best = self._cosines.argmax(1).tolist(), self._best.tolist()
-        return [
-            list(
-                {
-                    bucket("1"),
-                    *_grams("n", _masked(pair.newer, pair.matched_new), pair.newer.functions),
-                    *_grams("o", _masked(pair.older, pair.matched_old), pair.older.functions),
-                    *map(bucket, _twins(pair, twins[at], best[at])),
-                }
-            )
-            for at, pair in enumerate(self._alignments)
-        ]
+        found: list[Any] = []
+        for at, pair in enumerate(self._alignments):
+            found.append(_grams("n", _masked(pair.newer, pair.matched_new), pair.newer.functions))
+            found.append(_grams("o", _masked(pair.older, pair.matched_old), pair.older.functions))
+            found.append([bucket("1"), *map(bucket, _twins(pair, twins[at], best[at]))])
+        firsts = np.arange(0, len(self.pairs) * BUCKETS, BUCKETS)
+        places = np.concatenate(found) + np.repeat(np.repeat(firsts, 3), list(map(len, found)))
+        # Each counts once in a pair; `np.unique` takes far longer for so few.
+        places.sort()
+        places = places[np.append(True, places[1:] != places[:-1])]
+        return places % BUCKETS, places.searchsorted(firsts)
 
 
 def _filled(parts: Sequence[Any], seen: Any) -> Any:
@@ -317,10 +319,12 @@ def _masked(each: Statement, hits: list[bool]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1 << 13)
-def _grams(label: str, keys: tuple[str, ...], functions: tuple[str, ...]) -> tuple[int, ...]:
+def _grams(label: str, keys: tuple[str, ...], functions: tuple[str, ...]) -> Any:
     """The buckets of up to three words in a row, and of the function words."""
+    import numpy as np
+
     windows = map(_window, repeat(label), keys, (*keys[1:], None), (*keys[2:], None, None))
-    return (*chain.from_iterable(windows), *(bucket(f"{label}@{key}") for key in functions))
+    return np.array([*chain.from_iterable(windows), *(bucket(f"{label}@{key}") for key in functions)])
 
 
 @lru_cache(maxsize=1 << 16)

@@ -202,6 +202,7 @@ def _merge(held: list[Token], number: Token) -> Token:
     return number
 
 
+@lru_cache(maxsize=1 << 14)
 def _token(low: str, surface: str, start: bool) -> Token:
     low = _PERSONS.get(low, low)
     if low in (ME, WE, "user"):
@@ -304,11 +305,16 @@ def _wording(text: str, tokens: tuple[Token, ...], keys: list[str]) -> tuple[flo
         sum(token.stem == NOT for token in tokens),
         ME in keys,
         WE in keys,
-        sum(map(is_past, keys)),
-        sum(kind_of(key) == "change" or revises(key) for key in keys),
-        sum(kind_of(key) == "state" for key in keys),
+        *(sum(column) for column in zip(_verb_kinds(""), *map(_verb_kinds, keys), strict=True)),
         keys.count(","),
         bool(keys) and keys[0] in BACK,
         sum(key in BACK for key in keys),
         text[:1].isupper(),
     )
+
+
+@lru_cache(maxsize=1 << 14)
+def _verb_kinds(key: str) -> tuple[bool, bool, bool]:
+    """Whether a word is a past form, tells of a change, tells of a state."""
+    kind = kind_of(key)
+    return is_past(key), kind == "change" or revises(key), kind == "state"

@@ -115,7 +115,7 @@ def _identical(older: Statement, newer: Statement) -> bool:
     return [token.stem for token in older.tokens] == [token.stem for token in newer.tokens]
 
 
-def inputs(pairs: Alignments) -> tuple[Any, list[list[int]]]:
+def inputs(pairs: Alignments) -> tuple[Any, tuple[Any, Any]]:
     """What the network reads: a row of measures and vectors for each pair, and the buckets of its n-grams."""
     import numpy as np
 
@@ -124,8 +124,8 @@ def inputs(pairs: Alignments) -> tuple[Any, list[list[int]]]:
 
 def probabilities(pairs: Alignments) -> Any:
     """A row of probabilities of `LABELS` for each pair, by both models."""
-    rows, places = inputs(pairs)
-    found = _network().probabilities(rows, places)
+    rows, buckets = inputs(pairs)
+    found = _network().probabilities(rows, *buckets)
     doubtful = (found[:, LABELS.index("different")] < _APART_FROM).tolist()
     asked = [at for at, (old, new) in enumerate(pairs.pairs) if doubtful[at] and old.tokens and new.tokens]
     if asked:
@@ -160,13 +160,12 @@ class PairNetwork:
         arrays = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
         self.gram_scale, self.mean, self.scale, self.measures, self.bias, *self.hidden = arrays
 
-    def probabilities(self, rows: Any, places: Sequence[list[int]]) -> Any:
+    def probabilities(self, rows: Any, places: Any, starts: Any) -> Any:
         """A row of probabilities of `LABELS` for each pair of `inputs`."""
         import numpy as np
 
         rows = ((rows - self.mean) * self.scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
-        starts = np.cumsum([0, *map(len, places)])[:-1]
-        grams = np.add.reduceat(self.grams[np.concatenate(places)], starts, 0, dtype=np.int32) * self.gram_scale
+        grams = np.add.reduceat(self.grams.take(places, 0), starts, 0, dtype=np.int32) * self.gram_scale
         scores = rows @ self.measures + grams + self.bias
         hidden, hidden_bias, out, bias = self.hidden
         seen = np.hstack([rows[:, :MEASURES], scores])
