@@ -5,7 +5,7 @@ what was replaced. Names and numbers count by their kind, never by themselves, s
 never met. training/train_pairs.py uses the same functions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, repeat, starmap
 from typing import Any
@@ -225,21 +225,22 @@ def _filled(parts: Sequence[Any], seen: Any) -> Any:
 def _of_words(pair: Alignment) -> tuple[float, ...]:
     """What is sooner told word by word: opposites and rivals among what is left over, the frame, numbers, and whether the verb is the same."""
     old, new = pair.older, pair.newer
-    contrast = (any(starmap(test, _contrasted(pair))) for test in (opposite, rival))
+    crossed = _contrasted(pair) if old.contrastive or new.contrastive else ()
+    contrast = any(starmap(opposite, crossed)), any(starmap(rival, crossed))
     return (*contrast, *_frame(old, new), *_numbers(pair), old.verb == new.verb != "")
 
 
-def _contrasted(pair: Alignment) -> Iterator[tuple[str, str]]:
+def _contrasted(pair: Alignment) -> list[tuple[str, str]]:
     """What is left over in both, word by word, where one of the two may have an opposite or a rival."""
-    for each, hits, other, others in (
-        (pair.newer, pair.matched_new, pair.older, pair.matched_old),
-        (pair.older, pair.matched_old, pair.newer, pair.matched_new),
-    ):
-        for at in each.contrastive:
-            if not hits[at]:
-                yield from (
-                    (each.canonical[at], word) for word, hit in zip(other.canonical, others, strict=True) if not hit
-                )
+    old, new = pair.older, pair.newer
+    theirs = [at for at, hit in enumerate(pair.matched_old) if not hit]
+    mine = [at for at, hit in enumerate(pair.matched_new) if not hit]
+    return [
+        (new.canonical[one], old.canonical[other])
+        for one in mine
+        for other in theirs
+        if one in new.contrastive or other in old.contrastive
+    ]
 
 
 def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
@@ -249,7 +250,7 @@ def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
     old, new = older.stems, newer.stems
     least = min(len(old), len(new))
     head = _agreeing(old, new)
-    tail = min(_agreeing(old[::-1], new[::-1]), least - head)
+    tail = min(_agreeing(reversed(old), reversed(new)), least - head)
     begin, end = older.kinds[:head], older.kinds[len(old) - tail :]
     one, two = older.kinds[head : len(old) - tail], newer.kinds[head : len(new) - tail]
     common = len(older.known & newer.known)
@@ -264,7 +265,7 @@ def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
 _MIDDLES = (NAME, NUMBER, TIME, WORD, FUNCTION)
 
 
-def _agreeing(some: Sequence[str], others: Sequence[str]) -> int:
+def _agreeing(some: Iterable[str], others: Iterable[str]) -> int:
     """How many of the first are the same."""
     count = 0
     for one, other in zip(some, others, strict=False):
