@@ -29,6 +29,7 @@ class PairAttention:
         stems = bytes(stored.pop("stems")).decode("utf-8").split("\n")
         self.places = {stem: place for place, stem in enumerate(stems, 1)}
         self.weights = {name: array.astype("float32") for name, array in stored.items()}
+        self.weights["v_weight"] *= VECTOR_SCALE
         self.layers = sum(name.endswith("_qkv_weight") for name in stored)
 
     def probabilities(self, pairs: Sequence[tuple[Statement, Statement]], measures: Any) -> Any:
@@ -65,19 +66,16 @@ class PairAttention:
         """
         import numpy as np
 
-        numbers: dict[Token, int] = {}
-        read = {
-            id(each): [numbers.setdefault(token, len(numbers) + 1) for token in each.tokens[:LONGEST]]
-            for pair in pairs
-            for each in pair
-        }
+        known = {id(token): token for pair in pairs for each in pair for token in each.tokens[:LONGEST]}
+        numbers = {token: place for place, token in enumerate(known, 1)}
+        read = {id(each): [numbers[id(token)] for token in each.tokens[:LONGEST]] for pair in pairs for each in pair}
         wide = [max(len(read[id(pair[side])]) for pair in pairs) for side in (0, 1)]
         # Each word is worked out once; place 0 is for no word.
         at = np.zeros((len(pairs), sum(wide)), dtype=np.int64)
         for row, (older, newer) in zip(at, pairs, strict=True):
             for statement, start in ((older, 0), (newer, wide[0])):
                 row[start : start + len(read[id(statement)])] = read[id(statement)]
-        words, likeness, same, content = self._words(list(numbers))
+        words, likeness, same, content = self._words(list(known.values()))
         two, seen = (at[:, :, None], at[:, None]), at > 0
         likeness, same = likeness[two], same[two]
         side = np.arange(sum(wide)) >= wide[0]
@@ -111,7 +109,7 @@ class PairAttention:
         same[0] = same[:, 0] = 0.0
         content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
         content[0] = 0.0
-        rows = vectors @ (VECTOR_SCALE * self.weights["v_weight"].T)
+        rows = vectors @ self.weights["v_weight"].T
         rows += self.weights["st_weight"][[0, *own]] + self.weights["k_weight"][kinds]
         return rows, np.maximum(vectors @ vectors.T, same), same, content
 
@@ -136,9 +134,9 @@ class PairAttention:
         """The mean and the largest of the words of each statement."""
         import numpy as np
 
-        sides = np.stack([seen & ~newer, seen & newer], axis=1)
-        means = (sides @ hidden) / np.maximum(sides.sum(2, keepdims=True), 1)
-        most = np.where(sides[..., None], hidden[:, None], _NONE).max(2).clip(-50.0)
+        sides = np.stack([seen & ~newer, seen & newer], axis=1).astype(np.float32)
+        means = (sides @ hidden) / np.maximum(sides.sum(2, keepdims=True), 1.0)
+        most = np.where(sides[..., None] > 0, hidden[:, None], _NONE).max(2).clip(-50.0)
         return [each.reshape(len(seen), -1) for each in (means, most)]
 
 

@@ -11,7 +11,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from engram.model.lazy import dataclass, replace
+from engram.model.lazy import dataclass
 from engram.models.pair_attention import pair_attention
 from engram.models.pair_features import BUCKETS, Alignment, Alignments, bucket
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, Statement, read_statement
@@ -98,14 +98,12 @@ def relate_pairs(pairs: Sequence[tuple[str, str]]) -> list[Relation]:
     read = [(read_statement(older), read_statement(newer)) for older, newer in pairs]
     found = [_SAME if _identical(*each) else _APART for each in read]
     unlike = [at for at, known in enumerate(found) if known is _APART]
-    aligned = Alignments([read[at] for at in unlike]) if unlike else None
-    for place, (at, row) in enumerate(zip(unlike, probabilities(aligned).tolist() if aligned else (), strict=True)):
-        relation = Relation(*row)
-        found[at] = (
-            relation
-            if relation.label == "different"
-            else replace(relation, reason=_reason(aligned[place], relation.label))
-        )
+    if not unlike:
+        return found
+    aligned = Alignments([read[at] for at in unlike])
+    for place, (at, row) in enumerate(zip(unlike, probabilities(aligned).tolist(), strict=True)):
+        label = LABELS[row.index(max(row))]
+        found[at] = Relation(*row, reason="" if label == "different" else _reason(aligned[place], label))
     return found
 
 
@@ -165,8 +163,8 @@ class PairNetwork:
         import numpy as np
 
         rows = ((rows - self.mean) * self.scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
-        grams = np.add.reduceat(self.grams.take(places, 0), starts, 0, dtype=np.int32) * self.gram_scale
-        scores = rows @ self.measures + grams + self.bias
+        grams = np.add.reduceat(self.grams.take(places, 0), starts, 0, dtype=np.int32)
+        scores = rows @ self.measures + grams.astype(np.float32) * self.gram_scale + self.bias
         hidden, hidden_bias, out, bias = self.hidden
         seen = np.hstack([rows[:, :MEASURES], scores])
         logits = np.maximum(seen @ hidden + hidden_bias, 0) @ out + bias
