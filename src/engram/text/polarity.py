@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, lazy_pattern
 from engram.text.numbers import NUMBER, Number, number_of
 from engram.text.stems import stem
 from engram.text.word_tables import read_table, word_class
@@ -33,7 +33,7 @@ NOT = "¬"
 _READ_CHARS = 4000
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_PIECE = re.compile(
+_PIECE = lazy_pattern(
     # A plain word, the common case, is matched first.
     r"(?P<plain>[A-Za-z]{2,}(?![^\s,;!?)]))"
     rf"|(?:{NUMBER.pattern})"
