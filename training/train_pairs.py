@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from hearing_slots import every_rival, every_slot
 from pair_scores import LABELS, Pair, aligned, every_pair, gold, held_pairs, neighbours, report
 
+from engram.models.pair_features import BUCKETS
 from engram.models.pairs import (
-    BUCKETS,
     FILE,
     HIDDEN,
     LIKELY_CHANGE,

@@ -103,7 +103,8 @@ def relate_pairs(pairs: Sequence[tuple[str, str]]) -> list[Relation]:
     aligned = Alignments([read[at] for at in unlike])
     for place, (at, row) in enumerate(zip(unlike, probabilities(aligned).tolist(), strict=True)):
         label = LABELS[row.index(max(row))]
-        found[at] = Relation(*row, reason="" if label == "different" else _reason(aligned[place], label))
+        reason = "" if label == "different" else _reason(aligned[place], label)
+        found[at] = Relation(row[0], row[1], row[2], row[3], row[4], reason)
     return found
 
 
