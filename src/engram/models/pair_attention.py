@@ -56,9 +56,11 @@ class PairAttention:
     def _normalized(self, name: str, rows: Any) -> Any:
         import numpy as np
 
-        centred = rows - rows.mean(-1, keepdims=True)
-        spread = np.einsum("...i,...i->...", centred, centred)[..., None] / rows.shape[-1] + 1e-5
-        return centred / np.sqrt(spread) * self.weights[f"{name}_weight"] + self.weights[f"{name}_bias"]
+        centred = rows - rows.sum(-1, keepdims=True) / rows.shape[-1]
+        centred /= np.sqrt(np.einsum("...i,...i->...", centred, centred)[..., None] / rows.shape[-1] + 1e-5)
+        centred *= self.weights[f"{name}_weight"]
+        centred += self.weights[f"{name}_bias"]
+        return centred
 
     def _read(self, pairs: Sequence[tuple[Statement, Statement]]) -> tuple[Any, Any, Any, Any]:
         """The words of each pair as rows; which of them there are; how like each two are, whether they are the same, whether they stand in
@@ -123,8 +125,11 @@ class PairAttention:
         asked, offered, said = split.transpose(2, 0, 3, 1, 4)
         weights = np.vstack([BIAS_SCALE * self.weights[f"{name}b"], np.full(HEADS, _NONE, dtype=np.float32)])
         biases = weights.T @ likenesses.reshape(total, len(weights), -1)
-        scores = asked @ offered.transpose(0, 1, 3, 2) / each**0.5 + biases.reshape(total, HEADS, width, width)
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        scores = asked @ offered.transpose(0, 1, 3, 2)
+        scores /= each**0.5
+        scores += biases.reshape(scores.shape)
+        scores -= scores.max(-1, keepdims=True)
+        np.exp(scores, out=scores)
         heard = (scores @ said) / scores.sum(-1, keepdims=True)
         rows = rows + self._linear(f"{name}p", heard.transpose(0, 2, 1, 3).reshape(total, width, size))
         return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", self._normalized(f"{name}n2", rows))))

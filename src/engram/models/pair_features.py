@@ -341,14 +341,16 @@ def _window(label: str, one: str, two: str | None, three: str | None) -> tuple[i
 
 def _twins(pair: Alignment, twins: list[int], best: list[float]) -> Iterator[str]:
     """Each word of the older statement: as both have it, or with the word of the newer that is most like it."""
-    for at, token in enumerate(pair.older.words):
-        if pair.matched_old[at]:
-            yield f"s{token.stem}" if token.kind == WORD else f"s{token.kind}"
-        elif pair.newer.words:
-            twin = pair.newer.words[twins[at]]
-            likeness = int(max(0.0, best[at]) * 4)
-            yield f"k{token.kind}{twin.kind}{likeness}"
-            if token.kind == WORD == twin.kind and likeness:
+    words = pair.newer.words
+    # The lists go on where a longer statement has more words.
+    for token, hit, place, nearest in zip(pair.older.words, pair.matched_old, twins, best, strict=False):
+        kind = token.kind
+        if hit:
+            yield f"s{token.stem}" if kind == WORD else f"s{kind}"
+        elif words:
+            twin, likeness = words[place], int(nearest * 4) if nearest > 0 else 0
+            yield f"k{kind}{twin.kind}{likeness}"
+            if likeness and kind == WORD == twin.kind:
                 yield f"p{token.stem} {twin.stem}"
 
 
