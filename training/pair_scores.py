@@ -9,12 +9,15 @@ Neighbours are statements of one writer that are near one another but belong to 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from engram.models.pair_features import Alignments
 
 ROOT = Path(__file__).resolve().parent.parent
 HEARING = ROOT / "training" / "hearing"
@@ -84,6 +87,16 @@ def neighbours(pairs: Sequence[Pair], near: int = NEAR, seed: int = 0, share: fl
 def _apart(one: Pair, other: Pair) -> bool:
     """Whether two pairs share no statement."""
     return not {one.older.lower(), one.newer.lower()} & {other.older.lower(), other.newer.lower()}
+
+
+def aligned(pairs: Sequence[Pair], together: int = 128) -> Iterator[Alignments]:
+    """The pairs with their words side by side, some at a time: long and short statements together take much space."""
+    from engram.models.pair_features import Alignments
+    from engram.models.pair_words import read_statement
+
+    for at in range(0, len(pairs), together):
+        some = pairs[at : at + together]
+        yield Alignments([(read_statement(pair.older), read_statement(pair.newer)) for pair in some])
 
 
 def gold(pairs: Sequence[Pair]) -> Any:

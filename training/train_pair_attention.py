@@ -25,7 +25,7 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from hearing_slots import every_rival, every_slot, slot_pairs
-from pair_scores import LABELS, Pair, every_pair, gold, neighbours, report
+from pair_scores import LABELS, Pair, aligned, every_pair, gold, neighbours, report
 
 from engram.models.pair_attention import (
     BIAS_SCALE,
@@ -36,7 +36,6 @@ from engram.models.pair_attention import (
     MOST_DEVIATIONS,
     VECTOR_SCALE,
 )
-from engram.models.pair_features import align, dense
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, read_statement, word_vectors
 from engram.models.pairs import MEASURES
 
@@ -63,16 +62,14 @@ class Pairs:
             table[row, : len(tokens)] = [(keys[t.key], stems[t.stem], KINDS.index(t.kind)) for t in tokens]
         vectors = word_vectors(list(keys))
         vectors /= np.maximum(np.sqrt((vectors * vectors).sum(1)), 1e-6)[:, None]
-        measures = [
-            list(dense(align(read_statement(pair.older), read_statement(pair.newer))).values()) for pair in pairs
-        ]
+        measures = [each.measures() for each in aligned(pairs)]
         self.stems = list(stems)[:STEMS]
         self.table, self.vectors = _on_device(table), _on_device(vectors)
         self.lengths = _on_device(np.array([len(each) for each in statements]))
         self.older, self.newer = (
             _on_device(np.array([texts[getattr(pair, side)] for pair in pairs])) for side in ("older", "newer")
         )
-        self.measures = _on_device(np.array(measures, dtype=np.float32))
+        self.measures = _on_device(np.concatenate(measures))
         self.labels = _on_device(gold(pairs))
         self.weights = _on_device(np.asarray(weights, dtype=np.float32))
 

@@ -25,12 +25,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from hearing_slots import every_rival, every_slot
-from pair_scores import LABELS, Pair, every_pair, gold, held_pairs, neighbours, report
+from pair_scores import LABELS, Pair, aligned, every_pair, gold, held_pairs, neighbours, report
 
-from engram.models.pair_features import align
-from engram.models.pair_words import read_statement
+from engram.models.pair_features import BUCKETS
 from engram.models.pairs import (
-    BUCKETS,
     FILE,
     HIDDEN,
     LIKELY_CHANGE,
@@ -74,10 +72,12 @@ def data(pairs: Sequence[Pair], weight: float = 1.0) -> Data:
     """The features of pairs; every writer's fold follows from the order of their names."""
     from scipy.sparse import csr_matrix
 
-    rows, places = inputs([align(read_statement(pair.older), read_statement(pair.newer)) for pair in pairs])
-    starts = np.cumsum([0, *map(len, places)])
-    ones = np.ones(starts[-1], dtype=np.float32)
-    grams = csr_matrix((ones, np.concatenate(places), starts), shape=(len(pairs), BUCKETS))
+    parts = [inputs(each) for each in aligned(pairs)]
+    places = np.concatenate([places for _, (places, _) in parts])
+    sizes = [np.diff(starts, append=len(places)) for _, (places, starts) in parts]
+    starts = np.cumsum([0, *np.concatenate(sizes)])
+    grams = csr_matrix((np.ones(len(places), dtype=np.float32), places, starts), shape=(len(pairs), BUCKETS))
+    rows = np.concatenate([rows for rows, _ in parts])
     writers = sorted({pair.writer for pair in pairs})
     folds = np.array([writers.index(pair.writer) % FOLDS for pair in pairs])
     return Data(rows, grams, gold(pairs), np.full(len(pairs), weight, dtype=np.float32), folds)
@@ -254,7 +254,7 @@ def written(first: First, second: Second) -> None:
 
 def by_model(pairs: Sequence[Pair]) -> Any:
     """The probabilities of both models as they are written."""
-    return probabilities([align(read_statement(pair.older), read_statement(pair.newer)) for pair in pairs])
+    return np.concatenate([probabilities(each) for each in aligned(pairs)])
 
 
 def main() -> None:

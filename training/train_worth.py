@@ -2,44 +2,53 @@
 
     pip install scikit-learn scipy lightgbm
     python training/train_worth.py            # writes it
-    python training/train_worth.py --check    # leave each writer out once: figures per writer, of labels, calibration
+    python training/train_worth.py --check    # leave each writer out once, a sixth of them at a time: figures per writer, of labels, calibration
     python training/train_worth.py --held     # the figures of the written model on the writers held out, without their text
 
 Shown is the talk of training/hearing. The first step (linear) scores worth and moods; the second (trees) is trained on scores of the first
-made without the writer they are of. Every conversation is shown twice: whole, and in pieces. Single exchanges, which some writers
-wrote as such, are shown as they are. The statements of pairs.txt are shown too, as things worth keeping that are said by themselves.
+made without the writer they are of. Every conversation is shown twice: whole, and in pieces. Single exchanges, which most writers
+wrote as such, are shown as they are, and several in a row as one session. The statements of
+pairs.txt and some of the slots are shown too, as things worth keeping that are said by themselves.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hearing_data import HELD, Sentence, pairs
+from hearing_data import FOLDER, HELD, Sentence, pairs
 from hearing_report import calibration, conversations, curve, everything, exchanges, report
+from hearing_slots import every_slot, filled
 
 from engram.models import worth as model
-from engram.models.talk import BUCKETS, read, sparse
+from engram.models.talk import BUCKETS, USER, read, sparse
 from engram.models.worth import CATEGORIES, DURATIONS, KEEP, MOODS, OWNERS
 
 TARGET = Path(model.__file__).with_name(model.FILE)
-OFTEN = {"first": 3, "labels": 8}
+OFTEN = {"first": 4, "labels": 8}
 """In how many sentences a feature must occur to have a weight."""
 CLUSTERS = (64, 256)
 FIRST, LABELS = 1 + len(MOODS), len(CATEGORIES) + len(OWNERS) + len(DURATIONS) + 1
 FORGET = CATEGORIES.index("forget")
 ROLES = ("user", "assistant")
-GROUPS = 5
-"""Into how many groups the writers are cut to make scores for the second step."""
-MAYBE_WEIGHT, ALONE_WEIGHT, STATEMENT_WEIGHT = 0.3, 0.6, 0.25
-"""What counts, in the first step, a `maybe`, a piece of a conversation shown by itself, and a statement of pairs.txt."""
-SINGLE_WEIGHT = 3.0
-"""What counts, in the second step, a single exchange, written as one: a piece of a conversation is often unclear by itself, this never."""
-EMPTY_WEIGHT, STATED_WEIGHT = {model.WHOLE: 10.0, model.ALONE: 3.0}, 0.15
-"""What counts, in the second step, a sentence of an exchange with nothing to keep, and a statement of pairs.txt."""
+GROUPS = 6
+"""Into how many groups the writers are cut; what is said of a writer was learned without the group."""
+MAYBE_WEIGHT = 0.3
+WEIGHTS = {"conversations": 1.0, "sessions": 0.6, "pieces": 0.6, "exchanges": 1.0, "statements": 0.25}
+"""What counts, in the first step, a sentence as it is shown: a piece of a conversation is often unclear by itself, a statement was written for another purpose."""
+IN_TREES = {"conversations": 1.0, "sessions": 1.0, "pieces": 1.0, "exchanges": 2.0, "statements": 0.2}
+"""The same in the second step."""
+EMPTY_WEIGHT = {model.WHOLE: 5.0, model.ALONE: 2.0}
+"""What counts, there, a sentence of an exchange with nothing to keep."""
+FORGET_WEIGHT = 6.0
+"""What counts a request to forget when it is told from all the rest: most writers ask it once or twice."""
+TOLD = 7
+"""How many single exchanges make a session."""
 STRENGTH, STEPS = 1.0, 40
 BOOSTING = {
     "objective": "cross_entropy",
@@ -62,23 +71,28 @@ ROUNDS = 200
 class Shown:
     """Rows of talk in the views they are shown in: features, targets and weights of each."""
 
-    def __init__(self, rows: Sequence[Sentence], clusters: Any) -> None:
-        alone = exchanges(rows)
-        self.rows = rows
-        single = {turn[0] for view in conversations(rows) if len(view) <= len(ROLES) for turn in view}
-        whole = [view for view in conversations(rows) if view[0][0] not in single]
-        own = [view for view in conversations(rows) if view[0][0] in single]
-        pieces = list(alone_views([view for view in alone if view[0][0] not in single]))
-        self.views = [*whole, *pieces, *own]
+    def __init__(self, talk: Sequence[Sentence], clusters: Any) -> None:
+        alone = exchanges(talk)
+        self.rows = rows = [*talk, *statements()]
+        single = {turn[0] for view in conversations(talk) if len(view) <= len(ROLES) for turn in view}
+        whole = [view for view in conversations(talk) if view[0][0] not in single]
+        own = [view for view in conversations(talk) if view[0][0] in single]
+        views = {
+            "conversations": whole,
+            "sessions": list(sessions(rows, own)),
+            "pieces": list(alone_views([view for view in alone if view[0][0] not in single])),
+            "exchanges": own,
+            "statements": [[[at]] for at in range(len(talk), len(rows))],
+        }
+        self.views = [view for kind in views.values() for view in kind]
         self.row_of = np.array([at for view in self.views for turn in view for at in turn])
-        self.is_alone = np.arange(len(self.row_of)) >= _size(whole)
-        self.is_single = np.arange(len(self.row_of)) >= _size(whole) + _size(pieces)
+        self.kind = np.repeat(list(views), [_size(kind) for kind in views.values()])
+        self.is_alone = np.isin(self.kind, ("pieces", "exchanges", "statements"))
         self.writer = np.array([rows[at].writer for at in self.row_of])
         empty = {at for turns in alone for turn in turns for at in turn if _empty(rows, turns)}
         self.is_empty = np.array([at in empty for at in self.row_of])
         self._read(clusters)
         self._label()
-        self.statements = Statements(sorted(set(self.writer)), clusters)
 
     def _read(self, clusters: Any) -> None:
         self.said = [
@@ -107,7 +121,8 @@ class Shown:
             ],
             np.float32,
         )
-        self.weight = np.where(self.is_alone & ~self.is_single, ALONE_WEIGHT, 1.0).astype(np.float32)
+        self.weight = np.array([WEIGHTS[kind] for kind in self.kind], np.float32)
+        self.worthy = np.array([bool(row.category) for row in rows])
 
     def context(self, scores: Any) -> Any:
         """What the second step sees."""
@@ -117,6 +132,15 @@ class Shown:
             made.append(around.context(scores[start : start + size]))
             start += size
         return np.vstack(made)
+
+
+def sessions(rows: Sequence[Sentence], own: Iterable[list[list[int]]]) -> Iterator[list[list[int]]]:
+    """Single exchanges of a writer one after the other, as somebody tells one thing today and another tomorrow; every second time without the replies."""
+    for number, (_, some) in enumerate(
+        groupby(enumerate(own), lambda each: (rows[each[1][0][0]].writer, each[0] // TOLD))
+    ):
+        turns = [turn for _, view in some for turn in view]
+        yield turns if number % 2 else [turn for turn in turns if rows[turn[0]].role == USER]
 
 
 def alone_views(alone: Sequence[list[list[int]]]) -> Iterator[list[list[int]]]:
@@ -130,26 +154,23 @@ def alone_views(alone: Sequence[list[list[int]]]) -> Iterator[list[list[int]]]:
             yield from ([[at]] for at in turn)
 
 
-class Statements:
-    """The statements of the pairs of these writers: features of the sentences themselves, without a place in a conversation."""
-
-    def __init__(self, names: Sequence[str], clusters: Any) -> None:
-        said = [(name, text) for name in names for pair in pairs(name) for text in (pair.older, pair.newer)]
-        self.writer = np.array([name for name, _ in said])
-        views = [read([("user", [text])]) for _, text in said]
-        found = [blocks for view in views for _, blocks in sparse(view, clusters)]
-        self.placed = hashed(found)
-        self.sparse = hashed([block for block in blocks if block is not blocks[1]] for blocks in found)
-        self.around = [model.Surroundings(view) for view in views]
-        self.dense = np.vstack([each.dense() for each in self.around])
-        self.first = np.zeros((len(said), FIRST), np.float32)
-        self.first[:, [0, 1 + MOODS.index("asserted")]] = 1
-        self.weights = np.full((len(said), FIRST), STATEMENT_WEIGHT / 2, np.float32)
-        self.weights[:, 0] = STATEMENT_WEIGHT
-
-    def context(self, scores: Any) -> Any:
-        """What the second step sees."""
-        return np.vstack([around.context(scores[[at]]) for at, around in enumerate(self.around)])
+def statements() -> list[Sentence]:
+    """What is told by itself, as somebody's notes are: statements of pairs.txt, and of each slot some that tell its value, and a question."""
+    chance = random.Random(0)
+    said = [
+        (name, chance.choice((pair.older, pair.newer)), "keep", "asserted")
+        for name in sorted(path.parent.name for path in FOLDER.glob("*/pairs.txt"))
+        for pair in pairs(name)[::2]
+    ]
+    for slot in every_slot():
+        told = [line for part in ("holds", "changes") for line in chance.sample(slot.lines[part], 3)]
+        asked = [(line, "skip", "question") for line in slot.lines["questions"][:1]]
+        for line, worth, mood in (*((line, "keep", "asserted") for line in told), *asked):
+            said.append((f"slots {slot.writer}", filled(line, *chance.sample(slot.values, 3)), worth, mood))
+    return [
+        Sentence(writer, number, 0, 0, USER, text, worth, "", False, "", "", "", mood, "")
+        for number, (writer, text, worth, mood) in enumerate(said)
+    ]
 
 
 def hashed(rows: Iterable[Sequence[tuple[float, Sequence[int]]]]) -> Any:
@@ -238,20 +259,10 @@ def fit_linear(hashed: Any, dense: Any, targets: Any, weights: Any, often: int, 
 
 
 def fit_first(shown: Shown, chosen: Any) -> Fitted:
-    """The first step, from these rows and the statements of their writers."""
-    from scipy.sparse import vstack
-
-    more = shown.statements
-    also = np.isin(more.writer, sorted(set(shown.writer[chosen])))
+    """The first step, from these rows."""
     weights = np.repeat(shown.weight[chosen, None], FIRST, axis=1)
     weights[shown.worth[chosen] == 0.5, 0] *= MAYBE_WEIGHT
-    return fit_linear(
-        vstack([shown.sparse[chosen], more.sparse[also]]).tocsr(),
-        np.vstack([shown.dense[chosen], more.dense[also]]),
-        np.vstack([shown.first[chosen], more.first[also]]),
-        np.vstack([weights, more.weights[also]]),
-        2 * OFTEN["first"],
-    )
+    return fit_linear(shown.sparse[chosen], shown.dense[chosen], shown.first[chosen], weights, 2 * OFTEN["first"])
 
 
 def fit_labels(shown: Shown, chosen: Any) -> Fitted:
@@ -259,46 +270,43 @@ def fit_labels(shown: Shown, chosen: Any) -> Fitted:
 
     A request to forget is told from all the others too: "delete the branch" asks for work.
     """
-    worthy = shown.worth[chosen] > 0
+    worthy = shown.worthy[chosen]
     weights = np.repeat(np.where(worthy, shown.weight[chosen], 0.0)[:, None], LABELS, axis=1).astype(np.float32)
-    weights[:, FORGET] = shown.weight[chosen]
+    weights[:, FORGET] = shown.weight[chosen] * np.where(shown.labels[chosen, FORGET] > 0, FORGET_WEIGHT, 1.0)
     return fit_linear(
         shown.sparse[chosen], shown.dense[chosen], shown.labels[chosen], weights, 2 * OFTEN["labels"], worthy
     )
 
 
-def scores_unseen(shown: Shown, chosen: Any) -> tuple[Any, Any]:
-    """The first step's scores of these rows and of their writers' statements, each made without its writer."""
-    names, more = sorted(set(shown.writer[chosen])), shown.statements
+def grouped(names: Sequence[str]) -> list[Sequence[str]]:
+    """The writers in groups; neighbours in the alphabet, often of one kind, are apart."""
+    return [names[group::GROUPS] for group in range(min(GROUPS, len(names)))]
+
+
+def scores_unseen(shown: Shown, chosen: Any) -> Any:
+    """The first step's scores of these rows, each made without its writer."""
     scores = np.zeros((len(shown.row_of), FIRST), np.float32)
-    stated = np.zeros((len(more.writer), FIRST), np.float32)
-    for group in range(GROUPS):
-        inside, also = (np.isin(writer, names[group::GROUPS]) for writer in (shown.writer, more.writer))
-        fitted = fit_first(shown, chosen[~inside[chosen]])
-        scores[inside] = fitted.scores(shown.sparse[inside], shown.dense[inside])
-        stated[also] = fitted.scores(more.placed[also], more.dense[also])
-    return scores, more.context(stated)
+    for group in grouped(sorted(set(shown.writer[chosen]))):
+        inside = np.isin(shown.writer, group)
+        scores[inside] = fit_first(shown, chosen[~inside[chosen]]).scores(shown.sparse[inside], shown.dense[inside])
+    return scores
 
 
-def fit_trees(shown: Shown, name: str, chosen: Any, seen: Any, stated: Any) -> Any:
-    """An ensemble of the second step, from what it sees of these rows; that of exchanges alone is shown statements too."""
+def fit_trees(shown: Shown, name: str, chosen: Any, seen: Any) -> Any:
+    """An ensemble of the second step, from what it sees of these rows."""
     import lightgbm
 
-    also = np.isin(shown.statements.writer, sorted(set(shown.writer[chosen]))) & (name == model.ALONE)
     chosen = chosen[shown.is_alone[chosen] == (name == model.ALONE)]
-    weights = np.where(shown.worth == 0.5, MAYBE_WEIGHT, 1.0) * np.where(shown.is_empty, EMPTY_WEIGHT[name], 1.0)
-    weights *= np.where(shown.is_single, SINGLE_WEIGHT, 1.0)
-    weights = np.concatenate([weights[chosen], np.full(also.sum(), STATED_WEIGHT)])
-    wanted = np.concatenate([shown.worth[chosen], np.ones(also.sum())])
-    data = lightgbm.Dataset(np.vstack([seen[chosen], stated[also]]), wanted, weight=weights)
-    return lightgbm.train(BOOSTING, data, ROUNDS)
+    weights = np.array([IN_TREES[kind] for kind in shown.kind])
+    weights *= np.where(shown.worth == 0.5, MAYBE_WEIGHT, 1.0) * np.where(shown.is_empty, EMPTY_WEIGHT[name], 1.0)
+    return lightgbm.train(BOOSTING, lightgbm.Dataset(seen[chosen], shown.worth[chosen], weight=weights[chosen]), ROUNDS)
 
 
-def sums_of(shown: Shown, chosen: Any, left_out: Any, seen: Any, stated: Any) -> Any:
+def sums_of(shown: Shown, chosen: Any, left_out: Any, seen: Any) -> Any:
     """The sums of the ensembles trained on the chosen rows, for those left out."""
-    sums = fit_trees(shown, model.ALONE, chosen, seen, stated).predict(seen[left_out], raw_score=True)
+    sums = fit_trees(shown, model.ALONE, chosen, seen).predict(seen[left_out], raw_score=True)
     whole = ~shown.is_alone[left_out]
-    own = fit_trees(shown, model.WHOLE, chosen, seen, stated).predict(seen[left_out[whole]], raw_score=True)
+    own = fit_trees(shown, model.WHOLE, chosen, seen).predict(seen[left_out[whole]], raw_score=True)
     sums[whole] = own + model.SHARE * sums[whole]
     return sums
 
@@ -308,16 +316,17 @@ def leave_out(shown: Shown) -> tuple[Any, Any, Any]:
     sums = np.zeros(len(shown.row_of))
     first = np.zeros((len(shown.row_of), FIRST), np.float32)
     labels = np.zeros((len(shown.row_of), LABELS), np.float32)
-    for writer in sorted(set(shown.writer)):
-        others, left_out = np.flatnonzero(shown.writer != writer), np.flatnonzero(shown.writer == writer)
-        inner, stated = scores_unseen(shown, others)
+    for group in grouped(sorted(set(shown.writer))):
+        inside = np.isin(shown.writer, group)
+        others, left_out = np.flatnonzero(~inside), np.flatnonzero(inside)
+        inner = scores_unseen(shown, others)
         fitted = fit_first(shown, others)
         inner[left_out] = fitted.scores(shown.sparse[left_out], shown.dense[left_out])
         seen = shown.context(inner)
-        sums[left_out] = sums_of(shown, others, left_out, seen, stated)
+        sums[left_out] = sums_of(shown, others, left_out, seen)
         first[left_out] = inner[left_out]
         labels[left_out] = fit_labels(shown, others).scores(shown.sparse[left_out], shown.dense[left_out])
-        print(f"{writer} left out", flush=True)
+        print(f"left out: {', '.join(group)}", flush=True)
     return sums, first, labels
 
 
@@ -352,8 +361,8 @@ def label_figures(rows: Sequence[Sentence], kept: Any, first: Any, labels: Any) 
 def check(shown: Shown) -> None:
     """Leave each writer out once."""
     sums, first, labels = leave_out(shown)
-    pieces = shown.is_alone & ~shown.is_single
-    for title, chosen in (("conversations", ~shown.is_alone), ("pieces", pieces), ("exchanges", shown.is_single)):
+    for title in dict.fromkeys(shown.kind):
+        chosen = shown.kind == title
         rows = [shown.rows[at] for at in shown.row_of[chosen]]
         slope, shift = calibrated(sums[chosen], shown.worth[chosen])
         likely = 1 / (1 + np.exp(-(slope * sums[chosen] + shift)))
@@ -430,18 +439,18 @@ def tree_arrays(name: str, booster: Any) -> dict[str, Any]:
 
 
 def write(shown: Shown, found: Any) -> None:
-    """Train on every writer and write the model; probabilities are calibrated on sums made without the writer."""
+    """Train on every writer and write the model; probabilities are calibrated on sums made without the writer's group."""
     everyone = np.arange(len(shown.row_of))
-    names = sorted(set(shown.writer))
-    scores, stated = scores_unseen(shown, everyone)
+    scores = scores_unseen(shown, everyone)
     seen = shown.context(scores)
     sums = np.zeros(len(everyone))
-    for writer in names:
-        left_out = np.flatnonzero(shown.writer == writer)
-        sums[left_out] = sums_of(shown, np.flatnonzero(shown.writer != writer), left_out, seen, stated)
+    for group in grouped(sorted(set(shown.writer))):
+        inside = np.isin(shown.writer, group)
+        sums[inside] = sums_of(shown, np.flatnonzero(~inside), np.flatnonzero(inside), seen)
     arrays = {"clusters": found}
-    for name, own in ((model.WHOLE, ~shown.is_alone), (model.ALONE, shown.is_alone)):
-        arrays |= tree_arrays(name, fit_trees(shown, name, everyone, seen, stated))
+    talked = shown.kind != "statements"
+    for name, own in ((model.WHOLE, ~shown.is_alone), (model.ALONE, shown.is_alone & talked)):
+        arrays |= tree_arrays(name, fit_trees(shown, name, everyone, seen))
         arrays[f"{name}_calibration"] = calibrated(sums[own], shown.worth[own])
     arrays |= fit_first(shown, everyone).arrays("first") | fit_labels(shown, everyone).arrays("labels")
     np.savez_compressed(TARGET, **arrays)

@@ -5,7 +5,7 @@ import pytest
 
 from engram.models import pairs
 from engram.models.pair_attention import FILE, pair_attention
-from engram.models.pair_features import align, dense
+from engram.models.pair_features import Alignments
 from engram.models.pair_words import read_statement
 from engram.models.pairs import LABELS, MEASURES, PairNetwork, inputs, relate
 
@@ -14,9 +14,8 @@ OTHERS = ("", "用户住在柏林。", "The launch is planned for March.", "word
 
 
 def opinion(*older: str) -> np.ndarray:
-    both = [align(read_statement(each), read_statement(NEW)) for each in older]
-    measures = np.array([list(dense(pair).values()) for pair in both], dtype=np.float32)
-    found: np.ndarray = pair_attention().probabilities(both, measures)
+    both = [(read_statement(each), read_statement(NEW)) for each in older]
+    found: np.ndarray = pair_attention().probabilities(both, Alignments(both).measures())
     return found
 
 
@@ -34,9 +33,9 @@ def test_it_tells_a_change_from_another_thing() -> None:
 
 
 def test_a_relation_is_the_mean_of_both_models() -> None:
-    pair = align(read_statement(OLD), read_statement(NEW))
-    rows, places = inputs([pair])
-    first = PairNetwork(pairs.FILE.read_bytes()).probabilities(rows, places)
+    pair = (read_statement(OLD), read_statement(NEW))
+    rows, buckets = inputs(Alignments([pair]))
+    first = PairNetwork(pairs.FILE.read_bytes()).probabilities(rows, *buckets)
     both = (first + pair_attention().probabilities([pair], rows[:, :MEASURES])) / 2
     relation = relate(OLD, NEW)
     assert [getattr(relation, label) for label in LABELS] == pytest.approx(both[0].tolist(), abs=1e-6)

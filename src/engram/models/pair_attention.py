@@ -9,8 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engram.models.pair_features import Alignment
-from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, WORD, Statement, word_vectors
+from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, WORD, Statement, Token, word_vectors
 
 __all__ = ["FILE", "KINDS", "LONGEST", "PairAttention", "pair_attention"]
 
@@ -30,19 +29,18 @@ class PairAttention:
         stems = bytes(stored.pop("stems")).decode("utf-8").split("\n")
         self.places = {stem: place for place, stem in enumerate(stems, 1)}
         self.weights = {name: array.astype("float32") for name, array in stored.items()}
+        self.weights["v_weight"] *= VECTOR_SCALE
         self.layers = sum(name.endswith("_qkv_weight") for name in stored)
 
-    def probabilities(self, pairs: Sequence[Alignment], measures: Any) -> Any:
+    def probabilities(self, pairs: Sequence[tuple[Statement, Statement]], measures: Any) -> Any:
         """A row of probabilities of the labels for each pair, given its measures."""
         import numpy as np
 
-        words, seen, likeness, same, other = self._read(pairs)
-        hidden = words
-        blocked = np.where(seen, 0.0, _NONE).astype(np.float32)[:, None, None, :]
+        hidden, seen, likenesses, newer = self._read(pairs)
         for layer in range(self.layers):
-            hidden = self._layer(f"bl_{layer}_", hidden, (likeness, same, other), blocked)
+            hidden = self._layer(f"bl_{layer}_", hidden, likenesses)
         hidden = self._normalized("n", hidden)
-        parts = self._pooled(hidden, seen, other[0, 0] > 0)
+        parts = self._pooled(hidden, seen, newer)
         scaled = (measures - self.weights["mean"]) / self.weights["sd"]
         parts.append(scaled.clip(-MOST_DEVIATIONS, MOST_DEVIATIONS))
         logits = self._linear("o", _gelu(self._linear("h", np.concatenate(parts, axis=1))))
@@ -50,54 +48,74 @@ class PairAttention:
         return likely / likely.sum(1, keepdims=True)
 
     def _linear(self, name: str, rows: Any) -> Any:
-        return rows @ self.weights[f"{name}_weight"].T + self.weights[f"{name}_bias"]
+        weight = self.weights[f"{name}_weight"]
+        found = rows.reshape(-1, rows.shape[-1]) @ weight.T
+        found += self.weights[f"{name}_bias"]
+        return found.reshape(*rows.shape[:-1], len(weight))
 
     def _normalized(self, name: str, rows: Any) -> Any:
         import numpy as np
 
-        centred = rows - rows.mean(-1, keepdims=True)
-        spread = (centred * centred).mean(-1, keepdims=True) + 1e-5
-        return centred / np.sqrt(spread) * self.weights[f"{name}_weight"] + self.weights[f"{name}_bias"]
+        centred = rows - rows.sum(-1, keepdims=True) / rows.shape[-1]
+        centred /= np.sqrt(np.einsum("...i,...i->...", centred, centred)[..., None] / rows.shape[-1] + 1e-5)
+        centred *= self.weights[f"{name}_weight"]
+        centred += self.weights[f"{name}_bias"]
+        return centred
 
-    def _read(self, pairs: Sequence[Alignment]) -> tuple[Any, Any, Any, Any, Any]:
-        """The words of each pair as rows, which of them there are, how like each two are, which are the same, and which stand in different statements."""
+    def _read(self, pairs: Sequence[tuple[Statement, Statement]]) -> tuple[Any, Any, Any, Any]:
+        """The words of each pair as rows; which of them there are; how like each two are, whether they are the same, whether they stand in
+        different statements and whether the second is missing; and which places are those of the newer statement.
+        """
         import numpy as np
 
-        both = [(pair.older, pair.newer) for pair in pairs]
-        wide = [max(len(_tokens(one[side])) for one in both) for side in (0, 1)]
-        total, width = len(pairs), wide[0] + wide[1]
-        vectors = np.zeros((total, width, self.weights["v_weight"].shape[1]), dtype=np.float32)
-        stems, kinds, own = (np.zeros((total, width), dtype=np.int64) for _ in range(3))
-        seen = np.zeros((total, width), dtype=bool)
-        numbers: dict[str, int] = {}
-        known = {id(each): _rows(each) for each in {id(each): each for one in both for each in one}.values()}
-        for row, one in enumerate(both):
-            for statement, start in zip(one, (0, wide[0]), strict=True):
-                tokens = _tokens(statement)
-                place = slice(start, start + len(tokens))
-                vectors[row, place], kinds[row, place] = known[id(statement)]
-                stems[row, place] = [numbers.setdefault(token.stem, len(numbers) + 1) for token in tokens]
-                own[row, place] = [
-                    0 if token.kind in (NUMBER, NAME) else self.places.get(token.stem, 0) for token in tokens
-                ]
-                seen[row, place] = True
-        same = ((stems[:, :, None] == stems[:, None]) & seen[:, :, None] & seen[:, None]).astype(np.float32)
-        likeness = np.maximum(vectors @ vectors.transpose(0, 2, 1), same)
-        side = np.arange(width) >= wide[0]
-        other = np.broadcast_to((side[:, None] != side).astype(np.float32), (total, width, width))
-        content = ((kinds != KINDS.index(FUNCTION)) & seen).astype(np.float32)
-        best = (likeness * other * content[:, None]).max(2)
-        marks = np.stack([(same * other).max(2), best, best * best, content], axis=-1)
-        found = (
-            vectors @ (VECTOR_SCALE * self.weights["v_weight"].T)
-            + self.weights["st_weight"][own]
-            + self.weights["k_weight"][kinds]
-            + self.weights["seg_weight"][side.astype(np.int64)]
-            + self.weights["pos_weight"][np.concatenate([np.arange(each) for each in wide])]
+        known = {id(token): token for pair in pairs for each in pair for token in each.tokens[:LONGEST]}
+        numbers = {token: place for place, token in enumerate(known, 1)}
+        read = {id(each): [numbers[id(token)] for token in each.tokens[:LONGEST]] for pair in pairs for each in pair}
+        wide = [max(len(read[id(pair[side])]) for pair in pairs) for side in (0, 1)]
+        # Each word is worked out once; place 0 is for no word.
+        at = np.zeros((len(pairs), sum(wide)), dtype=np.int64)
+        for row, (older, newer) in zip(at, pairs, strict=True):
+            for statement, start in ((older, 0), (newer, wide[0])):
+                row[start : start + len(read[id(statement)])] = read[id(statement)]
+        words, likeness, same, content = self._words(list(known.values()))
+        two, seen = (at[:, :, None], at[:, None]), at > 0
+        likeness, same = likeness[two], same[two]
+        side = np.arange(sum(wide)) >= wide[0]
+        other = np.broadcast_to((side[:, None] != side).astype(np.float32), same.shape)
+        best = (likeness * other * content[at][:, None]).max(2)
+        marks = np.stack([(same * other).max(2), best, best * best, content[at]], axis=-1)
+        placed = self.weights["seg_weight"][side.astype(np.int64)]
+        placed = placed + self.weights["pos_weight"][np.concatenate([np.arange(each) for each in wide])]
+        missing = np.broadcast_to(~seen[:, None], same.shape)
+        return (
+            words[at] + placed + self._linear("m", marks),
+            seen,
+            np.stack([likeness, same, other, missing], axis=1),
+            side,
         )
-        return found + self._linear("m", marks), seen, likeness, same, other
 
-    def _layer(self, name: str, rows: Any, likenesses: tuple[Any, Any, Any], blocked: Any) -> Any:
+    def _words(self, tokens: Sequence[Token]) -> tuple[Any, Any, Any, Any]:
+        """Words by themselves, the first row for none: their rows, how like each two are, whether they are the same, and whether they have a meaning of
+        their own.
+        """
+        import numpy as np
+
+        kinds = np.array([0, *(KINDS.index(token.kind) for token in tokens)])
+        vectors = np.zeros((len(kinds), self.weights["v_weight"].shape[1]), dtype=np.float32)
+        vectors[1:] = word_vectors([token.key for token in tokens])
+        vectors /= np.maximum(np.sqrt((vectors * vectors).sum(1)), 1e-6)[:, None]
+        vectors[kinds == KINDS.index(NUMBER)] = 0.0
+        own = [0 if token.kind in (NUMBER, NAME) else self.places.get(token.stem, 0) for token in tokens]
+        hashes = np.array([0, *(hash(token.stem) for token in tokens)])
+        same = (hashes[:, None] == hashes).astype(np.float32)
+        same[0] = same[:, 0] = 0.0
+        content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
+        content[0] = 0.0
+        rows = vectors @ self.weights["v_weight"].T
+        rows += self.weights["st_weight"][[0, *own]] + self.weights["k_weight"][kinds]
+        return rows, np.maximum(vectors @ vectors.T, same), same, content
+
+    def _layer(self, name: str, rows: Any, likenesses: Any) -> Any:
         """One layer: every word takes up what the words it attends to have to say."""
         import numpy as np
 
@@ -105,11 +123,14 @@ class PairAttention:
         each = size // HEADS
         split = self._linear(f"{name}qkv", self._normalized(f"{name}n1", rows)).reshape(total, width, 3, HEADS, each)
         asked, offered, said = split.transpose(2, 0, 3, 1, 4)
-        scores = asked @ offered.transpose(0, 1, 3, 2) / each**0.5 + blocked
-        for weight, likeness in zip(self.weights[f"{name}b"], likenesses, strict=True):
-            scores += BIAS_SCALE * weight[None, :, None, None] * likeness[:, None]
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
-        heard = (scores / scores.sum(-1, keepdims=True)) @ said
+        weights = np.vstack([BIAS_SCALE * self.weights[f"{name}b"], np.full(HEADS, _NONE, dtype=np.float32)])
+        biases = weights.T @ likenesses.reshape(total, len(weights), -1)
+        scores = asked @ offered.transpose(0, 1, 3, 2)
+        scores /= each**0.5
+        scores += biases.reshape(scores.shape)
+        scores -= scores.max(-1, keepdims=True)
+        np.exp(scores, out=scores)
+        heard = (scores @ said) / scores.sum(-1, keepdims=True)
         rows = rows + self._linear(f"{name}p", heard.transpose(0, 2, 1, 3).reshape(total, width, size))
         return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", self._normalized(f"{name}n2", rows))))
 
@@ -118,31 +139,24 @@ class PairAttention:
         """The mean and the largest of the words of each statement."""
         import numpy as np
 
-        sides = [(seen & side)[..., None].astype(np.float32) for side in (~newer, newer)]
-        means = [(hidden * side).sum(1) / np.maximum(side.sum(1), 1.0) for side in sides]
-        return [*means, *((hidden + _NONE * (1 - side)).max(1).clip(-50.0) for side in sides)]
-
-
-def _tokens(statement: Statement) -> Any:
-    return statement.tokens[:LONGEST]
-
-
-def _rows(statement: Statement) -> tuple[Any, list[int]]:
-    """A unit vector for each word, none for numbers; and the kinds of the words."""
-    import numpy as np
-
-    tokens = _tokens(statement)
-    kinds = [KINDS.index(token.kind) for token in tokens]
-    rows = word_vectors([token.key for token in tokens])
-    rows /= np.maximum(np.sqrt((rows * rows).sum(1)), 1e-6)[:, None]
-    rows[[kind == KINDS.index(NUMBER) for kind in kinds]] = 0.0
-    return rows, kinds
+        sides = np.stack([seen & ~newer, seen & newer], axis=1).astype(np.float32)
+        means = (sides @ hidden) / np.maximum(sides.sum(2, keepdims=True), 1.0)
+        most = np.where(sides[..., None] > 0, hidden[:, None], _NONE).max(2).clip(-50.0)
+        return [each.reshape(len(seen), -1) for each in (means, most)]
 
 
 def _gelu(rows: Any) -> Any:
     import numpy as np
 
-    return 0.5 * rows * (1.0 + np.tanh(0.7978845608 * (rows * (1.0 + 0.044715 * rows * rows))))
+    found = rows * rows
+    found *= 0.044715 * 0.7978845608
+    found += 0.7978845608
+    found *= rows
+    np.tanh(found, out=found)
+    found += 1.0
+    found *= rows
+    found *= 0.5
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -5,49 +5,29 @@ what was replaced. Names and numbers count by their kind, never by themselves, s
 never met. training/train_pairs.py uses the same functions.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise, starmap
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, repeat, starmap
 from typing import Any
+from zlib import crc32
 
-from engram.model.lazy import dataclass
-from engram.models.pair_words import (
-    FUNCTION,
-    NAME,
-    NUMBER,
-    TIME,
-    WORD,
-    WORDING,
-    Statement,
-    Token,
-)
-from engram.text.polarity import canonical, opposite, rival
+from engram.model.lazy import cached_property, dataclass
+from engram.models.pair_words import FUNCTION, KINDS, NAME, NUMBER, TIME, WORD, WORDING, Statement, Token
+from engram.text.polarity import opposite, rival
 
-__all__ = ["Alignment", "align", "dense", "sparse", "vectors"]
+__all__ = ["BUCKETS", "Alignment", "Alignments", "align", "bucket"]
 
+BUCKETS = 1 << 16
 _SAME = 0.995
 _ALIKE = 0.45
 """The cosine from which two words that are left over are taken for one another."""
-_CONTRASTED = tuple(
-    (f"word_{word}", word)
-    for word in (
-        "also",
-        "too",
-        "another",
-        "other",
-        "both",
-        "now",
-        "new",
-        "still",
-        "only",
-        "was",
-        "used",
-        "had",
-        "but",
-        "so",
-    )
-)
-"""Words that often tell many values from one, or the present from the past; any other is left to the n-grams."""
-_ARTICLES = frozenset(("the", "a", "an", ","))
+_NONE = -2.0
+"""Less than any cosine: in the place of a word that a shorter statement does not have."""
+_KINDS = slice(3, 3 + len(KINDS))
+"""Where the kinds are in `Statement.marks`."""
+_NUMBERS = 3 + KINDS.index(NUMBER)
+_COUNTED = 2 + len(WORDING)
+"""Where the contrasted words begin in `Statement.wording`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,185 +38,255 @@ class Alignment:
     newer: Statement
     cosines: Any
     """A row for each such word of the newer, a column for each of the older."""
-    best_old: list[float]
-    best_new: list[float]
     matched_old: list[bool]
     matched_new: list[bool]
-    sums: tuple[Any, Any, Any, Any]
-    """The summed vectors of the older, the newer, what only the older has, and what only the newer has."""
 
 
 def align(older: Statement, newer: Statement) -> Alignment:
     """The two statements' words beside one another."""
-    import numpy as np
-
-    cosines = newer.rows @ older.rows.T
-    stems = [token.stem for token in older.words]
-    numbers = [at for at, token in enumerate(older.words) if token.kind == NUMBER]
-    for at, mine in enumerate(newer.words):
-        if numbers and mine.kind == NUMBER:
-            cosines[at, numbers] = 0.0
-        if mine.stem in stems:
-            cosines[at, [other for other, theirs in enumerate(stems) if theirs == mine.stem]] = 1.0
-    empty = not (older.words and newer.words)
-    best_old = [0.0] * len(older.words) if empty else cosines.max(0).tolist()
-    best_new = [0.0] * len(newer.words) if empty else cosines.max(1).tolist()
-    matched_old, matched_new = ([each > _SAME for each in best] for best in (best_old, best_new))
-    only = [
-        np.asarray([0.0 if hit else weight for hit, weight in zip(hits, each.weights, strict=True)], dtype=np.float32)
-        @ each.rows
-        for each, hits in ((older, matched_old), (newer, matched_new))
-    ]
-    sums = (older.sum, newer.sum, only[0], only[1])
-    return Alignment(older, newer, cosines, best_old, best_new, matched_old, matched_new, sums)
+    return Alignments([(older, newer)])[0]
 
 
-_SIDE = ("covered", "shared", "words", "length", "left")
-_ENDS = ("first", "second", "last", "runs", "subject", "subject_least", "object")
-_SIDES = {side: tuple(f"{name}_{side}" for name in (*_SIDE, *_ENDS, *WORDING)) for side in ("old", "new")}
+class Alignments:
+    """Many pairs of statements, the older first, each with its words side by side; computed together, as numpy is slow to begin.
 
+    Arrays have a row for each older statement and after them one for each newer; shorter statements are filled up with zeros.
+    """
 
-def dense(pair: Alignment) -> dict[str, float]:
-    """Measures of a pair, by name; always the same names in the same order."""
-    old, new = pair.older, pair.newer
-    found: dict[str, float] = {}
-    for side, each, best, hits in (
-        ("old", old, pair.best_old, pair.matched_old),
-        ("new", new, pair.best_new, pair.matched_new),
-    ):
-        covered, shared = _mean([max(0.0, one) for one in best], each.weights), _mean(hits, each.weights)
-        counts = (len(each.words), len(each.tokens), hits.count(False))
-        found.update(
-            zip(_SIDES[side], (covered, shared, *counts, *_ends(each, best, hits), *each.wording), strict=True)
+    def __init__(self, pairs: Sequence[tuple[Statement, Statement]]) -> None:
+        import numpy as np
+
+        self.pairs = pairs
+        self._each = [older for older, _ in pairs] + [newer for _, newer in pairs]
+        sizes = np.array([len(each.words) for each in self._each])
+        self._seen = np.arange(max(2, sizes.max())) < sizes[:, None]
+        self._rows, self._marks, self._hashes = (
+            _filled([getattr(each, name) for each in self._each], self._seen) for name in ("rows", "marks", "hashes")
         )
-    found.update(_cosines(pair))
-    found.update(_kinds(pair))
-    found.update(_leftovers(pair))
-    found.update(_frame(pair))
-    found.update(_numbers(pair))
-    for name, word in _CONTRASTED:
-        found[name] = (word in new.keys) - (word in old.keys)
-    found["not_either"] = float((found["not_old"] > 0) != (found["not_new"] > 0))
-    found["me_either"] = float(found["me_old"] != found["me_new"])
-    found["verb"] = float(old.verb == new.verb != "")
-    return found
+        self._cosines = self._compared()
+        best = np.concatenate([self._cosines.max(1), self._cosines.max(2)])
+        self._best = np.where(best > _NONE, best, 0.0)
+        self._hits = self._best > _SAME
+        self._left = self._seen & ~self._hits
+
+    def __getitem__(self, at: int) -> Alignment:
+        return self._alignments[at]
+
+    @cached_property
+    def _alignments(self) -> list[Alignment]:
+        hits, half = self._hits.tolist(), len(self.pairs)
+        return [
+            Alignment(old, new, self._cosines[at], hits[at][: len(old.words)], hits[half + at][: len(new.words)])
+            for at, (old, new) in enumerate(self.pairs)
+        ]
+
+    def _crossed(self, each: Any) -> tuple[Any, Any]:
+        """Values of the words of the newer statements as rows, and of the older as columns."""
+        return each[len(self.pairs) :, :, None], each[: len(self.pairs), None]
+
+    def _compared(self) -> Any:
+        """The likeness of each two words of a pair: different numbers are never alike, and the same stem is the same word."""
+        import numpy as np
+
+        (new, old), half = self._crossed(self._seen), len(self.pairs)
+        cosines = np.where(new & old, self._rows[half:] @ self._rows[:half].transpose(0, 2, 1), _NONE)
+        new_number, old_number = self._crossed(self._marks[:, :, _NUMBERS] > 0)
+        cosines[new_number & old_number] = 0.0
+        new_stem, old_stem = self._crossed(self._hashes)
+        cosines[(new_stem == old_stem) & new & old] = 1.0
+        return cosines
+
+    # -- measures
+
+    def measures(self) -> Any:
+        """A row of measures for each pair."""
+        import numpy as np
+
+        # The sums of four values and a one over all words, by the marks of the words.
+        values = np.stack([self._best, self._best.clip(0.0), self._hits, self._left, self._seen], axis=1)
+        summed = (values @ self._marks).transpose(1, 2, 0)
+        wording = np.array([each.wording for each in self._each]).T
+        half, sides = len(self.pairs), self._of_sides(summed)
+        sides = np.concatenate([sides[:2], wording[:2], sides[2:], wording[2:_COUNTED]])
+        either = np.array([wording[2 + WORDING.index("not")] > 0, wording[2 + WORDING.index("me")]])
+        worded = np.array(list(map(_of_words, self._alignments)), dtype=np.float32).T
+        parts = (
+            *(sides[:, :half], sides[:, half:], self._of_sums(), self._of_kinds(summed), self._of_leftovers()),
+            *(worded[:-1], wording[_COUNTED:, half:] - wording[_COUNTED:, :half]),
+            *(either[:, :half] != either[:, half:], worded[-1:]),
+        )
+        return np.concatenate(parts, dtype=np.float32).T
+
+    def _of_sides(self, summed: Any) -> Any:
+        """Of each statement: how much of it the other has, nearly and exactly; how many words are left over; how well the other has its first word,
+        its second and its last; how often a word that both have precedes one that is left over; how well the other has what
+        precedes the verb, on average and at least, and what follows it.
+        """
+        import numpy as np
+
+        best, (likeness, covered, hits, left, every) = self._best, summed
+        total, before, after = np.maximum(every[:3], 1e-6)
+        has_before, has_after = every[1] > 0, every[2] > 0
+        least = np.where(self._marks[:, :, 1] > 0, best, 1.0).min(1)
+        return np.array(
+            [
+                *(covered[0] / total, hits[0] / total, left[_KINDS].sum(0)),
+                *(best[:, 0], best[:, 1], best[np.arange(len(best)), self._seen.sum(1) - 1]),
+                (self._hits[:, :-1] & self._left[:, 1:]).sum(1),
+                np.where(has_before, likeness[1] / before, -1.0),
+                np.where(has_before, least, -1.0),
+                np.where(has_after, likeness[2] / after, -1.0),
+            ]
+        )
+
+    def _of_sums(self) -> Any:
+        """The likeness of the whole statements, of what only one has, and of that to the whole other statement."""
+        import numpy as np
+
+        sums = np.stack(self.sums, axis=1)
+        products = (sums @ sums.transpose(0, 2, 1)).transpose(1, 2, 0)
+        one, other = [0, 2, 2, 3], [1, 3, 1, 0]
+        lengths = np.sqrt(products[one, one] * products[other, other])
+        return np.where(lengths > 1e-6, products[one, other] / np.maximum(lengths, 1e-6), 0.0)
+
+    @cached_property
+    def sums(self) -> tuple[Any, Any, Any, Any]:
+        """The summed vectors of the older statements, the newer, what only the older have, and what only the newer have."""
+        import numpy as np
+
+        half, sums = len(self.pairs), np.array([each.sum for each in self._each])
+        only = ((self._left * self._marks[:, :, 0])[:, None] @ self._rows)[:, 0]
+        return sums[:half], sums[half:], only[:half], only[half:]
+
+    def vectors(self) -> Any:
+        """The vectors of what only the newer has, only the older, and both, each at most of length one; a row for each pair."""
+        import numpy as np
+
+        old, _, left, right = self.sums
+        parts = np.stack([right, left, old - left], axis=1)
+        lengths = np.sqrt((parts * parts).sum(2, keepdims=True))
+        return (parts / np.maximum(1.0, lengths)).reshape(len(parts), -1)
+
+    def _of_kinds(self, summed: Any) -> Any:
+        """For names, numbers, times and other words: how many both have, how many only the older, only the newer, and how many were replaced;
+        then how many names only the older has before its verb, and the newer.
+        """
+        import numpy as np
+
+        half, hits, left = len(self.pairs), summed[2, _KINDS], summed[3, _KINDS]
+        old, new = left[:, :half], left[:, half:]
+        counts = np.stack([hits[:, :half] + hits[:, half:], old, new, np.minimum(old, new)], axis=1)
+        return np.concatenate([counts.reshape(-1, half), summed[3, -1].reshape(2, half)])
+
+    def _of_leftovers(self) -> Any:
+        """The likeness of what only one has to what only the other has: at best, on average, and how many words have one alike."""
+        import numpy as np
+
+        half, (new, old) = len(self.pairs), self._crossed(self._left)
+        block = np.where(new & old, self._cosines, _NONE)
+        nearest = np.concatenate([block.max(1), block.max(2)])
+        found = nearest > _NONE
+        counts = np.maximum(found.sum(1), 1)
+        mean, soft = (nearest * found).sum(1) / counts, (nearest > _ALIKE).sum(1) / counts
+        best = np.where(found[:half].any(1), nearest[:half].max(1), 0.0)
+        return np.array([best, mean[half:], mean[:half], soft[half:], soft[:half]])
+
+    # -- n-grams
+
+    def buckets(self) -> tuple[Any, Any]:
+        """The hash buckets of the n-grams of each statement with what both have masked, of the words both have, and of the pairs of what is left
+        over: those of all pairs one after the other, and where each pair begins.
+        """
+        import numpy as np
+
+        twins, best = self._cosines.argmax(1).tolist(), self._best.tolist()
+        found: list[Any] = []
+        for at, pair in enumerate(self._alignments):
+            found.append(_grams("n", _masked(pair.newer, pair.matched_new), pair.newer.functions))
+            found.append(_grams("o", _masked(pair.older, pair.matched_old), pair.older.functions))
+            found.append([bucket("1"), *map(bucket, _twins(pair, twins[at], best[at]))])
+        firsts = np.arange(0, len(self.pairs) * BUCKETS, BUCKETS)
+        places = np.concatenate(found) + np.repeat(np.repeat(firsts, 3), list(map(len, found)))
+        # Each counts once in a pair; `np.unique` takes far longer for so few.
+        places.sort()
+        places = places[np.append(True, places[1:] != places[:-1])]
+        return places % BUCKETS, places.searchsorted(firsts)
 
 
-def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    total = sum(weights)
-    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / total if total else 0.0
-
-
-def _cosines(pair: Alignment) -> dict[str, float]:
-    """The likeness of the whole statements, of what only one has, and of that to the whole other statement."""
+def _filled(parts: Sequence[Any], seen: Any) -> Any:
+    """Arrays of different lengths as one, filled up with zeros."""
     import numpy as np
 
-    sums = np.array(pair.sums)
-    products = (sums @ sums.T).tolist()
-
-    def of(one: int, other: int) -> float:
-        length = (products[one][one] * products[other][other]) ** 0.5
-        return float(products[one][other] / length) if length > 1e-6 else 0.0
-
-    return {"cosine": of(0, 1), "left_cosine": of(2, 3), "left_old_new": of(2, 1), "left_new_old": of(3, 0)}
-
-
-def _ends(each: Statement, best: list[float], hits: list[bool]) -> tuple[float, ...]:
-    """The values of `_ENDS`: how well the other has the first words, the last one, and those before and after the verb."""
-    if not best:
-        return (0.0, 0.0, 0.0, 0, -1.0, -1.0, -1.0)
-    runs = sum([one and not two for one, two in pairwise(hits)])
-    verb = each.verb_place
-    before = [likeness for likeness, place in zip(best, each.places, strict=True) if place < verb]
-    after = [likeness for likeness, place in zip(best, each.places, strict=True) if place > verb]
-    subject = (sum(before) / len(before), min(before)) if before else (-1.0, -1.0)
-    second = best[1] if len(best) > 1 else 0.0
-    return (best[0], second, best[-1], runs, *subject, sum(after) / len(after) if after else -1.0)
-
-
-def _kinds(pair: Alignment) -> dict[str, float]:
-    """For names, numbers, times and other words: how many both have, how many only one; and names that only one has before its verb."""
-    found: dict[str, float] = dict.fromkeys(_COUNTS, 0)
-    for side, each, hits in (("old", pair.older, pair.matched_old), ("new", pair.newer, pair.matched_new)):
-        for token, hit, place in zip(each.words, hits, each.places, strict=True):
-            found[f"{token.kind}_{'both' if hit else side}"] += 1
-            if token.kind == NAME and not hit and place < each.verb_place:
-                found[f"subject_name_{side}"] += 1
-    for kind in _KINDS:
-        found[f"{kind}_replaced"] = min(found[f"{kind}_old"], found[f"{kind}_new"])
+    found = np.zeros((*seen.shape, *parts[0].shape[1:]), dtype=parts[0].dtype)
+    found[seen] = np.concatenate(parts)
     return found
 
 
-_KINDS = (NAME, NUMBER, TIME, WORD)
-_COUNTS = (
-    *(f"{kind}_{each}" for kind in _KINDS for each in ("both", "old", "new", "replaced")),
-    "subject_name_old",
-    "subject_name_new",
-)
+def _of_words(pair: Alignment) -> tuple[float, ...]:
+    """What is sooner told word by word: opposites and rivals among what is left over, the frame, numbers, and whether the verb is the same."""
+    old, new = pair.older, pair.newer
+    crossed = _contrasted(pair) if old.contrastive or new.contrastive else ()
+    contrast = any(starmap(opposite, crossed)), any(starmap(rival, crossed))
+    return (*contrast, *_frame(old, new), *_numbers(pair), old.verb == new.verb != "")
 
 
-def _leftovers(pair: Alignment) -> dict[str, float]:
-    """The likeness of what only one has to what only the other has."""
-    old = [at for at, hit in enumerate(pair.matched_old) if not hit]
-    new = [at for at, hit in enumerate(pair.matched_new) if not hit]
-    names = ("best", "mean_new", "mean_old", "soft_new", "soft_old", "opposite", "rival")
-    found = dict.fromkeys((f"left_{name}" for name in names), 0.0)
-    if not old or not new:
-        return found
-    block = pair.cosines[new][:, old]
-    rows, columns = block.max(1).tolist(), block.max(0).tolist()
-    found["left_best"] = max(rows)
-    found["left_mean_new"], found["left_mean_old"] = sum(rows) / len(rows), sum(columns) / len(columns)
-    found["left_soft_new"] = sum(each > _ALIKE for each in rows) / len(rows)
-    found["left_soft_old"] = sum(each > _ALIKE for each in columns) / len(columns)
-    theirs = [canonical(pair.older.words[at].key) for at in old]
-    mine = [canonical(pair.newer.words[at].key) for at in new]
-    crossed = [(one, two) for one in mine for two in theirs]
-    found["left_opposite"] = float(any(starmap(opposite, crossed)))
-    found["left_rival"] = float(any(starmap(rival, crossed)))
-    return found
+def _contrasted(pair: Alignment) -> list[tuple[str, str]]:
+    """What is left over in both, word by word, where one of the two may have an opposite or a rival."""
+    old, new = pair.older, pair.newer
+    theirs = [at for at, hit in enumerate(pair.matched_old) if not hit]
+    mine = [at for at, hit in enumerate(pair.matched_new) if not hit]
+    return [
+        (new.canonical[one], old.canonical[other])
+        for one in mine
+        for other in theirs
+        if one in new.contrastive or other in old.contrastive
+    ]
 
 
-_MIDDLES = (
-    ("middle_name", NAME),
-    ("middle_number", NUMBER),
-    ("middle_time", TIME),
-    ("middle_word", WORD),
-    ("middle_function", FUNCTION),
-)
-
-
-def _frame(pair: Alignment) -> dict[str, float]:
-    """What stands between the words that both begin with and those that both end with."""
-    old = [token for token in pair.older.tokens if token.key not in _ARTICLES]
-    new = [token for token in pair.newer.tokens if token.key not in _ARTICLES]
+def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
+    """The words that both begin with and those that both end with: how many, and how many with a meaning of their own; what stands between them:
+    how many words in each and of which kinds; and how many of all words both have.
+    """
+    old, new = older.stems, newer.stems
     least = min(len(old), len(new))
-    head = next((at for at in range(least) if old[at].stem != new[at].stem), least)
-    tail = next((at for at in range(least - head) if old[-1 - at].stem != new[-1 - at].stem), least - head)
-    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
-    found: dict[str, float] = {"head": head, "tail": tail, "frame": (head + tail) / max(1, least)}
-    found["middle_old"], found["middle_new"] = len(middle_old), len(middle_new)
-    found["head_words"] = sum(token.kind != FUNCTION for token in old[:head])
-    found["tail_words"] = sum(token.kind != FUNCTION for token in old[len(old) - tail :])
-    kinds = {token.kind for token in middle_old}, {token.kind for token in middle_new}
-    for name, kind in _MIDDLES:
-        found[name] = (kind in kinds[0]) + (kind in kinds[1])
-    stems = {token.stem for token in old}, {token.stem for token in new}
-    found["common"] = len(stems[0] & stems[1]) / max(1, len(stems[0] | stems[1]))
-    return found
+    head = _agreeing(old, new)
+    tail = min(_agreeing(reversed(old), reversed(new)), least - head)
+    begin, end = older.kinds[:head], older.kinds[len(old) - tail :]
+    one, two = older.kinds[head : len(old) - tail], newer.kinds[head : len(new) - tail]
+    common = len(older.known & newer.known)
+    return (
+        *(head, tail, (head + tail) / max(1, least), len(one), len(two)),
+        *(head - begin.count(FUNCTION), tail - end.count(FUNCTION)),
+        *[(kind in one) + (kind in two) for kind in _MIDDLES],
+        common / max(1, len(older.known) + len(newer.known) - common),
+    )
 
 
-def _numbers(pair: Alignment) -> dict[str, float]:
-    """Whether a number that was replaced stands beside the same words, and on which side of the verb."""
-    found = dict.fromkeys(("number_after", "number_before", "number_subject", "number_ratio"), 0.0)
+_MIDDLES = (NAME, NUMBER, TIME, WORD, FUNCTION)
+
+
+def _agreeing(some: Iterable[str], others: Iterable[str]) -> int:
+    """How many of the first are the same."""
+    count = 0
+    for one, other in zip(some, others, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _numbers(pair: Alignment) -> tuple[float, float, float, float]:
+    """Whether a number that was replaced stands before the same word, after it, and before the verb; and the ratio of the two."""
+    after = before = subject = ratio = 0.0
+    if NUMBER not in pair.older.kinds or NUMBER not in pair.newer.kinds:
+        return after, before, subject, ratio
     for place, number in _unmatched(pair.newer, pair.matched_new):
         for other, twin in _unmatched(pair.older, pair.matched_old):
-            found["number_after"] = max(found["number_after"], _beside(pair, other, place, 1))
-            found["number_before"] = max(found["number_before"], _beside(pair, other, place, -1))
-            if place < pair.newer.verb_place and other < pair.older.verb_place:
-                found["number_subject"] = 1.0
-            found["number_ratio"] = max(found["number_ratio"], _ratio(number.stem, twin.stem))
-    return found
+            after = max(after, _beside(pair, other, place, 1))
+            before = max(before, _beside(pair, other, place, -1))
+            subject = max(subject, float(place < pair.newer.verb_place and other < pair.older.verb_place))
+            ratio = max(ratio, _ratio(number.stem, twin.stem))
+    return after, before, subject, ratio
 
 
 def _unmatched(each: Statement, hits: list[bool]) -> list[tuple[int, Token]]:
@@ -260,46 +310,51 @@ def _ratio(one: str, other: str) -> float:
     return low / high if high and high < float("inf") else 0.0
 
 
-def vectors(pair: Alignment) -> Any:
-    """The vectors of what only the newer has, only the older, and both, each at most of length one."""
-    import numpy as np
-
-    old, _, left, right = pair.sums
-    parts = (right, left, old - left)
-    return np.concatenate([part / max(1.0, float(part @ part) ** 0.5) for part in parts])
-
-
-def _masked(each: Statement, hits: list[bool]) -> list[str]:
+def _masked(each: Statement, hits: list[bool]) -> tuple[str, ...]:
     """Words as the model learns them: `=` for what both have, a kind for a name, number or time, else the stem."""
     found = ["^", *each.shown, "$"]
     for place, token, hit in zip(each.places, each.words, hits, strict=True):
         if hit:
             found[place + 1] = "=" if token.kind == WORD else f"={token.kind}"
-    return found
+    return tuple(found)
 
 
-def sparse(pair: Alignment) -> set[str]:
-    """N-grams of each statement with what both have masked, the words both have, and the pairs of what is left over."""
-    found = {"1"}
-    for label, each, hits in (("n", pair.newer, pair.matched_new), ("o", pair.older, pair.matched_old)):
-        keys = _masked(each, hits)
-        found.update([label + key for key in keys])
-        found.update([f"{label}{one} {two}" for one, two in pairwise(keys)])
-        found.update([f"{label}{one} {two} {three}" for one, two, three in zip(keys, keys[1:], keys[2:], strict=False)])
-        found.update([f"{label}{one} * {three}" for one, three in zip(keys, keys[2:], strict=False)])
-        found.update([f"{label}@{token.key}" for token in each.tokens if token.kind == FUNCTION])
-    found.update(_pairs(pair))
-    return found
+@lru_cache(maxsize=1 << 13)
+def _grams(label: str, keys: tuple[str, ...], functions: tuple[str, ...]) -> Any:
+    """The buckets of up to three words in a row, and of the function words."""
+    import numpy as np
+
+    windows = map(_window, repeat(label), keys, (*keys[1:], None), (*keys[2:], None, None))
+    return np.array([*chain.from_iterable(windows), *(bucket(f"{label}@{key}") for key in functions)])
 
 
-def _pairs(pair: Alignment) -> Iterator[str]:
-    twins = pair.cosines.argmax(0).tolist() if pair.newer.words else []
-    for at, token in enumerate(pair.older.words):
-        if pair.matched_old[at]:
-            yield f"s{token.stem}" if token.kind == WORD else f"s{token.kind}"
-        elif twins:
-            twin = pair.newer.words[twins[at]]
-            likeness = int(max(0.0, pair.best_old[at]) * 4)
-            yield f"k{token.kind}{twin.kind}{likeness}"
-            if token.kind == WORD == twin.kind and likeness:
+@lru_cache(maxsize=1 << 16)
+def _window(label: str, one: str, two: str | None, three: str | None) -> tuple[int, ...]:
+    """The buckets of the n-grams that begin with a word."""
+    found = [f"{label}{one}"]
+    if two is not None:
+        found.append(f"{label}{one} {two}")
+    if three is not None:
+        found += (f"{label}{one} {two} {three}", f"{label}{one} * {three}")
+    return tuple(map(bucket, found))
+
+
+def _twins(pair: Alignment, twins: list[int], best: list[float]) -> Iterator[str]:
+    """Each word of the older statement: as both have it, or with the word of the newer that is most like it."""
+    words = pair.newer.words
+    # The lists go on where a longer statement has more words.
+    for token, hit, place, nearest in zip(pair.older.words, pair.matched_old, twins, best, strict=False):
+        kind = token.kind
+        if hit:
+            yield f"s{token.stem}" if kind == WORD else f"s{kind}"
+        elif words:
+            twin, likeness = words[place], int(nearest * 4) if nearest > 0 else 0
+            yield f"k{kind}{twin.kind}{likeness}"
+            if likeness and kind == WORD == twin.kind:
                 yield f"p{token.stem} {twin.stem}"
+
+
+@lru_cache(maxsize=1 << 16)
+def bucket(gram: str) -> int:
+    """The hash bucket of an n-gram."""
+    return crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS

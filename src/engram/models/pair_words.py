@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from engram.model.lazy import dataclass
+from engram.text.polarity import canonical, is_contrastive
 from engram.text.stems import stem
 from engram.text.verbs import is_past, kind_of, revises
 from engram.text.word_tables import read_table, word_class
@@ -13,6 +14,7 @@ from engram.text.word_tables import read_table, word_class
 __all__ = [
     "BACK",
     "FUNCTION",
+    "KINDS",
     "ME",
     "NAME",
     "NOT",
@@ -29,11 +31,20 @@ __all__ = [
 
 ME, WE, NOT = "@me", "@we", "@not"
 NUMBER, NAME, TIME, FUNCTION, WORD = "#", "N", "T", "f", "w"
+KINDS = (NAME, NUMBER, TIME, WORD)
+"""The kinds of words with a meaning of their own."""
+MARKS = 4 + len(KINDS)
 BACK = frozenset(
     ("it", "he", "she", "they", "that", "this", "his", "her", "its", "their", "him", "them", "those", "these")
 )
 """Words that refer to something said before."""
 
+_ARTICLES = frozenset(("the", "a", "an", ","))
+_CONTRASTED = (
+    *("also", "too", "another", "other", "both", "now", "new"),
+    *("still", "only", "was", "used", "had", "but", "so"),
+)
+"""Words that often tell many values from one, or the present from the past; any other is left to the n-grams."""
 _MOST_CHARACTERS = 1_000
 _LAST_MARKS = " .!…"
 """Marks at the end say nothing: people leave them out."""
@@ -73,21 +84,36 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement's words, and those with meaning of their own with a unit vector and a weight for each."""
+    """What two statements are compared by: all words, those with a meaning of their own, and whatever can be said of one statement alone."""
 
     tokens: tuple[Token, ...]
     words: tuple[Token, ...]
     places: tuple[int, ...]
     rows: Any
-    weights: tuple[float, ...]
+    """A unit vector for each of `words`."""
+    weights: Any
     sum: Any
+    """The weighted sum of `rows`."""
+    marks: Any
+    """A row for each of `words`: its weight, whether it precedes the verb, whether it follows it, whether it is of each of `KINDS`, and whether it is a
+    name before the verb.
+    """
+    hashes: Any
+    """Those of the stems of `words`."""
+    canonical: tuple[str, ...]
+    """The stems of `words` under which opposites and rivals are found; `contrastive` are the places of those that may have one."""
+    contrastive: tuple[int, ...]
     shown: tuple[str, ...]
-    """The words as the model learns them: the kind of a name, number or time, else the stem."""
+    """The tokens as the model learns them: the kind of a name, number or time, else the stem."""
+    functions: tuple[str, ...]
+    stems: tuple[str, ...]
+    """Those of the tokens but for articles and commas; `kinds` has a letter for each, `known` has them without order."""
+    kinds: str
+    known: frozenset[str]
     verb: str
     verb_place: int
-    keys: frozenset[str]
-    wording: tuple[float, ...]
-    """How it is worded: the values of `WORDING`."""
+    wording: Any
+    """How many words and tokens it has, the values of `WORDING`, and which of `_CONTRASTED` it has."""
 
     def beside(self, place: int, step: int) -> str:
         """The stem of the word next to a place; "" at the end."""
@@ -176,6 +202,7 @@ def _merge(held: list[Token], number: Token) -> Token:
     return number
 
 
+@lru_cache(maxsize=1 << 14)
 def _token(low: str, surface: str, start: bool) -> Token:
     low = _PERSONS.get(low, low)
     if low in (ME, WE, "user"):
@@ -240,29 +267,54 @@ def read_statement(text: str) -> Statement:
     shown = tuple(token.stem if token.kind in (WORD, FUNCTION) else f"<{token.kind}>" for token in tokens)
     verbs = word_class("wordclasses", "verb")
     verb = next((place for place, token in enumerate(tokens) if token.key in verbs or token.stem in verbs), len(tokens))
-    said = tokens[verb].stem if verb < len(tokens) else ""
-    keys = frozenset(token.key for token in tokens)
-    weighed = tuple(weights.tolist())
+    marks = [
+        (weight, place < verb, place > verb, *(kind == each for each in KINDS), kind == NAME and place < verb)
+        for weight, place, kind in zip(weights.tolist(), places, (token.kind for token in words), strict=True)
+    ]
+    framed = [token for token in tokens if token.key not in _ARTICLES]
+    keys = [token.key for token in tokens]
+    wording = (len(words), len(tokens), *_wording(text, tokens, keys), *(word in keys for word in _CONTRASTED))
     return Statement(
-        tokens, words, places, rows, weighed, weights @ rows, shown, said, verb, keys, _wording(text, tokens)
+        tokens=tokens,
+        words=words,
+        places=places,
+        rows=rows,
+        weights=weights,
+        sum=weights @ rows,
+        marks=np.array(marks, dtype=np.float32).reshape(len(words), MARKS),
+        hashes=np.array([hash(token.stem) for token in words], dtype=np.int64),
+        canonical=(canonicals := tuple(canonical(token.key) for token in words)),
+        contrastive=tuple(at for at, word in enumerate(canonicals) if is_contrastive(word)),
+        shown=shown,
+        functions=tuple(token.key for token in tokens if token.kind == FUNCTION),
+        stems=(stems := tuple(token.stem for token in framed)),
+        kinds="".join(token.kind for token in framed),
+        known=frozenset(stems),
+        verb=tokens[verb].stem if verb < len(tokens) else "",
+        verb_place=verb,
+        wording=np.array(wording, dtype=np.float32),
     )
 
 
 WORDING = ("not", "me", "we", "past", "change", "state", "clauses", "begins", "refers", "formal")
 
 
-def _wording(text: str, tokens: tuple[Token, ...]) -> tuple[float, ...]:
+def _wording(text: str, tokens: tuple[Token, ...], keys: list[str]) -> tuple[float, ...]:
     """The values of `WORDING`: negations, persons, verbs by kind, clauses, references back, and whether it begins with a capital."""
-    keys = [token.key for token in tokens]
     return (
         sum(token.stem == NOT for token in tokens),
         ME in keys,
         WE in keys,
-        sum(map(is_past, keys)),
-        sum(kind_of(key) == "change" or revises(key) for key in keys),
-        sum(kind_of(key) == "state" for key in keys),
+        *(sum(column) for column in zip(_verb_kinds(""), *map(_verb_kinds, keys), strict=True)),
         keys.count(","),
         bool(keys) and keys[0] in BACK,
         sum(key in BACK for key in keys),
         text[:1].isupper(),
     )
+
+
+@lru_cache(maxsize=1 << 14)
+def _verb_kinds(key: str) -> tuple[bool, bool, bool]:
+    """Whether a word is a past form, tells of a change, tells of a state."""
+    kind = kind_of(key)
+    return is_past(key), kind == "change" or revises(key), kind == "state"

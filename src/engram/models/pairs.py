@@ -10,11 +10,10 @@ from functools import lru_cache
 from math import nan
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-from engram.model.lazy import dataclass, replace
+from engram.model.lazy import dataclass
 from engram.models.pair_attention import pair_attention
-from engram.models.pair_features import Alignment, align, dense, sparse, vectors
+from engram.models.pair_features import BUCKETS, Alignment, Alignments, bucket
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, Statement, read_statement
 
 __all__ = [
@@ -40,7 +39,6 @@ SAME = 0.65
 """The probability from which the newer statement says nothing new."""
 
 FILE = Path(__file__).with_name("pairs.bin")
-BUCKETS = 1 << 16
 MEASURES = 107
 """Measures of a pair; its vectors follow them."""
 HIDDEN = 144
@@ -100,45 +98,37 @@ def relate_pairs(pairs: Sequence[tuple[str, str]]) -> list[Relation]:
     read = [(read_statement(older), read_statement(newer)) for older, newer in pairs]
     found = [_SAME if _identical(*each) else _APART for each in read]
     unlike = [at for at, known in enumerate(found) if known is _APART]
-    aligned = [align(*read[at]) for at in unlike]
-    for at, pair, row in zip(unlike, aligned, probabilities(aligned).tolist() if aligned else (), strict=True):
-        relation = Relation(*row)
-        found[at] = (
-            relation if relation.label == "different" else replace(relation, reason=_reason(pair, relation.label))
-        )
+    if not unlike:
+        return found
+    aligned = Alignments([read[at] for at in unlike])
+    for place, (at, row) in enumerate(zip(unlike, probabilities(aligned).tolist(), strict=True)):
+        label = LABELS[row.index(max(row))]
+        reason = "" if label == "different" else _reason(aligned[place], label)
+        found[at] = Relation(row[0], row[1], row[2], row[3], row[4], reason)
     return found
 
 
 def _identical(older: Statement, newer: Statement) -> bool:
-    return [token.stem for token in older.tokens] == [token.stem for token in newer.tokens] and bool(newer.tokens)
+    if older.stems != newer.stems or not newer.tokens:
+        return False
+    return [token.stem for token in older.tokens] == [token.stem for token in newer.tokens]
 
 
-def inputs(pairs: Sequence[Alignment]) -> tuple[Any, list[list[int]]]:
+def inputs(pairs: Alignments) -> tuple[Any, tuple[Any, Any]]:
     """What the network reads: a row of measures and vectors for each pair, and the buckets of its n-grams."""
     import numpy as np
 
-    rows = [np.concatenate([np.fromiter(dense(pair).values(), dtype=np.float32), vectors(pair)]) for pair in pairs]
-    return np.array(rows, dtype=np.float32), [buckets(pair) for pair in pairs]
+    return np.hstack([pairs.measures(), pairs.vectors()]), pairs.buckets()
 
 
-def buckets(pair: Alignment) -> list[int]:
-    """The hash buckets of a pair's n-grams."""
-    return sorted(set(map(_bucket, sparse(pair))))
-
-
-@lru_cache(maxsize=1 << 16)
-def _bucket(gram: str) -> int:
-    return crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS
-
-
-def probabilities(pairs: Sequence[Alignment]) -> Any:
+def probabilities(pairs: Alignments) -> Any:
     """A row of probabilities of `LABELS` for each pair, by both models."""
-    rows, places = inputs(pairs)
-    found = _network().probabilities(rows, places)
+    rows, buckets = inputs(pairs)
+    found = _network().probabilities(rows, *buckets)
     doubtful = (found[:, LABELS.index("different")] < _APART_FROM).tolist()
-    asked = [at for at, pair in enumerate(pairs) if doubtful[at] and pair.older.tokens and pair.newer.tokens]
+    asked = [at for at, (old, new) in enumerate(pairs.pairs) if doubtful[at] and old.tokens and new.tokens]
     if asked:
-        second = pair_attention().probabilities([pairs[at] for at in asked], rows[asked, :MEASURES])
+        second = pair_attention().probabilities([pairs.pairs[at] for at in asked], rows[asked, :MEASURES])
         found[asked] = (found[asked] + second) / 2
     return found
 
@@ -169,23 +159,24 @@ class PairNetwork:
         arrays = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
         self.gram_scale, self.mean, self.scale, self.measures, self.bias, *self.hidden = arrays
 
-    def probabilities(self, rows: Any, places: Sequence[list[int]]) -> Any:
+    def probabilities(self, rows: Any, places: Any, starts: Any) -> Any:
         """A row of probabilities of `LABELS` for each pair of `inputs`."""
         import numpy as np
 
         rows = ((rows - self.mean) * self.scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
-        grams = np.array([self.grams[each].sum(0, dtype=np.int32) for each in places]) * self.gram_scale
-        scores = rows @ self.measures + grams + self.bias
+        grams = np.add.reduceat(self.grams.take(places, 0), starts, 0, dtype=np.int32)
+        scores = rows @ self.measures + grams.astype(np.float32) * self.gram_scale + self.bias
         hidden, hidden_bias, out, bias = self.hidden
         seen = np.hstack([rows[:, :MEASURES], scores])
         logits = np.maximum(seen @ hidden + hidden_bias, 0) @ out + bias
         likely = np.exp(logits - logits.max(1, keepdims=True))
         return likely / likely.sum(1, keepdims=True)
 
-    def weight(self, gram: str, label: str) -> float:
-        """What an n-gram counts for a label over `different`."""
-        row = self.grams[_bucket(gram)] * self.gram_scale
-        return float(row[LABELS.index(label)] - row[-1])
+    def weights(self, grams: Sequence[str], label: str) -> list[float]:
+        """What each n-gram counts for a label over `different`."""
+        rows = self.grams[[bucket(gram) for gram in grams]] * self.gram_scale
+        found: list[float] = (rows[:, LABELS.index(label)] - rows[:, -1]).tolist()
+        return found
 
 
 @lru_cache(maxsize=1)
@@ -224,18 +215,17 @@ def _replaced(pair: Alignment) -> str:
 
 def _cue(pair: Alignment, label: str) -> str:
     """The word or two of the newer statement with the most weight for a change."""
+    tokens, shown = pair.newer.tokens, pair.newer.shown
     matched = {place for place, hit in zip(pair.newer.places, pair.matched_new, strict=True) if hit}
-    tokens, weigh = pair.newer.tokens, _network().weight
+    places = [at for at, token in enumerate(tokens) if at not in matched and token.key != "," and shown[at][0] != "<"]
+    following = [tokens[at + 1] if at + 1 < len(tokens) else None for at in places]
+    grams = [f"n{tokens[at].stem}" for at in places]
+    grams += [f"{gram} {token.stem if token else ''}" for gram, token in zip(grams, following, strict=True)]
+    weights = _network().weights(grams, label)
     best, cue = _CUE, ""
-    for at, token in enumerate(tokens):
-        if at in matched or token.key == "," or pair.newer.shown[at].startswith("<"):
-            continue
-        alone = weigh(f"n{token.stem}", label)
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        joined = weigh(f"n{token.stem} {following.stem}", label) if following and following.kind == FUNCTION else 0.0
-        if alone + max(0.0, joined) > best:
-            best, cue = (
-                alone + max(0.0, joined),
-                token.key if joined <= 0 or following is None else f"{token.key} {following.key}",
-            )
+    for at, token, alone, joined in zip(places, following, weights, weights[len(places) :], strict=False):
+        is_joined = token is not None and token.kind == FUNCTION and joined > 0
+        if alone + (joined if is_joined else 0.0) > best:
+            best = alone + (joined if is_joined else 0.0)
+            cue = f"{tokens[at].key} {token.key}" if token and is_joined else tokens[at].key
     return cue.replace("@me", "I").replace("@we", "we").replace("@not", "not")

@@ -29,8 +29,10 @@ _CHARACTERS, _WORDS, _LETTERS = 1000, 80, 24
 _EARLIER = 240
 """Distinct words remembered of what was said before the turn."""
 _GRAMS = (3, 4, 5)
-_WEIGHTS = {"words": 3.0, "parts": 2.0, "place": 2.0, "classes": 2.0, "earlier": 1.0}
+_WEIGHTS = {"words": 3.0, "parts": 2.0, "around": 2.0, "classes": 2.0, "earlier": 1.0}
 """How much each block counts, chosen leave-one-writer-out."""
+_PLACE = 0.5
+"""How much each feature of the place counts: there are always as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,14 @@ def sparse(turns: Sequence[Sequence[Said]], clusters: Clusters) -> Iterator[tupl
         for said in turn:
             blocks = {
                 "words": _ngrams(said),
-                "place": [*_place(said, turn, turns, at), *around],
+                "around": [*_beside(said, turn), *around],
                 "classes": _classes(said, clusters),
                 "earlier": list(earlier),
             }
             made = {name: [_bucket(feature) for feature in dict.fromkeys(found)] for name, found in blocks.items()}
             made["parts"] = _parts(said)
-            yield said, [(_WEIGHTS[name] / len(found) ** 0.5, found) for name, found in made.items() if found]
+            weighed = [(_WEIGHTS[name] / len(found) ** 0.5, found) for name, found in made.items() if found]
+            yield said, [*weighed, (_PLACE, [_bucket(feature) for feature in _place(said, turn, turns, at)])]
             earlier.update(dict.fromkeys(f"{said.role[:1]}:{word}" for word in said.words))
         if len(earlier) > _EARLIER:
             earlier = dict.fromkeys(list(earlier)[-_EARLIER:])
@@ -89,7 +92,6 @@ def _bucket(feature: str) -> int:
 def _ngrams(said: Said) -> list[str]:
     words = ("^", *said.words, "$")
     return [
-        f"role:{said.role}",
         *(f"w:{word}" for word in said.words),
         *(f"2:{one} {two}" for one, two in pairwise(words)),
         *(f"3:{one} {two} {three}" for one, two, three in zip(words, words[1:], words[2:], strict=False)),
@@ -98,28 +100,37 @@ def _ngrams(said: Said) -> list[str]:
 
 
 def _place(said: Said, turn: Sequence[Said], turns: Sequence[Sequence[Said]], at: int) -> list[str]:
-    """Where the sentence stands, how long it is, and the sentences next to it in its turn."""
+    """Whose sentence it is, where it stands, how long it is, and what is there before and after."""
     behind = len(turn) - 1 - said.place
-    found = [f"n:{min(len(turn), 6)}", f"p:{min(said.place, 5)}", f"q:{min(behind, 5)}", f"t:{min(at, 3)}"]
-    found.append(f"l:{int(2 * log2(1 + len(said.words)))}")
-    before = turn[said.place - 1] if said.place else None
-    after = turn[said.place + 1] if behind else None
-    for name, other in (("b", before), ("a", after)):
-        if other is None or not other.words:
-            found.append(f"{name}:none")
-        else:
-            found += [f"{name}:{word}" for word in other.words]
-            found += [f"{name}first:{other.words[0]}", f"{name}last:{other.words[-1]}"]
-    if at and turns[at - 1]:
-        found.append(f"answer:{turns[at - 1][-1].asks} {said.place == 0}")
-    return found
+    answers = turns[at - 1][-1].asks and said.place == 0 if at and turns[at - 1] else None
+    return [
+        f"role:{said.role}",
+        *(f"n:{min(len(turn), 6)}", f"p:{min(said.place, 5)}", f"q:{min(behind, 5)}", f"t:{min(at, 3)}"),
+        f"l:{int(2 * log2(1 + len(said.words)))}",
+        f"answer:{answers}",
+    ]
+
+
+def _beside(said: Said, turn: Sequence[Said]) -> list[str]:
+    """The words of the sentences next to it in its turn."""
+    before, after = turn[said.place - 1 : said.place] if said.place else (), turn[said.place + 1 : said.place + 2]
+    return [
+        feature
+        for name, others in (("b", before), ("a", after))
+        for other in others
+        if other.words
+        for feature in (
+            *(f"{name}:{word}" for word in other.words),
+            f"{name}first:{other.words[0]}",
+            f"{name}last:{other.words[-1]}",
+        )
+    ]
 
 
 def _adjacent(name: str, turns: Sequence[Sequence[Said]], at: int) -> list[str]:
     """The words of the turn before or of the reply."""
     if not 0 <= at < len(turns) or not any(said.words for said in turns[at]):
-        # That there is no reply yet says nothing; that nothing was said before does.
-        return [f"{name}:none"] if at < 0 else []
+        return []
     words = [word for said in turns[at] for word in said.words][: 2 * _WORDS]
     return [f"{name}first:{words[0]}", f"{name}q:{turns[at][-1].asks}", *(f"{name}:{word}" for word in words)]
 
@@ -145,9 +156,9 @@ def _classes(said: Said, clusters: Clusters) -> list[str]:
         for level in clusters
     )
     return [
-        *(f"f1:{one}" for one in fine),
+        *(f"f1:{one}" for one in fine[1:-1]),
         *(f"f2:{one} {two}" for one, two in pairwise(fine)),
-        *(f"c1:{one}" for one in coarse),
+        *(f"c1:{one}" for one in coarse[1:-1]),
         *(f"c2:{one} {two}" for one, two in pairwise(coarse)),
         *(f"c3:{one} {two} {three}" for one, two, three in zip(coarse, coarse[1:], coarse[2:], strict=False)),
         *(f"c-:{one} {three}" for one, three in zip(coarse, coarse[2:], strict=False)),

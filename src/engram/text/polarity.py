@@ -10,12 +10,21 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, lazy_pattern
 from engram.text.numbers import NUMBER, Number, number_of
 from engram.text.stems import stem
 from engram.text.word_tables import read_table, word_class
 
-__all__ = ["NOT", "NormalizedStatement", "canonical", "converse", "opposite", "read", "rival"]
+__all__ = [
+    "NOT",
+    "NormalizedStatement",
+    "canonical",
+    "converse",
+    "is_contrastive",
+    "opposite",
+    "read",
+    "rival",
+]
 
 NOT = "¬"
 """Marks a negation in `sequence` and `raw`."""
@@ -24,7 +33,7 @@ NOT = "¬"
 _READ_CHARS = 4000
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_PIECE = re.compile(
+_PIECE = lazy_pattern(
     # A plain word, the common case, is matched first.
     r"(?P<plain>[A-Za-z]{2,}(?![^\s,;!?)]))"
     rf"|(?:{NUMBER.pattern})"
@@ -139,6 +148,17 @@ def rival(one: str, other: str) -> bool:
     """Whether two stems are different choices of one group, such as two package managers."""
     first, second = _rivals().get(one), _rivals().get(other)
     return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+
+
+@lru_cache(maxsize=65536)
+def is_contrastive(word: str) -> bool:
+    """Whether a stem may have opposites or has rivals; of any two opposites at least one is such a stem."""
+    return word in _opposed() or word in _rivals() or word.startswith(_PREFIXES)
+
+
+@lru_cache(maxsize=1)
+def _opposed() -> frozenset[str]:
+    return frozenset(word for both in _antonyms() for word in both)
 
 
 def read(text: str) -> NormalizedStatement:

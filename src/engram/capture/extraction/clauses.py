@@ -70,6 +70,12 @@ _I_DO = re.compile(
 )
 
 
+_FORGET = re.compile(
+    r"(?:can you |could you |you can |you may )?(?:please |kindly |now )?(?:forget|unlearn|erase|don't remember) (?:that|what|everything|anything) (?:i|we|my|our|he|she|they)\b",
+    re.IGNORECASE,
+)
+
+
 def stripped(clause: str) -> tuple[str, bool]:
     """The clause without greetings and asides, and whether the speaker asked to remember it."""
     bare = _TRAILING.sub("", _AFTERTHOUGHT.sub("", _LEADS.sub("", clause.replace("’", "'"))))
@@ -82,6 +88,11 @@ def stripped(clause: str) -> tuple[str, bool]:
 def asked_to_remember(sentence: str) -> bool:
     """Whether a sentence starts with a request to remember something."""
     return stripped(sentence)[1]
+
+
+def asked_to_forget(sentence: str) -> bool:
+    """Whether a sentence asks, in so many words, to forget something that was said: "Forget that I …"."""
+    return bool(_FORGET.match(stripped(sentence)[0]))
 
 
 def in_third_person(text: str) -> str:

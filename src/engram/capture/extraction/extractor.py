@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 from engram.capture.extraction.clauses import (
     HIDDEN,
+    PASSING,
+    POINTING,
     Clause,
+    asked_to_forget,
     asked_to_remember,
     clauses_of,
     doubts_about,
@@ -41,6 +44,8 @@ SUREST = 0.9
 """The confidence of what nobody asked to remember stays below that of what somebody did."""
 CRITICAL = 0.5
 """The probability from which a fact counts as one whose loss could do harm."""
+RISKY = 0.2
+"""The probability of being worth keeping from which such a fact is at least a candidate."""
 ASKS_TO_FORGET = 0.6
 """The probability from which a sentence is carried out as a request to forget; "delete my old branch" asks for work."""
 FORGET, END = "forget", "end"
@@ -54,6 +59,8 @@ _MATERIAL = re.compile(
     re.IGNORECASE,
 )
 _OVER = re.compile(r"\b(?:no longer|any ?more|any longer)\b", re.IGNORECASE)
+_UNNAMED = re.compile(r"(?:he|she|they|it|his|her|their|its)(?:['’]\w+)?\b", re.IGNORECASE)
+"""How a statement begins that cannot be read alone: nothing before it said who is meant."""
 _USER_ROLES = ("user", "human")
 _MOODS = {
     "question": "a question",
@@ -63,6 +70,8 @@ _MOODS = {
     "sarcastic": "not meant seriously",
 }
 _MEANT = ("asserted", "request")
+_HARMLESS = frozenset((PASSING, POINTING))
+"""What the model weighs itself: of the writers' sentences in doubt for it, nine in ten were worth keeping."""
 _OWNERS = {
     "user": " of the user",
     "person": " about somebody",
@@ -219,15 +228,19 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
         return result((fact := _rewritten(said, scene, is_proposed=True)).reason, (fact,))
     if facts := tuple(_by_rule(said, scene)):
         return result(facts[0].reason, facts)
-    doubts = _doubts(said, scene)
     maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (MAYBE, KEEP)
+    doubts = _doubts(said, scene)
     band = (worth >= maybe) + (worth >= keep) - len(doubts)
+    if scene.judgement.critical >= CRITICAL and worth >= RISKY and scene.judgement.mood in _MEANT:
+        band = max(band, _CANDIDATE)
     fewest = _PROPOSED if scene.turn.is_material else _CANDIDATE
     if band < fewest or len(said.text.split()) < FEWEST_WORDS or len(said.text) > LONGEST_CLAUSE:
         return result(_skipped(said, scene.judgement, doubts))
     if unclear := undated(said.sentence, scene.at) if scene.judgement.category == "commitment" else "":
         return result(f"skipped: {unclear} ({_shown(worth)})")
     fact = _rewritten(said, scene, is_proposed=band == _PROPOSED)
+    if _UNNAMED.match(fact.statement):
+        fact = _rewritten(said, scene, is_proposed=False)
     return result(fact.reason, (fact,))
 
 
@@ -239,7 +252,7 @@ def _doubts(said: Clause, scene: _Scene) -> list[str]:
     mood = scene.judgement.mood
     found = [] if mood in _MEANT else [_MOODS[mood]]
     if scene.is_alone:
-        found += sorted(doubts_about(said.text, said.sentence))
+        found += sorted(doubts_about(said.text, said.sentence) - _HARMLESS)
         found += ["it reports what somebody says"] if is_reported(said.sentence) else []
     return found
 
@@ -247,7 +260,9 @@ def _doubts(said: Clause, scene: _Scene) -> list[str]:
 def _asks_to_forget(said: Clause, scene: _Scene) -> bool:
     if scene.turn.role == "assistant" or scene.judgement.mood not in _MEANT:
         return False
-    return scene.judgement.forgets >= ASKS_TO_FORGET and not asked_to_remember(said.sentence)
+    if asked_to_remember(said.sentence):
+        return False
+    return scene.judgement.forgets >= ASKS_TO_FORGET or asked_to_forget(said.sentence)
 
 
 def _is_own(said: Clause, scene: _Scene) -> bool:

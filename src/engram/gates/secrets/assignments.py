@@ -17,7 +17,7 @@ from engram.gates.secrets.values import (
     likeness,
     trimmed,
 )
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, lazy_pattern
 
 __all__ = ["named"]
 
@@ -103,7 +103,7 @@ _SIGN_WORDS = frozenset(("=", ":", "->", "=>", "→", ":=", "=="))
 _ELEMENT = re.compile(
     r"[\w:.-]{0,30}(?:\s[^<>\n]{0,200})?>\s{0,4}(?:<!\[CDATA\[)?(?P<secret>[^<>\s\]]{1,256})(?=\]\]>|\s{0,4}</)"
 )
-_PAIRED = re.compile(
+_PAIRED = lazy_pattern(
     rf"[\w.-]{{0,30}}[{_QUOTES}\\]{{0,3}}(?:\s{{0,4}}[,;>]?\s{{0,40}}[{_QUOTES}\\]{{0,2}}-?(?:value|val|default|content|string|data|secret|text|v)\b"
     rf"[{_QUOTES}\\]{{0,3}}\s{{0,4}}[:=]\s{{0,4}}|</[\w:]{{1,20}}>\s{{0,20}}<(?:string|value|data|val)[^<>]{{0,60}}>){_OPEN}(?P<secret>[^\s{_QUOTES},;<>}}\\]{{1,256}})",
     re.IGNORECASE,

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from engram.gates.secrets.forms import CODES, NAMES, Secret, alternatives, columns, words, words_in
 from engram.gates.secrets.values import Likeness, is_passphrase, likeness, trimmed
+from engram.model.lazy import lazy_pattern
 
 __all__ = ["MARK", "codes", "continued_key", "ends_in_key", "pairs", "private_keys", "tabled"]
 
@@ -109,7 +110,7 @@ _DIGITS = re.compile(
     r"(?:(?<=\d)(?:\d{3,9}[A-Z]?|\d{0,4}[A-ZА-Я]\d{1,5}|\d(?:[ -]\d\d){1,3}|\d\d[ -]\d{3,4}|\d{3}[ -]\d{4}|(?:[ -]\d){3,7}|-\d-\d)"
     r"|(?<=[A-Z])\d{3,7}|(?<=[*#])\d{3,9})[#*]?)(?![A-Za-z0-9]|[-/ ]\d|[.,:]\d|\s?[%€$£°])"
 )
-_INTRODUCED = re.compile(
+_INTRODUCED = lazy_pattern(
     rf"(?i)(?:[:=：→＝]|->|[—–-]|\b(?:{'|'.join(re.escape(word) for word in words('copulas') if word.isalpha())})\b:?|['’]s|\bc['’]est"
     rf"|\b(?:to|auf|with|mit|avec|con|com|met|en|puse|mis)|\b(?:composez|tapez) (?:le )?|[是为為はが는은가]|成了?)[\s{_QUOTES}*_]{{0,4}}\Z"
 )
@@ -119,11 +120,11 @@ _ENDS = re.compile(
     rf"[{_QUOTES}*_)]{{0,3}}(?:\Z|[\s]{{0,2}}\n|[,.;!?)，。、；！]|\s(?:at|for|then|and then|before|puis|dann|luego|poi|e poi|dopo|daarna|potem|[(/—–-])|[^\x00-\u02ff])"
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_OTHER = re.compile(rf"(?:{alternatives('other codes')})\W{{0,2}}\Z")
-_OTHER_BEHIND = re.compile(rf"s?\W{{1,2}}(?:{alternatives('other codes')})\b")
+_OTHER = lazy_pattern(rf"(?:{alternatives('other codes')})\W{{0,2}}\Z")
+_OTHER_BEHIND = lazy_pattern(rf"s?\W{{1,2}}(?:{alternatives('other codes')})\b")
 _BETWEEN = frozenset(words("no code between"))
 _BEFORE = frozenset(words("no code before"))
-_BEHIND = re.compile(rf"\s?[-–]?(?:{alternatives('no code behind').replace('$', '[$]')})(?![^\W\d_])", re.IGNORECASE)
+_BEHIND = lazy_pattern(rf"\s?[-–]?(?:{alternatives('no code behind').replace('$', '[$]')})(?![^\W\d_])", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+")
 _SAID_OF = re.compile(
     r" (?:is|was|as the|as my|ist|als|est|comme|es|como|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|verif|secur|confirm|login|sms|door|gate|alarm|пин)",
@@ -211,12 +212,12 @@ _LOGINS = frozenset(words("logins"))
 _ACCOUNTS = frozenset(words("accounts"))
 _PASS = rf"(?:p(?:ass(?:word)?|w)?[: ]\s?)?[{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;|]{{4,64}})"
 _PAIR_BETWEEN = rf"[{_QUOTES}]?(?P<between>\s{{1,2}}[/|]\s{{1,2}}|:|/|\s{{1,2}}[-–]\s{{1,2}}|\s{{0,2}}(?:→|->|=>)\s{{0,2}}|,\s){_PASS}"
-_ACCOUNT = re.compile(
+_ACCOUNT = lazy_pattern(
     rf"(?<![\w/.@:-])(?P<user>{alternatives('accounts')}|svc[-_][a-z0-9-]{{1,20}}){_PAIR_BETWEEN}", re.IGNORECASE
 )
 _ADDRESS = re.compile(rf"@(?<=[\w.+-]@)[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}}{_PAIR_BETWEEN}")
 _DIVIDED = re.compile(r"[/|:→>,]|\s[-–]\s")
-_GIVEN_LOGIN = re.compile(
+_GIVEN_LOGIN = lazy_pattern(
     rf"[\w ]{{0,30}}?(?:[:=(]|\b(?:are|is|as|with|using|sind|ist|mit|sont|est|avec|son|es|con|são|com|är|med|to)\b)?\s{{0,3}}[{_QUOTES}]?(?P<user>[\w.+@-]{{2,64}})[{_QUOTES}]?"
     rf"(?P<between>\s{{0,2}}[/|]\s{{0,2}}|:|\s{{1,2}}[-–]\s{{1,2}}|,?\s(?:with|mit|avec|con|com|and|und|et|y|e|/)\s){_PASS}",
     re.IGNORECASE,
@@ -225,7 +226,7 @@ _MIXED = re.compile(r"(?=.{0,60}[a-z])(?=.{0,60}[A-Z])(?=.{0,60}\d).{8}")
 _CELL = re.compile(r"[\w .*`\"'()/#äöüßéèáíóúñçãõ-]{1,40}")
 _RULE = re.compile(r"[\s|:+=-]+")
 _MOST_ROWS = 200
-_HEADS = re.compile(
+_HEADS = lazy_pattern(
     "|".join(
         f"(?:{pattern})"
         for kind, _, pattern in columns(NAMES)

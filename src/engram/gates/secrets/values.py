@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from engram.gates.secrets.forms import alternatives, words
 from engram.gates.tables import rows
+from engram.model.lazy import lazy_pattern
 
 __all__ = [
     "Likeness",
@@ -63,7 +64,7 @@ _PLACEHOLDERS = (
     r"|[A-Za-z_][A-Za-z0-9_.]{0,60}(?:<[^<>()]{0,60}>)?\(.{0,80}|(?:test|foo|bar|baz|todo|tbd|n/a|none|null|nil|true|false|undefined|empty)\b.{0,3}"
     r"|x{3,}[x-]{0,80}|(?:[a-z]{1,12}[_-]){1,3}x{4,}[x_-]{0,80}|0{6,}|1234\.{3}|.{0,12}(?:…|\.\.\.).{0,12}"
 )
-_PLACEHOLDER = re.compile(rf"(?:{_PLACEHOLDERS})\Z", re.IGNORECASE)
+_PLACEHOLDER = lazy_pattern(rf"(?:{_PLACEHOLDERS})\Z", re.IGNORECASE)
 _MASKED = re.compile(r"[xX*•·.#?_-]{6,}\Z")
 _UNITS = alternatives("units")
 _NUMBERED = alternatives("numbered")
@@ -76,10 +77,10 @@ _HOST = (
     r"(?i:(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|ai|app|local|internal|localhost|lan|de|at|ch|fr|it|es|nl|pl|se"
     r"|co|uk|eu|us|cn|jp|example|invalid|edu|gov|cloud|tech|info|me|sh))(?::\d{1,5})?(?:/\S*)?"
 )
-_FILE_OR_HOST = re.compile(f"{_FILE}|{_HOST}")
+_FILE_OR_HOST = lazy_pattern(f"{_FILE}|{_HOST}")
 _POINTERS = frozenset(words("pointers"))
 _PARTS_OF_NAMES = frozenset(words("parts of names"))
-_ORDINARY = re.compile(
+_ORDINARY = lazy_pattern(
     "|".join(
         (
             r"(?i:[a-z][a-z0-9+.-]{1,12}://\S*|(?:mailto|urn|arn|data|op|vault|secretref|keyvault|projects)[:/]\S*)",

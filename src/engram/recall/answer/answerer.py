@@ -272,7 +272,8 @@ class Answerer:
         In an answer about when something changed, the change.
         """
         before, hits = [hit.id for hit in answered.hits], answered.hits
-        if replaced and answered.method in (CURRENT, CURRENT_THEN, AS_FILTERED, FROM_LOG):
+        about_now = (CURRENT, CURRENT_THEN, AS_FILTERED, *((FROM_LOG,) if question.intent == "current" else ()))
+        if replaced and answered.method in about_now:
             adding = filters if answered.method == CURRENT else None
             hits = current_first(hits, replaced, self.clock(), self.floor, adding=adding)
         elif replaced and answered.method in (BEST_FIRST, KNOWN) and asks_for_a_change(question.text):
