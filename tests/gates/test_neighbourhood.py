@@ -137,6 +137,14 @@ def test_a_model_that_is_sure_of_everything_known_about_somebody_is_sure_of_noth
     assert [each.is_sure for each in near("Femke moved to Haarlem.", stored[0]).conflicts()] == [True]
 
 
+def test_nor_is_one_that_is_sure_of_one_thing_and_likely_thinks_so_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {"Femke lives in Rotterdam.": SURE, "Femke works in Delft.": LIKELY}
+    apart = ChosenRelation(different=1.0)
+    choose(monkeypatch, lambda older, newer: chosen[older] if newer.startswith("Femke moved") else apart)
+    stored = [known(statement, number) for number, statement in enumerate(chosen, 1)]
+    assert not any(each.is_sure for each in near("Femke moved to Haarlem.", *stored).conflicts())
+
+
 def test_what_the_caller_names_does_not_hide_another_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
     choose(monkeypatch, lambda older, newer: LIKELY)
     named, other = known("The gym has a sauna."), known("The garage closes at 22:00.", 2)

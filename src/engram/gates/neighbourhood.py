@@ -149,16 +149,19 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
 
 
 def _certain(conflicts: list[Conflict]) -> list[Conflict]:
-    """The conflicts; where the model is sure that the proposal updates several memories that are about different things, it is sure of none:
-    news about somebody is not news about everything that is known of them.
+    """The conflicts; where the model is sure that the proposal updates one memory and likely thinks so of another that is about something else,
+    it is sure of none: news about somebody is not news about everything that is known of them.
     """
     from engram.models.pairs import LIKELY_CHANGE, SAME, relate
 
-    sure = sorted((each for each in conflicts if each.is_sure), key=lambda each: -each.probability)
-    for other in sure[1:]:
-        between = relate(sure[0].other.statement, other.other.statement)
-        if between.change < LIKELY_CHANGE and between.same < SAME:
-            return [replace(each, is_sure=False) for each in conflicts]
+    surest = max((each for each in conflicts if each.is_sure), key=lambda each: each.probability, default=None)
+    if surest is None:
+        return conflicts
+    for each in conflicts:
+        if each is not surest and (each.is_sure or each.is_likely):
+            between = relate(surest.other.statement, each.other.statement)
+            if between.change < LIKELY_CHANGE and between.same < SAME:
+                return [replace(one, is_sure=False) for one in conflicts]
     return conflicts
 
 
