@@ -102,7 +102,8 @@ def _ngrams(said: Said) -> list[str]:
 def _place(said: Said, turn: Sequence[Said], turns: Sequence[Sequence[Said]], at: int) -> list[str]:
     """Whose sentence it is, where it stands, how long it is, and what is there before and after."""
     behind = len(turn) - 1 - said.place
-    answers = turns[at - 1][-1].asks and said.place == 0 if at and turns[at - 1] else None
+    before = turns[at - 1] if at else ()
+    answers = (said.place == 0 and before[-1].asks) if before else None
     return [
         f"role:{said.role}",
         *(f"n:{min(len(turn), 6)}", f"p:{min(said.place, 5)}", f"q:{min(behind, 5)}", f"t:{min(at, 3)}"),

@@ -71,7 +71,8 @@ _MOODS = {
 }
 _MEANT = ("asserted", "request")
 _HARMLESS = frozenset((PASSING, POINTING))
-"""What the model weighs itself: of the writers' sentences in doubt for it, nine in ten were worth keeping."""
+"""What the model weighs itself: of the sentences of seven writers left out that it thought likely and that were in doubt for one of these, 57 of 62 were
+worth keeping."""
 _OWNERS = {
     "user": " of the user",
     "person": " about somebody",
