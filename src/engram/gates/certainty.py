@@ -16,7 +16,7 @@ from engram.text.numbers import Number
 from engram.text.polarity import NormalizedStatement, read
 from engram.text.time.words import value_of
 
-__all__ = ["adds_nothing", "may_outdate", "names_another", "same_symbols"]
+__all__ = ["adds_nothing", "may_outdate", "names_another", "only_values_differ", "same_symbols"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SYMBOL = re.compile(r"(?:[^\w\s.,;:!?'\"’‘“”`()–—…•。、，；：！？؟،।-]|(?<!\w)-(?=[\w-])|(?<=-)-)+")
@@ -63,19 +63,22 @@ def same_symbols(new: str, old: str) -> bool:
 
 
 def may_outdate(new: Memory, old: Memory) -> bool:
-    """Whether a newer memory may supersede another if the model is sure: it lasts as long, is about more than this moment and about the same thing,
-    says more than another value, both are in English, and the loss of the older one could do no harm.
+    """Whether a newer memory may supersede another by the model's word: it lasts as long, in English, about the same thing, tells of a
+    change, and the loss of the older one could do no harm.
     """
-    if outlasts(old, new) or old.critical_slot or _TODAY.search(new.statement.lower()):
+    if outlasts(old, new):
         return False
-    if not (_is_english(new.statement) and _is_english(old.statement)):
+    if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
         return False
-    if names_another(read(new.statement), read(old.statement)) or _only_values_differ(new.statement, old.statement):
+    one, other = read(new.statement), read(old.statement)
+    if names_another(one, other) or _is_another_subject(one, other) or _ends_somebody_elses(one, other):
+        return False
+    if old.critical_slot or only_values_differ(new.statement, old.statement):
         return False
     return may_succeed(new.statement, old.statement)
 
 
-def _only_values_differ(new: str, old: str) -> bool:
+def only_values_differ(new: str, old: str) -> bool:
     """Whether a statement has no word that the older one lacks but numbers, days, months, addresses and other codes: a bare value
     suggests no change, since things that have such values often have several ("standup on tuesday", "on thursday").
     """
@@ -87,6 +90,27 @@ def _only_values_differ(new: str, old: str) -> bool:
 def _is_value(word: str) -> bool:
     """Whether a word is a value by its form, or a name of the calendar."""
     return bool(_CODE.search(word)) or any(value_of(kind, word) is not None for kind in ("weekday", "month"))
+
+
+def _is_another_subject(one: NormalizedStatement, other: NormalizedStatement) -> bool:
+    """Whether each statement is about something that the other does not name: "server alpha …" and "server beta …".
+
+    If the two have no word of the subject in common, a name that both mention is enough to tie them: "Ms Aubry took over from Mr Leclerc"
+    is about the same as "The contact is Mr Leclerc".
+    """
+    if not (one.subject - other.content and other.subject - one.content):
+        return False
+    named = (one.names | other.names) & one.content & other.content
+    return bool(one.subject & other.subject) or not named
+
+
+def _ends_somebody_elses(one: NormalizedStatement, other: NormalizedStatement) -> bool:
+    """Whether a statement only says that something is over, and the other may say it of somebody else: "The user no longer takes warfarin" says
+    nothing of "The user's mother takes warfarin". Where no subject was recognised, whatever the other adds may be one.
+    """
+    if one.negations % 2 == other.negations % 2 or not one.content <= other.content:
+        return False
+    return bool((other.subject if one.subject and other.subject else other.content) - one.content)
 
 
 @lru_cache(maxsize=1024)

@@ -1,9 +1,7 @@
-"""Whether a statement may have replaced what another one says, however sure a model is.
+"""Whether the words of a statement bear out that it replaced what another one says, however sure a model is.
 
-The pair model hears that something changed, but takes one thing for another of its kind, and a wrong update puts a memory out of force. So nothing is
-replaced by itself if the two may be about different things, if the newer one adds or only considers a value, or if a bare value is all that differs.
-Whether it tells of a change is left to the model: of the updates by writers left out that it is sure of, two thirds had none of the words that a table
-listed here.
+The pair model knows many wordings but little of the world, and a wrong update puts a memory out of force. So nothing is replaced by itself if the two
+may be about different things, if the newer one has no word of change, if it adds or only considers a value, or if a bare value is all that differs.
 """
 
 from engram.gates.tables import phrases, plain
@@ -30,12 +28,12 @@ class SubjectAndVerb:
 
 
 def may_succeed(new: str, old: str) -> bool:
-    """Whether a newer statement is about the same subject as an older one, says more than a bare value, and neither adds one nor only considers it."""
+    """Whether a newer statement tells of a change, about the same subject as an older one, and of more than a bare value."""
     one, other = read_statement(new), read_statement(old)
     mine, theirs = _clause(one), _clause(other)
     if mine is None or theirs is None or _is_open(new) or _is_bare(one, other):
         return False
-    if not mine.subject or not theirs.subject:
+    if not mine.subject or not theirs.subject or not _tells_change(new, one):
         return False
     return mine.subject == theirs.subject if _same_verb(mine.verb, theirs.verb) else not _unnamed(theirs, one)
 
@@ -79,11 +77,19 @@ def _same_verb(one: Token, other: Token) -> bool:
     return one.stem == other.stem or (one.key in _COPULAS and other.key in _COPULAS)
 
 
+def _tells_change(text: str, statement: Statement) -> bool:
+    """Whether a statement has a word of change."""
+    return any(map(_changes, statement.tokens)) or _has(text, "changes")
+
+
 def _is_open(text: str) -> bool:
     """Whether a statement tells of a further value, or of one that is not settled."""
+    return _has(text, "additions") or _has(text, "doubts")
+
+
+def _has(text: str, section: str) -> bool:
     prepared = plain(text)
-    words = frozenset(prepared.split())
-    return any(phrases("unsettled.txt", section).find(prepared, words) for section in ("additions", "doubts"))
+    return bool(phrases("changes.txt", section).find(prepared, frozenset(prepared.split())))
 
 
 def _is_bare(new: Statement, old: Statement) -> bool:
