@@ -90,9 +90,9 @@ def slot_pairs(slot: Slot, seed: int = 0, share: float = 1.0) -> Iterator[tuple[
     for kind, count in _SHARES.items():
         for _ in range(round(count * share)):
             label, older, newer = _drawn(slot, kind, chance)
-            if about not in ("", *_SPEAKERS) and chance.random() < _NAMED:
+            if about not in ("", *SPEAKERS) and chance.random() < _NAMED:
                 name = chance.choice(NAMES)
-                older, newer = _renamed(older, about, name), _renamed(newer, about, name)
+                older, newer = renamed(older, about, name), renamed(newer, about, name)
             if label and older.lower() != newer.lower() and (older, newer) not in seen:
                 seen.add((older, newer))
                 yield label, older, newer
@@ -148,7 +148,7 @@ def subject(slot: Slot) -> str:
     shared = Counter(word for line in lines for word in line - common)
     if shared and shared.most_common(1)[0][1] >= len(lines) * _MOST:
         return shared.most_common(1)[0][0]
-    for person, words in _SPEAKERS.items():
+    for person, words in SPEAKERS.items():
         if sum(bool(words & line) for line in lines) >= len(lines) * _MOST:
             return person
     return ""
@@ -163,7 +163,7 @@ NAMES = (
 """Names of people and projects that are put in the place of a subject, so that a name that two statements share does not tell a change by itself."""
 _NAMED = 0.4
 """How often that is done to a pair of one slot."""
-_SPEAKERS = {"I": {"i", "my", "me", "mine", "im"}, "we": {"we", "our", "us", "ours"}}
+SPEAKERS = {"I": {"i", "my", "me", "mine", "im"}, "we": {"we", "our", "us", "ours"}}
 _MOST = 0.55
 _ALIKE = 0.3
 """The cosine from which two slots may be the same thing in the words of two writers."""
@@ -188,18 +188,18 @@ def rival_pairs(slots: Sequence[Slot], each: int, seed: int = 0) -> Iterator[tup
     cosines = known @ known.T
     for at, slot in enumerate(slots):
         chance = random.Random(f"{seed} {slot.writer} {slot.name}")
-        named = subjects[at] not in ("", *_SPEAKERS)
+        named = subjects[at] not in ("", *SPEAKERS)
         others = [
             other
             for other, theirs in enumerate(subjects)
             if other != at
             and cosines[at, other] < _ALIKE
-            and (theirs == subjects[at] or (named and theirs not in ("", *_SPEAKERS)))
+            and (theirs == subjects[at] or (named and theirs not in ("", *SPEAKERS)))
         ]
         for other in chance.sample(others, min(each, len(others))) if subjects[at] else ():
             name = chance.choice((subjects[at], *(chance.sample(NAMES, 3) if named else ())))
             older, newer = _any_line(slot, chance), _any_line(slots[other], chance, 0.7)
-            yield "different", _renamed(older, subjects[at], name), _renamed(newer, subjects[other], name)
+            yield "different", renamed(older, subjects[at], name), renamed(newer, subjects[other], name)
 
 
 def _any_line(slot: Slot, chance: random.Random, changes: float = 0.25) -> str:
@@ -207,5 +207,5 @@ def _any_line(slot: Slot, chance: random.Random, changes: float = 0.25) -> str:
     return filled(chance.choice(slot.lines["changes" if chance.random() < changes else "holds"]), value, old, third)
 
 
-def _renamed(text: str, name: str, other: str) -> str:
-    return text if name in _SPEAKERS else re.sub(rf"\b{re.escape(name)}\b", other, text, flags=re.IGNORECASE)
+def renamed(text: str, name: str, other: str) -> str:
+    return text if name in SPEAKERS else re.sub(rf"\b{re.escape(name)}\b", other, text, flags=re.IGNORECASE)

@@ -55,10 +55,10 @@ def fitted(questions: Sequence[Judged]) -> dict[str, npt.NDArray[Any]]:
         subsample_freq=1, colsample_bytree=0.5, random_state=0, verbose=-1,
     )  # fmt: skip
     made.fit(rows, answers, sample_weight=weights)
-    return _arrays(made.booster_.dump_model()["tree_info"])
+    return tree_arrays(made.booster_.dump_model()["tree_info"])
 
 
-def _arrays(trees: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
+def tree_arrays(trees: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
     size = (len(trees), max(2 * tree["num_leaves"] - 1 for tree in trees))
     own = np.tile(np.arange(size[1], dtype=np.int16), (size[0], 1))
     found = {

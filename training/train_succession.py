@@ -29,8 +29,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from hearing_slots import _SPEAKERS, FOLDER, NAMES, Slot, _renamed, filled, read_slots, subject
-from train_relevance import _arrays
+from hearing_slots import FOLDER, NAMES, SPEAKERS, Slot, filled, read_slots, renamed, subject
+from train_relevance import tree_arrays
 
 from engram import Engram
 from engram.model.errors import Refused, SecretRefused
@@ -120,13 +120,13 @@ def statements(slot: Slot, chance: random.Random) -> list[tuple[str, str]]:
 
 def twins(slot: Slot, about: str, name: str, names: Sequence[str], chance: random.Random) -> Iterator[str]:
     """Some statements of a slot about another subject."""
-    others = [other for other in names if other not in ("", *_SPEAKERS, name, about)]
+    others = [other for other in names if other not in ("", *SPEAKERS, name, about)]
     far = not others or chance.random() >= 0.6
     other = chance.choice([each for each in NAMES if each != name] if far else others)
     for _ in range(chance.choice((1, 2))):
         values = chance.sample(slot.values, 3)
         changes = slot.lines["changes"] and chance.random() < 0.5
-        yield _renamed(filled(chance.choice(slot.lines["changes" if changes else "holds"]), *values), about, other)
+        yield renamed(filled(chance.choice(slot.lines["changes" if changes else "holds"]), *values), about, other)
 
 
 def searched(path: Path, seed: int) -> Iterator[Found]:
@@ -134,7 +134,7 @@ def searched(path: Path, seed: int) -> Iterator[Found]:
     chance = random.Random(f"{path.stem} {seed}")
     slots = read_slots(path)
     subjects, known = [subject(slot) for slot in slots], chance.sample(NAMES, 5)
-    named = [about not in ("", *_SPEAKERS) for about in subjects]
+    named = [about not in ("", *SPEAKERS) for about in subjects]
     names = [
         chance.choice(known) if is_named and chance.random() < 0.6 else about
         for is_named, about in zip(named, subjects, strict=True)
@@ -163,7 +163,7 @@ def searched(path: Path, seed: int) -> Iterator[Found]:
 
 
 def _of(text: str, about: str, name: str) -> str:
-    return text if name == about else _renamed(text, about, name)
+    return text if name == about else renamed(text, about, name)
 
 
 def _told(hit: Any) -> Told:
@@ -268,7 +268,7 @@ def main() -> None:
         check(every, rows)
         return
     made = fitted(rows, np.ones(len(rows.labels), dtype=bool))
-    np.savez_compressed(FILE, **_arrays(made.booster_.dump_model()["tree_info"]))
+    np.savez_compressed(FILE, **tree_arrays(made.booster_.dump_model()["tree_info"]))
     print(f"{FILE.name}: {len(rows.labels)} pairs, {FILE.stat().st_size} bytes")
 
 

@@ -359,7 +359,7 @@ def label_figures(rows: Sequence[Sentence], kept: Any, first: Any, labels: Any) 
 
 
 def check(shown: Shown) -> None:
-    """Leave each writer out once."""
+    """Leave each writer out once, with the others of the group."""
     sums, first, labels = leave_out(shown)
     for title in dict.fromkeys(shown.kind):
         chosen = shown.kind == title

@@ -33,15 +33,18 @@ def test_a_short_statement_is_not_unlikely_for_being_short() -> None:
     assert sum(worth >= MAYBE_ALONE for worth in likely) >= 3, likely
 
 
-@pytest.mark.parametrize("said", ["My nephew reacts badly to penicillin.", "Peanuts make my throat swell."])
+@pytest.mark.parametrize(
+    "said", ["my daughter reacts badly to amoxicillin", "My kid threw up after eating cashews, ER said it's an allergy"]
+)
 def test_what_could_do_harm_is_at_least_put_before_a_person(said: str) -> None:
     (heard,) = consider([{"role": "user", "content": said}, {"role": "assistant", "content": "Okay."}], at=AT)
     assert heard.facts, heard.reason
 
 
 def test_what_begins_with_somebody_unnamed_waits() -> None:
-    heard = consider([{"role": "user", "content": "Can you write to the agency? She's our contact there."}], at=AT)
-    assert all(fact.tentative for one in heard for fact in one.facts)
+    said = "Need a birthday card idea. He turns 70 on 4 May and collects old radios."
+    facts = [fact for one in consider([{"role": "user", "content": said}], at=AT) for fact in one.facts]
+    assert [fact.tentative for fact in facts] == [True]
 
 
 @pytest.mark.parametrize("said", ["Forget that I'm allergic to mussels.", "please forget that we live in Graz"])

@@ -100,7 +100,7 @@ def _ngrams(said: Said) -> list[str]:
 
 
 def _place(said: Said, turn: Sequence[Said], turns: Sequence[Sequence[Said]], at: int) -> list[str]:
-    """Whose sentence it is, where it stands, how long it is, and what is there before and after."""
+    """Whose sentence it is, where it stands, how long it is, and whether it answers a question."""
     behind = len(turn) - 1 - said.place
     before = turns[at - 1] if at else ()
     answers = (said.place == 0 and before[-1].asks) if before else None

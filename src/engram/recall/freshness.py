@@ -109,6 +109,7 @@ def replacements(
         if (meant is None or early.id in meant) and (early, late) not in recorded and _is_rival(early, late)
     ]
     linked = [step for step in recorded if _is_only_linked(*step)]
+    # A rival that is unlikely replaced nothing; a link that is unlikely is still mentioned.
     doubtful = _unlikely([*linked, *rivals], question, hits)
     newer: dict[str, list[Memory]] = {}
     unsure = set()
@@ -220,7 +221,7 @@ def compared(question: str, hits: Hits, store: Store, filters: Filters, *, log: 
 
 
 def _said_by(hit: Hit, log: bool) -> Memory | None:
-    """A hit's memory; in an answer from the log, what a person said there, as if it were one."""
+    """A hit's memory; in an answer from the log, what a person said there, as if it were one of the usual source."""
     event = hit.event
     if event is None or not log or event.role != "user":
         return hit.memory

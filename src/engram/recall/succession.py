@@ -21,7 +21,8 @@ __all__ = ["FEATURES", "FILE", "REPLACED", "Claim", "features", "probabilities"]
 
 REPLACED = 0.45
 """The probability from which the newer statement comes first: of slots of writers left out that changed, the current value came first for .42
-instead of .33, an outdated one for .23 instead of .33; of those that did not change, the right one for .451 instead of .456."""
+instead of .33, an outdated one for .23 instead of .33; of those that did not change, the right one for .451 instead of .456. The pair
+model, of which this reads the probabilities, had seen these slots, so that the gain is smaller elsewhere."""
 FILE = Path(__file__).with_name("succession.npz")
 FEATURES = (
     "same", "update", "contradiction", "refinement", "different",

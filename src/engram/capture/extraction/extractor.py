@@ -229,8 +229,8 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
         return result((fact := _rewritten(said, scene, is_proposed=True)).reason, (fact,))
     if facts := tuple(_by_rule(said, scene)):
         return result(facts[0].reason, facts)
-    maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (MAYBE, KEEP)
     doubts = _doubts(said, scene)
+    maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (MAYBE, KEEP)
     band = (worth >= maybe) + (worth >= keep) - len(doubts)
     if scene.judgement.critical >= CRITICAL and worth >= RISKY and scene.judgement.mood in _MEANT:
         band = max(band, _CANDIDATE)
