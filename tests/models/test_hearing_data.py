@@ -70,7 +70,7 @@ def test_every_slot_has_all_its_sections_and_its_values_fill_them() -> None:
     assert len(slots) >= 500
     for slot in slots:
         assert len(slot.values) >= 4, slot.name
-        assert all(slot.lines[section] for section in SECTIONS), slot.name
+        assert all(slot.lines[section] for section in SECTIONS if section != "ends"), slot.name
         assert all("{v}" in line for line in slot.lines["holds"]), slot.name
         assert not any("{" in text for _, *texts in slot_pairs(slot) for text in texts), slot.name
 
