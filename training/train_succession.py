@@ -157,7 +157,9 @@ def searched(path: Path, seed: int) -> Iterator[Found]:
                 lines = slot.lines[section]
                 for line in chance.sample(lines, min(count, len(lines))):
                     question = _of(line, subjects[number], names[number])
-                    hits = searcher.search(SearchQuery(question, READ, filters=Filters(kinds=("memory",))))
+                    hits = searcher.search(
+                        SearchQuery(question, READ, filters=Filters(kinds=("memory",)), asked=question)
+                    )
                     read = tuple(map(_told, hits))
                     yield Found(path.stem, number, slot.many, section == "questions", question, read)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float32]
 
-__all__ = ["products", "scores"]
+__all__ = ["multiplied", "products", "scores"]
 
 SCORED_AT_ONCE = 400_000
 """Numbers of a matrix that OpenBLAS multiplies with a vector on one thread."""
@@ -45,3 +45,15 @@ def products(rows: Floats, others: Floats) -> Floats:
     for start in range(0, len(others), step):
         out[:, start : start + step] = rows @ others[start : start + step].T
     return out
+
+
+def multiplied(rows: Floats, weights: Floats) -> Floats:
+    """`rows @ weights` for many rows and few weights."""
+    step = max(1, MULTIPLIED_AT_ONCE // max(1, weights.size))
+    if len(rows) <= step:
+        return rows @ weights
+    blocks = -(-len(rows) // step)
+    padded = np.zeros((blocks * step, rows.shape[1]), dtype=np.float32)
+    padded[: len(rows)] = rows
+    found: Floats = (padded.reshape(blocks, step, -1) @ weights).reshape(blocks * step, -1)[: len(rows)]
+    return found

@@ -19,6 +19,8 @@ LONGEST = 40
 """Words of a statement that are read."""
 HEADS = 4
 VECTOR_SCALE, BIAS_SCALE, MOST_DEVIATIONS = 4.0, 4.0, 5.0
+SCALE = "_scale"
+"""Ends the name of what the bytes of a weight are multiplied by, a number for each row."""
 _NONE = -1e4
 
 
@@ -26,14 +28,21 @@ class PairAttention:
     """The layers and their weights, by the names that the training gave them."""
 
     def __init__(self, stored: dict[str, Any]) -> None:
+        import numpy as np
+
         stems = bytes(stored.pop("stems")).decode("utf-8").split("\n")
         self.places = {stem: place for place, stem in enumerate(stems, 1)}
-        self.weights = {name: array.astype("float32") for name, array in stored.items()}
+        self.weights = {name: array.astype("float32") for name, array in stored.items() if not name.endswith(SCALE)}
+        for name in stored:
+            if name.endswith(SCALE):
+                self.weights[name.removesuffix(SCALE)] *= stored[name]
         self.weights["v_weight"] *= VECTOR_SCALE
+        # What rows are multiplied with lies as the products need it.
+        self.turned = {name: np.ascontiguousarray(array.T) for name, array in self.weights.items() if array.ndim > 1}
         self.layers = sum(name.endswith("_qkv_weight") for name in stored)
 
-    def probabilities(self, pairs: Sequence[tuple[Statement, Statement]], measures: Any) -> Any:
-        """A row of probabilities of the labels for each pair, given its measures."""
+    def probabilities(self, pairs: Sequence[tuple[Statement, Statement]], measures: Any = None) -> Any:
+        """A row of probabilities of the labels for each pair, given its measures if the model was trained with any."""
         import numpy as np
 
         hidden, seen, likenesses, newer = self._read(pairs)
@@ -41,17 +50,19 @@ class PairAttention:
             hidden = self._layer(f"bl_{layer}_", hidden, likenesses)
         hidden = self._normalized("n", hidden)
         parts = self._pooled(hidden, seen, newer)
-        scaled = (measures - self.weights["mean"]) / self.weights["sd"]
-        parts.append(scaled.clip(-MOST_DEVIATIONS, MOST_DEVIATIONS))
+        if measures is not None:
+            scaled = (measures - self.weights["mean"]) / self.weights["sd"]
+            parts.append(scaled.clip(-MOST_DEVIATIONS, MOST_DEVIATIONS))
         logits = self._linear("o", _gelu(self._linear("h", np.concatenate(parts, axis=1))))
         likely = np.exp(logits - logits.max(1, keepdims=True))
         return likely / likely.sum(1, keepdims=True)
 
     def _linear(self, name: str, rows: Any) -> Any:
-        weight = self.weights[f"{name}_weight"]
-        found = rows.reshape(-1, rows.shape[-1]) @ weight.T
+        from engram.embedding.products import multiplied
+
+        found = multiplied(rows.reshape(-1, rows.shape[-1]), self.turned[f"{name}_weight"])
         found += self.weights[f"{name}_bias"]
-        return found.reshape(*rows.shape[:-1], len(weight))
+        return found.reshape(*rows.shape[:-1], -1)
 
     def _normalized(self, name: str, rows: Any) -> Any:
         import numpy as np
@@ -100,6 +111,8 @@ class PairAttention:
         """
         import numpy as np
 
+        from engram.embedding.products import multiplied
+
         kinds = np.array([0, *(KINDS.index(token.kind) for token in tokens)])
         vectors = np.zeros((len(kinds), self.weights["v_weight"].shape[1]), dtype=np.float32)
         vectors[1:] = word_vectors([token.key for token in tokens])
@@ -111,7 +124,7 @@ class PairAttention:
         same[0] = same[:, 0] = 0.0
         content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
         content[0] = 0.0
-        rows = vectors @ self.weights["v_weight"].T
+        rows = multiplied(vectors, self.turned["v_weight"])
         rows += self.weights["st_weight"][[0, *own]] + self.weights["k_weight"][kinds]
         return rows, np.maximum(vectors @ vectors.T, same), same, content
 

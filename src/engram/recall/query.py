@@ -215,6 +215,8 @@ class SearchQuery:
     """Hits with a lower relevance are left out before the limit cuts."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
+    asked: str = ""
+    """The question about what holds now that the text is the subject of; "" where something else is searched for."""
     purpose: str = "the question"
     """What the search is for, as a trace shows it."""
     terms: tuple[str, ...] = ()

@@ -143,6 +143,8 @@ class Searcher:
             candidates, query = self._retrieved(query)
             ranked = _listed(candidates) if query.everything else rank(self.store, candidates, query)
             considered, filtered = self._records(query, ranked)
+            if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
+                considered = _answering(query.asked, considered)
             weighed = self._weighed(query, considered)
         relevant = [scored for scored in weighed if scored.place.relevance >= query.min_relevance]
         hits = Hits([self._hit(query, scored) for scored in relevant[: query.limit]])
@@ -249,6 +251,29 @@ def _scored(
     weight = replace(state, weight=1.0) if query.filters.as_of or not state.weight else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
+
+
+def _answering(
+    question: str, considered: Sequence[tuple[StoredRecord, Ranked]]
+) -> list[tuple[StoredRecord, Ranked]]:
+    """The same, the relevance of a short memory weighed with how likely it answers the question; where all are memories, their order too."""
+    from engram.recall.relevance import answering, as_match
+
+    statements = [found.record.statement if isinstance(found.record, Memory) else "" for found, _ in considered]
+    relevance = answering(question, statements, [place.relevance for _, place in considered])
+    judged = [
+        (found, replace(place, relevance=value)) for (found, place), value in zip(considered, relevance, strict=True)
+    ]
+    if not all(statements):
+        return judged
+    shares = [{**place.shares, "answers": as_match(place.relevance)} for _, place in judged]
+    best = max((sum(each.values()) for each in shares), default=0.0)
+    scale = RELEVANCE_SCALE / best if best > 0 else 0.0
+    scaled = [{name: value * scale for name, value in each.items()} for each in shares]
+    return [
+        (found, replace(place, match=sum(own.values()), shares=own))
+        for (found, place), own in zip(judged, scaled, strict=True)
+    ]
 
 
 def _listed(candidates: Candidates) -> list[Ranked]:

@@ -231,7 +231,8 @@ class Answerer:
             hits = self.searcher.search(replace(query, everything=every, purpose="where the filters say"))
             return self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
         anchored = window_of(question, query.filters, self.searcher)
-        query = replace(query, text=question.subject or question.text)
+        asked = question.text if question.intent == "current" else ""
+        query = replace(query, text=question.subject or question.text, asked=asked)
         answered = self._cut(question, query, self._answered(question, query, anchored))
         if not answered.hits and question.phrase:
             answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
