@@ -212,13 +212,15 @@ class Fitted:
         return np.asarray(hashed[:, self.buckets] @ self.table + dense @ self.vector + self.bias, dtype=np.float32)
 
     def arrays(self, name: str) -> dict[str, Any]:
-        """As the model reads it: the distance of each bucket from the one before, and weights as signed bytes."""
+        """As the model reads it: the distance of each bucket from the one before, and weights as signed bytes; none of a bucket that weighs nothing."""
         scale = np.maximum(np.abs(self.table).max(axis=0), 1e-6) / 127
-        steps = np.diff(self.buckets, prepend=0)
+        weights = np.round(self.table / scale).astype(np.int8)
+        weighty = weights.any(axis=1)
+        steps = np.diff(self.buckets[weighty], prepend=0)
         assert steps.max() < 1 << 16
         made = {
             "steps": steps.astype(np.uint16),
-            "weights": np.round(self.table / scale).astype(np.int8),
+            "weights": weights[weighty],
             "scale": scale.astype(np.float32),
             "vector": self.vector.astype(np.float16),
             "bias": self.bias,

@@ -61,6 +61,9 @@ def test_a_short_answer_gets_its_question(asked: str, said: str, statement: str)
         (("The weather is fine.",), "she's nine", "She's nine."),
         (("Mr Hale called.",), "she's nine", "She's nine."),
         (("Mr Hale called.",), "Anna says she's nine", "Anna says she's nine."),
+        (("My sister had a girl.",), "they named her Clara", "They named her Clara."),
+        (("My brother got a dog.",), "he calls him Rufus", "The user's brother calls him Rufus."),
+        (("My sister is here.",), "her Toyota is blue", "The user's sister's Toyota is blue."),
     ],
 )
 def test_a_pronoun_is_replaced_only_where_one_person_can_be_meant(

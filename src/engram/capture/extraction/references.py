@@ -121,7 +121,7 @@ class References:
         def named(found: re.Match[str]) -> str:
             word = found["word"].lower()
             gender = "she" if word in ("she", "her", "hers") else "he"
-            if gender in done or own:
+            if gender in done or own or _is_before_a_name(sentence, found):
                 return found[0]
             person = self.meant_by(word)
             if not person:
@@ -160,6 +160,13 @@ def _without_apposition(sentence: str, people: list[str]) -> list[str]:
             ):
                 return [person for person in people if person != kin]
     return people
+
+
+def _is_before_a_name(sentence: str, found: re.Match[str]) -> bool:
+    """Whether it is unclear whose name follows: "they named her Clara" names somebody else than the person named before."""
+    after = sentence[found.end("word") :].split(maxsplit=1)
+    is_object = found.start() > 0 and found["word"].lower() in ("her", "him")
+    return is_object and bool(after) and after[0][0].isupper() and after[0] != "I"
 
 
 def _is_possessive(sentence: str, end: int) -> bool:
