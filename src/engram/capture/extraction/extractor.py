@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from engram.capture.extraction.antecedents import explains, starts_unnamed, together
 from engram.capture.extraction.clauses import (
     HIDDEN,
     PASSING,
@@ -32,7 +33,7 @@ from engram.capture.extraction.matcher import (
 )
 from engram.capture.extraction.plans import undated
 from engram.capture.extraction.references import References
-from engram.capture.extraction.statement import standalone
+from engram.capture.extraction.statement import bare_sentence, needs_context, standalone
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import find_secrets
 from engram.model.lazy import dataclass, replace
@@ -111,6 +112,8 @@ class Extracted:
     """Whose fact it is: user, person, project, assistant or world; "" if it was not judged."""
     context: str = ""
     """What was said just before, if the statement needs it."""
+    is_ruled: bool = False
+    """Whether a rule phrased it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +161,17 @@ def consider(
     references, asked, seen = References(), "", set[str]()
     found: list[Considered] = []
     for number, (turn, judgements) in enumerate(zip(heard, judged, strict=True), -len(before)):
+        previous: _Previous | None = None
         for place, (said, judgement) in enumerate(zip(turn.sentences, judgements, strict=True)):
             if number >= 0 and turn.role in listening:
-                scene = _Scene(turn, number, place, judgement, references, asked if place == 0 else "", at, is_alone)
-                found.append(_without_repetitions(_considered(said, scene), seen))
+                scene = _Scene(
+                    turn, number, place, judgement, references, asked if place == 0 else "", at, is_alone, previous
+                )
+                one = _without_repetitions(_considered(said, scene), seen)
+                if previous is not None and _tells_both(one, previous):
+                    del found[-1]
+                found.append(one)
+                previous = _Previous.of(one, said, scene)
             references.hear(said.sentence, about_a_person=judgement.owner == "person" and judgement.worth >= MAYBE)
         if number >= 0 and turn.role in listening:
             found += (_not_read(said, turn.role, number) for said in turn.unread)
@@ -182,6 +192,24 @@ class _Heard:
         self.unread = [one for one in said if one.unread]
 
 
+class _Previous(NamedTuple):
+    """The sentence before, in the same turn, as a sentence after it may need it."""
+
+    considered: Considered
+    statement: str
+    """What it says, to be read alone; "" if it cannot be, or if it is not asserted."""
+
+    @classmethod
+    def of(cls, one: Considered, said: Clause, scene: "_Scene") -> "_Previous":
+        """A sentence that was just considered; what a rule found in it is said in the rule's words."""
+        return cls(one, _asserted(one, said, scene))
+
+    def stands_alone(self, fact: Extracted) -> bool:
+        """Whether it stays a memory of its own next to one that tells both: a rule phrased it for its slot, or only it is sure."""
+        kept = self.considered.facts
+        return any(one.is_ruled or (fact.tentative and not one.tentative) for one in kept)
+
+
 class _Scene(NamedTuple):
     """Where a sentence was said."""
 
@@ -194,6 +222,7 @@ class _Scene(NamedTuple):
     at: datetime
     is_alone: bool
     """Whether the user said nothing else and the assistant nothing before it."""
+    previous: _Previous | None = None
 
 
 def _said(turn: Mapping[str, Any]) -> tuple[str, str]:
@@ -210,6 +239,37 @@ def _without_repetitions(one: Considered, seen: set[str]) -> Considered:
     return Considered(one.text, one.role, one.turn, one.span, reason, one.worth, tuple(facts))
 
 
+def _asserted(one: Considered, said: Clause, scene: _Scene) -> str:
+    """What a sentence says, if it is asserted and can be read alone."""
+    if scene.judgement.mood != "asserted" or scene.turn.is_material or HIDDEN in said.text or _problem(said):
+        return ""
+    if len(one.facts) == 1:
+        fact = one.facts[0]
+        return "" if fact.operation or _UNNAMED.match(fact.statement) else fact.statement
+    if len(said.text.split()) < FEWEST_WORDS or needs_context(said.sentence, scene.references, asked=scene.asked):
+        return ""
+    return standalone(said.sentence, scene.references, scene.at, owner=scene.judgement.owner, asked=scene.asked)
+
+
+def _tells_both(one: Considered, previous: _Previous) -> bool:
+    """Whether a sentence was joined with the one before, which is then not kept a second time."""
+    return one.turn == previous.considered.turn and one.span[0] == previous.considered.span[0]
+
+
+def _joined(fact: Extracted, said: Clause, scene: _Scene) -> Extracted:
+    """A fact that cannot be read without the sentence before, together with it if that is possible."""
+    previous = scene.previous
+    if previous is None or not previous.statement or fact.operation:
+        return fact
+    if not explains(previous.statement, bare_sentence(said.sentence)):
+        return fact
+    statement = together(previous.statement, fact.statement)
+    if not statement:
+        return fact
+    start = fact.span[0] if previous.stands_alone(fact) else previous.considered.span[0]
+    return replace(fact, statement=statement, span=(start, fact.span[1]), context="")
+
+
 def _not_read(said: Clause, role: str, turn: int) -> Considered:
     return Considered(said.sentence, role, turn, (said.start, said.end), f"skipped: not read: {said.unread}")
 
@@ -220,6 +280,10 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
     shown = said.sentence
 
     def result(reason: str, facts: tuple[Extracted, ...] = ()) -> Considered:
+        if len(facts) == 1 and facts[0].span[0] < said.start and scene.previous is not None:
+            before = scene.previous.considered
+            text, whole = f"{before.text} {shown}", (before.span[0], said.end)
+            return Considered(text, scene.turn.role, scene.number, whole, reason, worth, facts)
         return Considered(shown, scene.turn.role, scene.number, span, reason, worth, facts)
 
     if problem := _problem(said):
@@ -228,6 +292,8 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
         scene = scene._replace(judgement=replace(scene.judgement, category=FORGET))
         return result((fact := _rewritten(said, scene, is_proposed=True)).reason, (fact,))
     if facts := tuple(_by_rule(said, scene)):
+        if len(facts) == 1 and starts_unnamed(facts[0].statement):
+            facts = (_joined(facts[0], said, scene),)
         return result(facts[0].reason, facts)
     doubts = _doubts(said, scene)
     maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (MAYBE, KEEP)
@@ -240,7 +306,10 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
     if unclear := undated(said.sentence, scene.at) if scene.judgement.category == "commitment" else "":
         return result(f"skipped: {unclear} ({_shown(worth)})")
     fact = _rewritten(said, scene, is_proposed=band == _PROPOSED)
-    if _UNNAMED.match(fact.statement):
+    if is_unclear := needs_context(said.sentence, scene.references, asked=scene.asked):
+        alone, fact = fact.statement, _joined(fact, said, scene)
+        is_unclear = fact.statement == alone and starts_unnamed(bare_sentence(said.sentence)) and not fact.critical
+    if is_unclear or _UNNAMED.match(fact.statement):
         fact = _rewritten(said, scene, is_proposed=False)
     return result(fact.reason, (fact,))
 
@@ -309,7 +378,6 @@ def _rewritten(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extracted:
     statement = standalone(text, scene.references, scene.at, owner=judgement.owner, asked=scene.asked)
     confidence = min(SUREST, judgement.worth) * (SECOND_HAND if is_assistant else 1)
     operation = judgement.category if judgement.category in (FORGET, END) and not is_assistant else ""
-    before = scene.asked or (scene.turn.sentences[scene.place - 1].sentence if scene.place else "")
     return Extracted(
         statement,
         _TYPES.get(judgement.category, judgement.category),
@@ -325,7 +393,7 @@ def _rewritten(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extracted:
         judgement.critical >= CRITICAL,
         judgement.duration,
         judgement.owner,
-        before if has_unclear_reference(statement) else "",
+        scene.references.latest if has_unclear_reference(statement) or starts_unnamed(bare_sentence(text)) else "",
     )
 
 
@@ -350,6 +418,7 @@ def _by_rule(said: Clause, scene: _Scene) -> Iterator[Extracted]:
                 fact.statement, fact.type, fact.confidence, scene.turn.role, scene.number, (clause.start, clause.end),
                 _kept(judgement, fact.reason), fact.since, judgement.worth,
                 operation=operation, tentative=_is_doubtful(operation, said, scene), critical=judgement.critical >= CRITICAL, duration=judgement.duration, owner=judgement.owner,
+                is_ruled=True,
             )  # fmt: skip
 
 

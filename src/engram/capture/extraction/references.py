@@ -20,10 +20,17 @@ REACH = 2
 """How many sentences back a pronoun may refer."""
 
 _PRONOUN = re.compile(
-    r"(?<![\w'])(?P<word>she|he|her|him|his|hers)(?P<short>'s|'ll|'d|'ve)?(?![\w'-])(?P<more> (?:has|had|is|was|been|got)\b)?",
+    r"(?<![\w'/])(?P<word>she|he|her|him|his|hers)(?P<short>'s|'ll|'d|'ve)?(?![\w'/-])(?P<more> (?:has|had|is|was|been|got)\b)?",
     re.IGNORECASE,
 )
-_KIN = re.compile(r"\bmy (?:(?!(?:and|or|with|to|in|at|is|was|the)\b)[\w-]+ ){0,1}?(?P<kin>[\w-]+)\b", re.IGNORECASE)
+_KIN = re.compile(
+    r"\b(?:my|our) (?:(?!(?:and|or|with|to|in|at|is|was|the)\b)[\w-]+ ){0,1}?(?P<kin>[\w-]+)\b", re.IGNORECASE
+)
+# "My sister Delphine", "our landlord is called Piet".
+_TITLED = re.compile(
+    r"\b(?:[Mm]y|[Oo]ur)(?: [a-z-]+){0,2}? (?P<role>[a-z-]+)(?: is (?:called|named))?,? (?P<name>[A-Z][^\W\d_]+)"
+)
+_INTRODUCED = re.compile(r"\b(?:with|without|is|called|named|so|and|but)\s+$", re.IGNORECASE)
 _PLACE = re.compile(r"(?:\b(?:in|at|on|from|near|via|the|of|called|by|into|to)|@|#)\s+$", re.IGNORECASE)
 _PERSON_NAME = re.compile(
     r"(?:(?:Mrs?|Ms|Miss|Dr|Frau|Herr|Dona|Prof(?:essora?)?|Sir)\.? )?[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W\d_]+(?:['’-][^\W\d_]+)*){0,2}\Z"
@@ -63,17 +70,30 @@ class References:
     names: dict[str, str] = field(default_factory=dict)
     """Every person heard of, by the lower-case name: in chat "ilse" may be somebody the assistant calls Ilse."""
 
+    latest: str = ""
+    """The latest sentence."""
+    pronouns: list[tuple[str, ...]] = field(default_factory=lambda: [()] * REACH)
+    """Which of "he" and "she" each sentence says."""
+
     def hear(self, sentence: str, *, about_a_person: bool = False) -> None:
         """Take in the next sentence of the conversation; `about_a_person` if it states a fact about somebody."""
-        sentence = _QUOTATION.sub("", sentence)
+        sentence = self.latest = _QUOTATION.sub("", sentence)
+        self.pronouns.append(tuple({_gender_of(one["word"]) for one in _PRONOUN.finditer(sentence)}))
         found: dict[str, None] = {}
         for kin in _KIN.finditer(sentence):
             if gender := _genders().get(kin["kin"].lower()):
-                person = f"the user's {kin[0][3:]}"
+                person = kin[0].lower() if kin[0][0] in "oO" else f"the user's {kin[0][3:]}"
                 self.gender[person] = gender
                 found[person] = None
         # Not at its start, where any word has a capital.
-        names = [name for name in entities(f"so {sentence}") if _may_be_person(name, sentence)]
+        titled = {one["name"]: _genders().get(one["role"].lower()) for one in _TITLED.finditer(sentence)}
+        names = [
+            name for name in entities(f"so {sentence}") if _may_be_person(name, sentence) or name.split()[0] in titled
+        ]
+        for name in (name for name in names if name.split()[0] in titled):
+            self.names.setdefault(name.lower(), name)
+            if gender := titled[name.split()[0]]:
+                self.gender[name] = gender
         found |= dict.fromkeys(self._people_in(sentence, names, about_a_person))
         people = _without_apposition(sentence, list(found))
         others = [name for name in names if not any(name in one for one in found)]
@@ -100,14 +120,27 @@ class References:
 
     def meant_by(self, pronoun: str) -> str:
         """The person that "he" or "she" stands for here; "" if it is not clear."""
-        gender = "she" if pronoun.lower() in ("she", "her", "hers") else "he"
+        gender = _gender_of(pronoun)
         recent = dict.fromkeys(person for people in self.heard[-REACH:] for person in people)
         fitting = [person for person in recent if self.gender.get(person, gender) in (gender, UNKNOWN)]
-        return fitting[0] if len(fitting) == 1 and self.gender.get(fitting[0]) != UNKNOWN else ""
+        if len(fitting) != 1 or (self.gender.get(fitting[0]) == UNKNOWN and not self._is_sole_name(fitting[0], gender)):
+            return ""
+        return fitting[0]
+
+    def _is_sole_name(self, name: str, gender: str) -> bool:
+        """Whether a pronoun can only mean the one name of the latest sentence, of which nothing says whether it is a person's.
+
+        A pronoun said just before stands for somebody else, named further back.
+        """
+        if self.heard[-1] != [name] or _KIN.search(self.latest) or gender in self.pronouns[-1] + self.pronouns[-REACH]:
+            return False
+        at = self.latest.find(name)
+        return name in entities(self.latest) if at == 0 else bool(_INTRODUCED.search(self.latest[:at]))
 
     def last_person(self) -> str:
         """The only person the latest sentence with a name is about; "" if there are several."""
         for people in reversed(self.heard[-REACH:]):
+            people = [person for person in people if self.gender.get(person) != UNKNOWN]
             if people:
                 return people[0] if len(people) == 1 else ""
         return ""
@@ -120,7 +153,7 @@ class References:
 
         def named(found: re.Match[str]) -> str:
             word = found["word"].lower()
-            gender = "she" if word in ("she", "her", "hers") else "he"
+            gender = _gender_of(word)
             if gender in done or own or _is_before_a_name(sentence, found):
                 return found[0]
             person = self.meant_by(word)
@@ -128,7 +161,9 @@ class References:
                 done[gender] = ""
                 return found[0]
             done[gender] = person
-            self.gender.setdefault(person, gender)
+            if self.gender.get(person, UNKNOWN) == UNKNOWN:
+                self.gender[person] = gender
+                self.names.setdefault(person.lower(), person)
             possessive = word in ("his", "hers") or (word == "her" and _is_possessive(sentence, found.end("word")))
             ending = "'s" if possessive else _long(found["short"], found["more"])
             return f"{person}{ending}{found['more'] or ''}"
@@ -141,8 +176,14 @@ class References:
         return bool(entities(f"so {text}")) or bool(_KIN.search(text)) or any(name in lower for name in self.names)
 
 
+def _gender_of(pronoun: str) -> str:
+    return "she" if pronoun.lower() in ("she", "her", "hers") else "he"
+
+
 def _may_be_person(name: str, sentence: str) -> bool:
     """Whether an entity has the shape of a person's name and is not said like a place."""
+    if name.lower() in speech()["fillers"]["before"]:
+        return False
     if not _PERSON_NAME.match(name) or not name[0].isupper() or name.isupper() or _DAY.fullmatch(name):
         return False
     return not _PLACE.search(sentence[: sentence.find(name)])
@@ -150,11 +191,11 @@ def _may_be_person(name: str, sentence: str) -> bool:
 
 def _without_apposition(sentence: str, people: list[str]) -> list[str]:
     """Two names for one person count once: "my brother Korbinian", "Korbinian my brother"."""
-    for kin in [person for person in people if person.startswith("the user's ")]:
-        role = kin.removeprefix("the user's ")
+    for kin in [person for person in people if person.startswith(("the user's ", "our "))]:
+        role = kin.removeprefix("the user's ").removeprefix("our ")
         for name in [person for person in people if person != kin]:
             if re.search(
-                rf"{re.escape(role)},? {re.escape(name)}|{re.escape(name)},? (?:is |= ?)?(?:my|our) {re.escape(role)}",
+                rf"{re.escape(role)}(?: is (?:called|named))?,? {re.escape(name)}|{re.escape(name)},? (?:is |= ?)?(?:my|our) {re.escape(role)}",
                 sentence,
                 re.IGNORECASE,
             ):

@@ -1,6 +1,6 @@
 """Rewrites a sentence of a conversation so that it can be read alone.
 
-    chat spellings → fillers and greetings → what is only for this occasion → pronouns → answer with its question → dates → third person
+    chat spellings → fillers and greetings → what is only for this occasion → what is referred to → answer with its question → dates → third person
 
 What marks a change stays in: now, no longer, not X but Y.
 """
@@ -9,6 +9,7 @@ import re
 from datetime import datetime
 from functools import lru_cache
 
+from engram.capture.extraction.antecedents import is_verbless, leans, may_name
 from engram.capture.extraction.clauses import in_third_person, sentence, swapped, third_person
 from engram.capture.extraction.plans import dated
 from engram.capture.extraction.references import References, speech
@@ -26,6 +27,14 @@ _ASKED = re.compile(
     r"(?:and |so |ok(?:ay)?,? )?(?:what|which|who|when|where|how (?:long|much|many|old|big|often|far)) ?(?P<be>'s|is|are|was|were) (?P<what>(?:your|the|my|his|her|their|our|its) [^?]{2,80})\?",
     re.IGNORECASE,
 )
+_ASKED_OF_YOU = re.compile(
+    r"(?:and |so |ok(?:ay)?,? )?(?:what|which) (?P<what>(?!time\b|day\b)[\w-]+(?: [\w-]+)?) do you (?:usually |normally |currently )?(?P<verb>[a-z]+)(?P<rest> [^?]{2,60})?\?",
+    re.IGNORECASE,
+)
+_ASKED_SHORTLY = re.compile(
+    r"(?:(?:and|what about|how about|and what about) )(?P<what>(?:your|the) [^?,]{2,60})\?", re.IGNORECASE
+)
+_IT_IS = re.compile(r"(?:it|that|they)(?:'s| is|'re| are| would be|'d be) (?!(?:been|got)\b)", re.IGNORECASE)
 _YOU = re.compile(r"\byou're\b|\byour\b|\byours\b|\byou are\b|\byou\b", re.IGNORECASE)
 _USER = {
     "you're": "the user is",
@@ -49,15 +58,33 @@ _FEWEST_LEFT = 4
 
 def standalone(text: str, references: References, at: datetime, *, owner: str = "user", asked: str = "") -> str:
     """A sentence of the user as a memory that can be read alone; `asked` is the question that it may answer."""
-    bare = without_chatter(spelled_out(text))
-    bare = _cut(bare)
+    bare = bare_sentence(text)
     fragment = is_fragment(bare)
     bare = dated(references.resolved(bare), at)
-    if fragment and asked:
+    if asked and (fragment or _is_named_by(asked, bare)):
         bare = answer(asked, bare)
     elif fragment or is_past(bare.partition(" ")[0].lower()):
         bare = _with_subject(bare, references, owner)
     return sentence(in_third_person(bare))
+
+
+def needs_context(text: str, references: References, *, asked: str = "") -> bool:
+    """Whether a sentence still refers to the one before it after all that can be named is named."""
+    bare = bare_sentence(text)
+    if asked and is_fragment(bare):
+        return False
+    bare = references.resolved(bare)
+    return (leans(bare) and not _is_named_by(asked, bare)) or is_verbless(bare)
+
+
+def _is_named_by(asked: str, text: str) -> bool:
+    """Whether the question says what the answer refers to."""
+    return bool(asked) and leans(text) and not leans(asked) and may_name(asked, text)
+
+
+def bare_sentence(text: str) -> str:
+    """The text in full spelling, without chatter and without a request to the assistant."""
+    return _cut(without_chatter(spelled_out(text)))
 
 
 def spelled_out(text: str) -> str:
@@ -129,11 +156,18 @@ def _with_subject(text: str, references: References, owner: str) -> str:
 
 def answer(question: str, text: str) -> str:
     """A short answer as a statement, with what was asked."""
-    asked = _ASKED.fullmatch(question.strip())
-    if asked:
+    question = question.strip()
+    value = _IT_IS.sub("", text)
+    if asked := _ASKED.fullmatch(question):
         be = {"'s": "is"}.get(asked["be"].lower(), asked["be"].lower())
-        return f"{_of_the_user(asked['what'])} {be} {text}"
-    return f"Asked “{question.strip()}”, the user answered: {swapped(text)}"
+        return f"{_of_the_user(asked['what'])} {be} {value}"
+    if asked := _ASKED_OF_YOU.fullmatch(question):
+        return (
+            f"the {asked['what']} the user {third_person(asked['verb'])}{_of_the_user(asked['rest'] or '')} is {value}"
+        )
+    if asked := _ASKED_SHORTLY.fullmatch(question):
+        return f"{_of_the_user(asked['what'])}: {value}"
+    return f"Asked “{question}”, the user answered: {swapped(text)}"
 
 
 def _of_the_user(text: str) -> str:
