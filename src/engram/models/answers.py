@@ -33,7 +33,7 @@ def answering(question: str, statements: Sequence[str]) -> list[float]:
 
 
 @lru_cache(maxsize=8)
-def _known(question: str) -> dict[str, float]:  # noqa: ARG001
+def _known(question: str) -> dict[str, float]:
     """What was worked out for a question: one recall searches several times, and finds much the same."""
     return {}
 

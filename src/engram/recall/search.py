@@ -253,9 +253,7 @@ def _scored(
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
 
 
-def _answering(
-    question: str, considered: Sequence[tuple[StoredRecord, Ranked]]
-) -> list[tuple[StoredRecord, Ranked]]:
+def _answering(question: str, considered: Sequence[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
     """The same, the relevance of a short memory weighed with how likely it answers the question; where all are memories, their order too."""
     from engram.recall.relevance import answering, as_match
 
