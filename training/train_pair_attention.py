@@ -34,6 +34,7 @@ from engram.models.pair_attention import (
     KINDS,
     LONGEST,
     MOST_DEVIATIONS,
+    SCALE,
     VECTOR_SCALE,
 )
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, read_statement, word_vectors
@@ -46,13 +47,15 @@ TURNS, ROWS_AT_ONCE, RATE, DECAY, DROPPED, WARM = 8, 512, 2e-3, 0.05, 0.2, 200
 NEIGHBOUR, SLOT, SLOT_NEIGHBOUR, RIVAL = 0.5, 0.2, 0.1, 0.5
 """What such a pair counts against a labelled one."""
 FOLDS = 5
+LARGE = 4096
+"""Numbers of an array from which it is written as bytes."""
 
 
-class Pairs:
-    """Pairs as the model reads them, on the device."""
+class Words:
+    """Texts as the model reads them, on the device, and which two make each pair."""
 
-    def __init__(self, pairs: Sequence[Pair], weights: Any) -> None:
-        texts = {text: place for place, text in enumerate(dict.fromkeys(t for p in pairs for t in (p.older, p.newer)))}
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        texts = {text: place for place, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
         statements = [read_statement(text).tokens[:LONGEST] for text in texts]
         keys = {key: place for place, key in enumerate(dict.fromkeys(t.key for each in statements for t in each))}
         counts = Counter(token.stem for each in statements for token in each)
@@ -62,62 +65,69 @@ class Pairs:
             table[row, : len(tokens)] = [(keys[t.key], stems[t.stem], KINDS.index(t.kind)) for t in tokens]
         vectors = word_vectors(list(keys))
         vectors /= np.maximum(np.sqrt((vectors * vectors).sum(1)), 1e-6)[:, None]
-        measures = [each.measures() for each in aligned(pairs)]
         self.stems = list(stems)[:STEMS]
-        self.table, self.vectors = _on_device(table), _on_device(vectors)
-        self.lengths = _on_device(np.array([len(each) for each in statements]))
-        self.older, self.newer = (
-            _on_device(np.array([texts[getattr(pair, side)] for pair in pairs])) for side in ("older", "newer")
-        )
-        self.measures = _on_device(np.concatenate(measures))
-        self.labels = _on_device(gold(pairs))
-        self.weights = _on_device(np.asarray(weights, dtype=np.float32))
+        self.table, self.vectors = on_device(table), on_device(vectors)
+        self.lengths = on_device(np.array([len(each) for each in statements]))
+        self.older, self.newer = (on_device(np.array([texts[pair[side]] for pair in pairs])) for side in (0, 1))
+        self.measures: Any = None
 
 
-def _on_device(array: Any) -> Any:
+class Pairs(Words):
+    """Labelled pairs with their measures."""
+
+    def __init__(self, pairs: Sequence[Pair], weights: Any) -> None:
+        super().__init__([(pair.older, pair.newer) for pair in pairs])
+        self.measures = on_device(np.concatenate([each.measures() for each in aligned(pairs)]))
+        self.labels = on_device(gold(pairs))
+        self.weights = on_device(np.asarray(weights, dtype=np.float32))
+
+
+def on_device(array: Any) -> Any:
     return torch.from_numpy(array).to(DEVICE)
 
 
 class Layer(nn.Module):
     """Attention and a hidden layer; `b` weighs the likeness of words, their sameness, and that they stand in different statements."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self.n1, self.n2 = nn.LayerNorm(SIZE), nn.LayerNorm(SIZE)
-        self.qkv, self.p = nn.Linear(SIZE, 3 * SIZE), nn.Linear(SIZE, SIZE)
-        self.f1, self.f2 = nn.Linear(SIZE, 2 * SIZE), nn.Linear(2 * SIZE, SIZE)
+        self.n1, self.n2 = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.qkv, self.p = nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.f1, self.f2 = nn.Linear(size, 2 * size), nn.Linear(2 * size, size)
         self.b = nn.Parameter(torch.zeros(3, HEADS))
 
     def forward(self, rows: Any, likenesses: Sequence[Any], blocked: Any) -> Any:
-        total, width, _ = rows.shape
-        split = self.qkv(self.n1(rows)).view(total, width, 3, HEADS, SIZE // HEADS)
+        total, width, size = rows.shape
+        split = self.qkv(self.n1(rows)).view(total, width, 3, HEADS, size // HEADS)
         asked, offered, said = split.permute(2, 0, 3, 1, 4)
-        scores = asked @ offered.transpose(-1, -2) / (SIZE // HEADS) ** 0.5 + blocked
+        scores = asked @ offered.transpose(-1, -2) / (size // HEADS) ** 0.5 + blocked
         for weight, likeness in zip(self.b, likenesses, strict=True):
             scores = scores + BIAS_SCALE * weight.view(1, HEADS, 1, 1) * likeness[:, None]
-        heard = (scores.softmax(-1) @ said).transpose(1, 2).reshape(total, width, SIZE)
+        heard = (scores.softmax(-1) @ said).transpose(1, 2).reshape(total, width, size)
         rows = rows + functional.dropout(self.p(heard), DROPPED, self.training)
         hidden = self.f2(functional.gelu(self.f1(self.n2(rows)), approximate="tanh"))
         return rows + functional.dropout(hidden, DROPPED, self.training)
 
 
 class Attention(nn.Module):
-    """The model of `engram.models.pair_attention`; its parts have the names of that file's arrays."""
+    """The model of `engram.models.pair_attention`; its parts have the names of that file's arrays. Without measures it reads the words alone."""
 
-    def __init__(self, mean: Any, deviation: Any) -> None:
+    def __init__(self, size: int, labels: int, measures: Any = None) -> None:
         super().__init__()
-        self.v = nn.Linear(256, SIZE, bias=False)
-        self.st, self.k = nn.Embedding(STEMS + 1, SIZE), nn.Embedding(len(KINDS), SIZE)
-        self.seg, self.pos = nn.Embedding(2, SIZE), nn.Embedding(LONGEST, SIZE)
+        self.v = nn.Linear(256, size, bias=False)
+        self.st, self.k = nn.Embedding(STEMS + 1, size), nn.Embedding(len(KINDS), size)
+        self.seg, self.pos = nn.Embedding(2, size), nn.Embedding(LONGEST, size)
         nn.init.normal_(self.st.weight, 0, 0.02)
-        self.m = nn.Linear(4, SIZE)
-        self.bl = nn.ModuleList(Layer() for _ in range(LAYERS))
-        self.n = nn.LayerNorm(SIZE)
-        self.h, self.o = nn.Linear(4 * SIZE + MEASURES, POOLED), nn.Linear(POOLED, len(LABELS))
-        self.register_buffer("mean", mean)
-        self.register_buffer("sd", deviation)
+        self.m = nn.Linear(4, size)
+        self.bl = nn.ModuleList(Layer(size) for _ in range(LAYERS))
+        self.n = nn.LayerNorm(size)
+        seen = 0 if measures is None else MEASURES
+        self.h, self.o = nn.Linear(4 * size + seen, POOLED), nn.Linear(POOLED, labels)
+        if measures is not None:
+            self.register_buffer("mean", measures.mean(0))
+            self.register_buffer("sd", measures.std(0) + 1e-6)
 
-    def forward(self, shown: Pairs, chosen: Any) -> Any:
+    def forward(self, shown: Words, chosen: Any) -> Any:
         older, newer = shown.older[chosen], shown.newer[chosen]
         wide = [int(shown.lengths[side].max()) for side in (older, newer)]
         words = torch.cat([shown.table[older][:, : wide[0]], shown.table[newer][:, : wide[1]]], 1)
@@ -142,8 +152,9 @@ class Attention(nn.Module):
         for layer in self.bl:
             rows = layer(rows, (likeness, same, other), blocked)
         parts = self._pooled(self.n(rows), seen, side)
-        scaled = ((shown.measures[chosen] - self.mean) / self.sd).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
-        parts.append(functional.dropout(scaled, 0.15, self.training))
+        if shown.measures is not None:
+            scaled = ((shown.measures[chosen] - self.mean) / self.sd).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+            parts.append(functional.dropout(scaled, 0.15, self.training))
         hidden = functional.gelu(self.h(torch.cat(parts, 1)), approximate="tanh")
         return self.o(functional.dropout(hidden, DROPPED, self.training))
 
@@ -157,8 +168,7 @@ class Attention(nn.Module):
 def trained(shown: Pairs, chosen: Any) -> Attention:
     """A model of the chosen pairs."""
     torch.manual_seed(0)
-    measures = shown.measures[chosen]
-    model = Attention(measures.mean(0), measures.std(0) + 1e-6).to(DEVICE)
+    model = Attention(SIZE, len(LABELS), shown.measures[chosen]).to(DEVICE)
     adam = torch.optim.AdamW(model.parameters(), RATE, weight_decay=DECAY)
     steps, step = TURNS * -(-len(chosen) // ROWS_AT_ONCE), 0
     for turn in range(TURNS):
@@ -183,13 +193,16 @@ def predicted(model: Attention, shown: Pairs, chosen: Any) -> Any:
     return torch.cat([model(shown, own).softmax(-1) for own in chosen.split(2000)]).cpu().numpy()
 
 
-def written(model: Attention, stems: Sequence[str]) -> None:
-    """Put the model where it is read, in half floats."""
-    arrays = {
-        name.replace(".", "_"): array.cpu().numpy().astype(np.float32 if name in ("mean", "sd") else np.float16)
-        for name, array in model.state_dict().items()
-    }
-    np.savez(FILE, **arrays, stems=np.frombuffer("\n".join(stems).encode("utf-8"), dtype=np.uint8))
+def written(model: Attention, stems: Sequence[str], file: Path = FILE) -> None:
+    """Put the model where it is read: large weights as signed bytes with a scale for each row, the rest in half floats."""
+    arrays = {}
+    for name, array in ((name.replace(".", "_"), array.cpu().numpy()) for name, array in model.state_dict().items()):
+        if array.ndim > 1 and array.size >= LARGE:
+            scale = np.maximum(np.abs(array).max(axis=1, keepdims=True), 1e-8) / 127
+            arrays |= {name: np.round(array / scale).astype(np.int8), f"{name}{SCALE}": scale.astype(np.float32)}
+        else:
+            arrays[name] = array.astype(np.float32 if name in ("mean", "sd") else np.float16)
+    np.savez_compressed(file, **arrays, stems=np.frombuffer("\n".join(stems).encode("utf-8"), dtype=np.uint8))
 
 
 def everything() -> tuple[list[Pair], list[Pair], Any]:

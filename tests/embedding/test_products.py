@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engram.embedding.products import products, scores
+from engram.embedding.products import multiplied, products, scores
 from tests.tables import table
 
 
@@ -19,3 +19,11 @@ def test_products_of_few_rows_and_many_are_the_product(few: int, many: int) -> N
     rows = rng.standard_normal((few, 256), dtype=np.float32)
     others = rng.standard_normal((many, 256), dtype=np.float32)
     assert np.allclose(products(rows, others), rows @ others.T, atol=1e-4)
+
+
+@table("rows", [0, 1, 9, 10, 400])
+def test_many_rows_times_few_weights_are_the_product(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    left = rng.standard_normal((rows, 96), dtype=np.float32)
+    weights = rng.standard_normal((96, 288), dtype=np.float32)
+    assert np.allclose(multiplied(left, weights), left @ weights, atol=1e-4)
