@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from hearing_report import everything
 from hearing_slots import NAMES, SPEAKERS, Slot, every_slot, filled, renamed, subject
-from train_pair_attention import DEVICE, Attention, Words, written
+from train_pair_attention import DEVICE, Attention, Words, descend, written
 
 from engram.capture.extraction.clauses import in_third_person
 from engram.embedding.static import StaticEmbedder
@@ -41,7 +41,7 @@ from engram.models.answers import FILE, answering
 
 MEMORIES = Path(__file__).resolve().parent / "relevance" / "memories"
 LEFT_OUT = frozenset(("plain", "offices", "persons", "t3", "t6"))
-SIZE, TURNS, ROWS_AT_ONCE, RATE, DECAY, WARM = 96, 4, 2048, 3e-3, 0.05, 200
+SIZE, TURNS, ROWS_AT_ONCE, RATE, DECAY = 96, 4, 2048, 3e-3, 0.05
 SEEDS, TEACHER_TURNS, TEACHER_ROWS, TEACHER_RATE = (0, 1), 3, 384, 1.2e-4
 TAUGHT = 0.7
 """What the teacher counts where there is a label as well."""
@@ -248,7 +248,7 @@ def fitted_teacher(seed: int, pieces: Pieces, words: Words, labels: Any, weights
         losses = functional.cross_entropy(found, labels[own], reduction="none", label_smoothing=0.02)
         return (losses * weights[own]).mean()
 
-    _descend(model, (labels >= 0).nonzero()[:, 0], loss, TEACHER_TURNS, TEACHER_ROWS, TEACHER_RATE, decay=0.01)
+    descend(model, (labels >= 0).nonzero()[:, 0], loss, TEACHER_TURNS, TEACHER_ROWS, TEACHER_RATE, decay=0.01)
     return model.eval()
 
 
@@ -298,23 +298,8 @@ def taught(words: Words, labels: Any, said: Any, weights: Any) -> Attention:
         losses = torch.where(labels[own] >= 0, TAUGHT * learned + (1 - TAUGHT) * known, learned)
         return (losses * weights[own]).mean()
 
-    _descend(model, torch.arange(len(labels), device=DEVICE), loss, TURNS, ROWS_AT_ONCE, RATE, decay=DECAY)
+    descend(model, torch.arange(len(labels), device=DEVICE), loss, TURNS, ROWS_AT_ONCE, RATE, decay=DECAY)
     return model.eval()
-
-
-def _descend(model: nn.Module, chosen: Any, loss: Any, turns: int, rows: int, rate: float, *, decay: float) -> None:
-    adam = torch.optim.AdamW(model.parameters(), rate, weight_decay=decay)
-    steps, step = turns * -(-len(chosen) // rows), 0
-    for turn in range(turns):
-        for own in chosen[torch.randperm(len(chosen), device=DEVICE)].split(rows):
-            step += 1
-            for group in adam.param_groups:
-                group["lr"] = rate * min(1.0, step / WARM) * (1 - step / (steps + 1))
-            adam.zero_grad()
-            loss(own).backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            adam.step()
-        print(f"turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
 
 
 def trained(shown: Sequence[Row]) -> tuple[Attention, list[str]]:

@@ -169,22 +169,30 @@ def trained(shown: Pairs, chosen: Any) -> Attention:
     """A model of the chosen pairs."""
     torch.manual_seed(0)
     model = Attention(SIZE, len(LABELS), shown.measures[chosen]).to(DEVICE)
-    adam = torch.optim.AdamW(model.parameters(), RATE, weight_decay=DECAY)
-    steps, step = TURNS * -(-len(chosen) // ROWS_AT_ONCE), 0
-    for turn in range(TURNS):
-        for own in chosen[torch.randperm(len(chosen), device=DEVICE)].split(ROWS_AT_ONCE):
+
+    def loss(own: Any) -> Any:
+        found = model(shown, own)
+        losses = functional.cross_entropy(found, shown.labels[own], reduction="none", label_smoothing=0.02)
+        return (losses * shown.weights[own]).mean()
+
+    descend(model, chosen, loss, TURNS, ROWS_AT_ONCE, RATE, decay=DECAY)
+    return model.eval()
+
+
+def descend(model: nn.Module, chosen: Any, loss: Any, turns: int, rows: int, rate: float, *, decay: float) -> None:
+    """Lower the loss of the chosen rows, some at a time, at a rate that rises and then falls."""
+    adam = torch.optim.AdamW(model.parameters(), rate, weight_decay=decay)
+    steps, step = turns * -(-len(chosen) // rows), 0
+    for turn in range(turns):
+        for own in chosen[torch.randperm(len(chosen), device=DEVICE)].split(rows):
             step += 1
             for group in adam.param_groups:
-                group["lr"] = RATE * min(1.0, step / WARM) * (1 - step / (steps + 1))
-            losses = functional.cross_entropy(
-                model(shown, own), shown.labels[own], reduction="none", label_smoothing=0.02
-            )
+                group["lr"] = rate * min(1.0, step / WARM) * (1 - step / (steps + 1))
             adam.zero_grad()
-            (losses * shown.weights[own]).mean().backward()
+            loss(own).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             adam.step()
-        print(f"turn {turn + 1} of {TURNS}", file=sys.stderr, flush=True)
-    return model.eval()
+        print(f"turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
 
 
 @torch.no_grad()

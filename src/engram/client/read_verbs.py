@@ -150,8 +150,7 @@ class ReadVerbs(Facets):
         floor: float,
     ) -> SearchQuery:
         narrowed = not _WHERE_TO_SEARCH.isdisjoint(filters)
-        seen = self._seen(scope, filters)
-        return SearchQuery(text, limit, mode, fusion, seen, explain, narrowed, floor).checked()
+        return SearchQuery(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
 
     def _composed(self, found: "Recall") -> "Recall":
         from engram.recall.recaller import answering, composed
