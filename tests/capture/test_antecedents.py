@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from engram import Engram
 from engram.capture.extraction import Considered, consider
 from engram.capture.extraction.antecedents import LONGEST_TOGETHER, explains, is_verbless, leans, together
 from engram.capture.extraction.references import References
@@ -86,7 +87,7 @@ def test_a_sentence_that_does_not_name_what_is_meant_explains_nothing(before: st
 
 
 def test_two_sentences_are_one_memory_only_while_it_is_short() -> None:
-    assert together("We bought a boat.", "It's moored in Hoorn.") == "We bought a boat; it is moored in Hoorn."
+    assert together("We bought a boat.", "It's moored in Hoorn.") == "We bought a boat; it's moored in Hoorn."
     assert not together(f"We bought a boat {'x' * LONGEST_TOGETHER}.", "It's moored in Hoorn.")
 
 
@@ -140,15 +141,27 @@ def test_what_is_sure_is_not_lost_in_what_waits_for_review() -> None:
     sure, waiting = of_turn("The house is Grade II listed, so I may not fit double glazing. It dates from 1784.")
     assert not sure.facts[0].tentative
     assert waiting.facts[0].tentative
-    assert waiting.facts[0].statement == f"{sure.facts[0].statement[:-1]}; it dates from 1784."
+    assert (waiting.facts[0].statement, "Grade II" in waiting.facts[0].context) == ("It dates from 1784.", True)
 
 
 def test_what_a_rule_phrased_stays_a_memory_of_its_own() -> None:
-    statements = [
-        fact.statement for one in of_turn("I work at Philips. They moved me to Eindhoven.") for fact in one.facts
+    facts = [fact for one in of_turn("I work at Philips. They moved me to Eindhoven.") for fact in one.facts]
+    assert [fact.statement for fact in facts] == ["The user works at Philips.", "They moved the user to Eindhoven."]
+    assert (facts[1].tentative, facts[1].context) == (True, "I work at Philips.")
+
+
+def test_what_replaces_a_fact_leaves_nothing_of_it_in_what_was_said_with_it() -> None:
+    with Engram.open(ephemeral=True) as mem:
+        mem.add_conversation("We use Postgres for orders. It runs on port 5433 in production.", "Okay.", scope="global")
+        mem.add_conversation("We use MySQL for orders now.", "Okay.", scope="global")
+        assert not [memory for memory in mem.list() if "Postgres" in memory.statement]
+
+
+def test_a_title_is_no_name() -> None:
+    facts = [
+        fact for one in of_turn("Our vet is Dr. Sommer. She only works on Tuesdays and Fridays.") for fact in one.facts
     ]
-    assert statements[0] == "The user works at Philips."
-    assert all(each.startswith("The user works at Philips") for each in statements)
+    assert not any(fact.statement.startswith("Dr ") for fact in facts)
 
 
 @pytest.mark.parametrize("request_", ["Draft a letter to the parish.", "Can you draft a letter to the parish?"])

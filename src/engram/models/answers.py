@@ -17,19 +17,24 @@ __all__ = ["FILE", "answering"]
 FILE = Path(__file__).with_name("answers.npz")
 _ANSWERS = 1
 """The place of "answers" among the labels; the other is "does not"."""
+_MOST_KNOWN = 500
+"""Statements of a question whose probabilities are kept."""
 
 
 def answering(question: str, statements: Sequence[str]) -> list[float]:
     """The probability that each statement answers the question; 0 for what has no words."""
     known = _known(question)
     asked = read_statement(question)
-    new = {text: read_statement(text) for text in statements if text not in known}
-    known.update(dict.fromkeys(new, 0.0))
+    found = {text: known[text] for text in statements if text in known}
+    new = {text: read_statement(text) for text in statements if text not in found}
+    found |= dict.fromkeys(new, 0.0)
     worded = [(text, told) for text, told in new.items() if asked.tokens and told.tokens]
     if worded:
         rows = answer_attention().probabilities([(asked, told) for _, told in worded])
-        known.update((text, row[_ANSWERS]) for (text, _), row in zip(worded, rows.tolist(), strict=True))
-    return [known[text] for text in statements]
+        found |= {text: row[_ANSWERS] for (text, _), row in zip(worded, rows.tolist(), strict=True)}
+    if len(known) < _MOST_KNOWN:
+        known.update(found)  # all at once: another thread may ask the same
+    return [found[text] for text in statements]
 
 
 @lru_cache(maxsize=8)

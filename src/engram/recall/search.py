@@ -144,7 +144,7 @@ class Searcher:
             ranked = _listed(candidates) if query.everything else rank(self.store, candidates, query)
             considered, filtered = self._records(query, ranked)
             if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
-                considered = _answering(query.asked, considered)
+                considered = _read_with(query.asked, considered)
             weighed = self._weighed(query, considered)
         relevant = [scored for scored in weighed if scored.place.relevance >= query.min_relevance]
         hits = Hits([self._hit(query, scored) for scored in relevant[: query.limit]])
@@ -253,12 +253,12 @@ def _scored(
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
 
 
-def _answering(question: str, considered: Sequence[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
+def _read_with(question: str, considered: Sequence[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
     """The same, the relevance of a short memory weighed with how likely it answers the question; where all are memories, their order too."""
-    from engram.recall.relevance import answering, as_match
+    from engram.recall.relevance import answer_relevance, as_match
 
     statements = [found.record.statement if isinstance(found.record, Memory) else "" for found, _ in considered]
-    relevance = answering(question, statements, [place.relevance for _, place in considered])
+    relevance = answer_relevance(question, statements, [place.relevance for _, place in considered])
     judged = [
         (found, replace(place, relevance=value)) for (found, place), value in zip(considered, relevance, strict=True)
     ]

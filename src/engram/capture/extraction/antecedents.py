@@ -22,12 +22,12 @@ FEWEST_WITH_VERB = 5
 FIRST_WORDS = 3
 """Words before a reference that is as unclear as one at the start: "the db lives there"."""
 
-_BE = r"(?:is|are|was|were|isn't|aren't|wasn't|weren't|has|have|had|will|would|can|could|must|should|may|might|does|do|did|needs?|means?|goes|takes?|works?)"
+_VERB = r"(?:is|are|was|were|isn't|aren't|wasn't|weren't|has|have|had|will|would|can|could|must|should|may|might|does|do|did|needs?|means?|goes|takes?|works?)"
 _ANAPHOR = re.compile(
     r"(?<![\w'/-])(?:"
     r"(?P<person>he|she|him|his|hers?)|(?P<thing>it|its|they|them|their|theirs)"
     r"|(?P<place>there)(?!'s|'re| (?:is|are|was|were|will|has|have|had|must|should|can|may|might|isn't|aren't|seems?)\b)"
-    rf"|(?P<pointing>(?:this|that|these|those)(?='s\b|'ll\b|[.,;!]|\s*$| {_BE}\b)"
+    rf"|(?P<pointing>(?:this|that|these|those)(?='s\b|'ll\b|[.,;!]|\s*$| {_VERB}\b)"
     r"|(?:the|that|this) (?:\w+ )?one(?! of)\b|the other(?=[.,;!]|\s*$| (?:is|are|was|has|had)\b)|the (?:same|latter|former)(?=[.,;!]|\s*$| (?:goes|applies|is)\b))"
     r")(?:'(?:s|re|ve|ll|d))?(?![\w'/-])",
     re.IGNORECASE,
@@ -154,12 +154,12 @@ def together(first: str, second: str) -> str:
 
 
 def _expanded(text: str) -> str:
-    """The text with its first verb in full, unless "he's" may be "he has": "he's looked after it"."""
+    """The text with its first verb in full, unless it may be "is" or "has", "would" or "had": "he's looked after it", "they'd left"."""
     leading = _CONTRACTED.match(text)
     if leading is None:
         return text
-    is_perfect = leading["word"].lower() in ("he", "she") and is_past(leading["next"].lower(), same=True)
-    if leading["short"].lower() in ("'s", "'d") and is_perfect and leading["more"] is None:
+    is_open = leading["short"].lower() in ("'s", "'d") and is_past(leading["next"].lower(), same=True)
+    if is_open and leading["more"] is None:
         return text
     return f"{leading['word']}{_long(leading)}{text[leading.end('short') :]}"
 

@@ -205,7 +205,7 @@ class _Previous(NamedTuple):
         return cls(one, _asserted(one, said, scene))
 
     def stands_alone(self, fact: Extracted) -> bool:
-        """Whether it stays a memory of its own next to one that tells both: a rule phrased it for its slot, or only it is sure."""
+        """Whether it stays a memory of its own: a rule phrased it for its slot, or only it is sure."""
         kept = self.considered.facts
         return any(one.is_ruled or (fact.tentative and not one.tentative) for one in kept)
 
@@ -264,10 +264,12 @@ def _joined(fact: Extracted, said: Clause, scene: _Scene) -> Extracted:
     if not explains(previous.statement, bare_sentence(said.sentence)):
         return fact
     statement = together(previous.statement, fact.statement)
-    if not statement:
+    # What stays a memory of its own would be told twice, and its second telling would outlive it.
+    if not statement or previous.stands_alone(fact):
         return fact
-    start = fact.span[0] if previous.stands_alone(fact) else previous.considered.span[0]
-    return replace(fact, statement=statement, span=(start, fact.span[1]), context="")
+    critical = fact.critical or any(one.critical for one in previous.considered.facts)
+    span = (previous.considered.span[0], fact.span[1])
+    return replace(fact, statement=statement, span=span, context="", critical=critical)
 
 
 def _not_read(said: Clause, role: str, turn: int) -> Considered:

@@ -32,6 +32,8 @@ _TITLED = re.compile(
 )
 _INTRODUCED = re.compile(r"\b(?:with|without|is|called|named|so|and|but)\s+$", re.IGNORECASE)
 _PLACE = re.compile(r"(?:\b(?:in|at|on|from|near|via|the|of|called|by|into|to)|@|#)\s+$", re.IGNORECASE)
+_TITLES = frozenset(("Mr", "Mrs", "Ms", "Miss", "Dr", "Frau", "Herr", "Dona", "Prof", "Professor", "Sir"))
+"""What stands before a name and is none."""
 _PERSON_NAME = re.compile(
     r"(?:(?:Mrs?|Ms|Miss|Dr|Frau|Herr|Dona|Prof(?:essora?)?|Sir)\.? )?[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W\d_]+(?:['’-][^\W\d_]+)*){0,2}\Z"
 )
@@ -86,7 +88,11 @@ class References:
                 self.gender[person] = gender
                 found[person] = None
         # Not at its start, where any word has a capital.
-        titled = {one["name"]: _genders().get(one["role"].lower()) for one in _TITLED.finditer(sentence)}
+        titled = {
+            one["name"]: _genders().get(one["role"].lower())
+            for one in _TITLED.finditer(sentence)
+            if one["name"] not in _TITLES
+        }
         names = [
             name for name in entities(f"so {sentence}") if _may_be_person(name, sentence) or name.split()[0] in titled
         ]
@@ -133,6 +139,8 @@ class References:
         A pronoun said just before stands for somebody else, named further back.
         """
         if self.heard[-1] != [name] or _KIN.search(self.latest) or gender in self.pronouns[-1] + self.pronouns[-REACH]:
+            return False
+        if len(entities(f"so {self.latest}")) > 1:
             return False
         at = self.latest.find(name)
         return name in entities(self.latest) if at == 0 else bool(_INTRODUCED.search(self.latest[:at]))
@@ -182,7 +190,7 @@ def _gender_of(pronoun: str) -> str:
 
 def _may_be_person(name: str, sentence: str) -> bool:
     """Whether an entity has the shape of a person's name and is not said like a place."""
-    if name.lower() in speech()["fillers"]["before"]:
+    if name.lower() in speech()["fillers"]["before"] or name.rstrip(".") in _TITLES:
         return False
     if not _PERSON_NAME.match(name) or not name[0].isupper() or name.isupper() or _DAY.fullmatch(name):
         return False
