@@ -37,7 +37,7 @@ _BY_WORDS, _BY_ANSWER, _MOST_LOST = 0.75, 0.3, 1.0
 wording. Chosen on questions of writers the second model was not shown: of slots in a store with their look-alikes the right one came first, above
 the floor, for .39 instead of .27, and .44 instead of .36 of the questions that nothing answered got no answer; of questions about memories .69 instead
 of .66, and .67 instead of .64."""
-_READ_WITH = 24
+_READ_WITH = 16
 """How many memories are read with a question: the most relevant ones."""
 _LONGEST_QUESTION = 25
 """Words of a question that is read so; a longer one says other things beside it."""
