@@ -112,27 +112,17 @@ def _of_slots(slots: Sequence[Slot], asides: Sequence[str], chance: random.Rando
             for line in slot.lines[part]:
                 question = filled(line, *chance.sample(slot.values, 3))
                 if part == "questions":
-                    for text in chance.sample(telling, min(10, len(telling))):
+                    for said in chance.sample(telling, min(10, len(telling))):
                         name = chance.choice(NAMES) if about not in ("", *SPEAKERS) and chance.random() < 0.5 else about
-                        yield Row(
-                            writer,
-                            "answer",
-                            True,
-                            renamed(question, about, name),
-                            _varied(renamed(text, about, name), asides, chance),
-                        )
+                        asked, text = (renamed(each, about, name) for each in (question, said))
+                        yield Row(writer, "answer", True, asked, _varied(text, asides, chance))
                     for text in chance.sample(alike, min(6, len(alike))):
                         yield Row(writer, "look-alike", False, question, _varied(text, asides, chance))
                     for text in chance.sample(telling, min(4, len(telling))) if _is_name(about, slot) else ():
                         one, other = chance.sample(NAMES, 2)
                         if _has(question, about) and _has(text, about):
-                            yield Row(
-                                writer,
-                                "somebody else",
-                                False,
-                                renamed(question, about, one),
-                                _varied(renamed(text, about, other), asides, chance),
-                            )
+                            told_of = _varied(renamed(text, about, other), asides, chance)
+                            yield Row(writer, "somebody else", False, renamed(question, about, one), told_of)
                 else:
                     for text in chance.sample(telling, min(6, len(telling))):
                         yield Row(writer, "nearby", False, question, _varied(text, asides, chance))

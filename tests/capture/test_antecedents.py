@@ -7,19 +7,12 @@ import pytest
 from engram import Engram
 from engram.capture.extraction import Considered, consider
 from engram.capture.extraction.antecedents import LONGEST_TOGETHER, explains, is_verbless, leans, together
-from engram.capture.extraction.references import References
 from engram.capture.extraction.statement import needs_context, standalone
 from tests.backends import Backend
+from tests.capture.hearing import heard
 from tests.tables import table
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
-
-
-def heard(*sentences: str) -> References:
-    references = References()
-    for one in sentences:
-        references.hear(one)
-    return references
 
 
 def of_turn(content: str) -> list[Considered]:

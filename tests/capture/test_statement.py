@@ -3,19 +3,12 @@
 from datetime import UTC, datetime
 
 from engram.capture.extraction.clauses import own_sentences
-from engram.capture.extraction.references import References
 from engram.capture.extraction.statement import is_fragment, standalone
+from tests.capture.hearing import heard
 from tests.tables import table
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday."""
-
-
-def heard(*sentences: str) -> References:
-    references = References()
-    for one in sentences:
-        references.hear(one)
-    return references
 
 
 def rewritten(said: str, owner: str = "user", asked: str = "", before: tuple[str, ...] = ()) -> str:

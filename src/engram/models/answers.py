@@ -1,7 +1,6 @@
 """How likely a statement answers a question: attention over the words of both (`engram.models.pair_attention`), with weights of its own.
 
-It reads what shared words and vectors do not show: that "Karen signs my holidays" tells whose okay is needed, that "Ana's manager"
-is not mine. Trained by training/train_answers.py on the slots of many writers and judged on writers left out; numpy is imported and
+It reads what shared words and vectors do not show: that "I go to work by tram" tells how I commute. Trained by training/train_answers.py on the slots of many writers and judged on writers left out; numpy is imported and
 the weights are read on first use.
 """
 
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from engram.models.pair_attention import PairAttention
+from engram.models.pair_attention import PairAttention, read_attention
 from engram.models.pair_words import read_statement
 
 __all__ = ["FILE", "answering"]
@@ -46,7 +45,4 @@ def _known(question: str) -> dict[str, float]:
 @lru_cache(maxsize=1)
 def answer_attention() -> PairAttention:
     """The model as it is bundled."""
-    import numpy as np
-
-    with np.load(FILE) as stored:
-        return PairAttention({name: stored[name] for name in stored.files})
+    return read_attention(FILE)

@@ -11,7 +11,7 @@ from typing import Any
 
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, WORD, Statement, Token, word_vectors
 
-__all__ = ["FILE", "KINDS", "LONGEST", "PairAttention", "pair_attention"]
+__all__ = ["FILE", "KINDS", "LONGEST", "PairAttention", "pair_attention", "read_attention"]
 
 FILE = Path(__file__).with_name("pair_attention.npz")
 KINDS = (NUMBER, NAME, TIME, FUNCTION, WORD)
@@ -175,7 +175,12 @@ def _gelu(rows: Any) -> Any:
 @lru_cache(maxsize=1)
 def pair_attention() -> PairAttention:
     """The model as it is bundled."""
+    return read_attention(FILE)
+
+
+def read_attention(file: Path) -> PairAttention:
+    """The model that a training script has written."""
     import numpy as np
 
-    with np.load(FILE) as stored:
+    with np.load(file) as stored:
         return PairAttention({name: stored[name] for name in stored.files})

@@ -1,13 +1,13 @@
 """What a sentence refers to and does not name, and whether the sentence before it names that.
 
 People are named in the place of a pronoun (`references`). A thing, a place or a whole event is rarely one clear phrase, so the two
-sentences are kept as one memory: "We bought a boat; it is moored in Hoorn." A wrong name is worse than a longer memory.
+sentences are kept as one memory: "We bought a boat; it's moored in Hoorn." A wrong name is worse than a longer memory.
 """
 
 import re
 from functools import lru_cache
 
-from engram.capture.extraction.references import speech
+from engram.capture.extraction.references import gender_of, speech
 from engram.text.stems import stem
 from engram.text.time.words import may_start, words
 from engram.text.verbs import PAST_AUXILIARIES, SUBJECTS, is_act, is_past, kind_of
@@ -105,7 +105,7 @@ def is_verbless(text: str) -> bool:
 
 
 def explains(before: str, text: str) -> bool:
-    """Whether the sentence before may name what a text refers to; what is said to the reader, or itself refers to something, does not."""
+    """Whether the sentence before may name what a text refers to; what is said to the reader, or refers to a thing itself, does not."""
     said = _WORD.findall(before)
     if _TO_READER.search(before) or not _has_verb(said):
         return False
@@ -119,15 +119,11 @@ def may_name(before: str, text: str) -> bool:
         return True
     before = _USER.sub(lambda user: "my" if user["own"] else "I", before)
     if found["person"]:
-        others = {_is_female(one["person"]) for one in _ANAPHOR.finditer(before) if one["person"]}
-        return (not others or _is_female(found["person"]) in others) and _may_name_person(_WORD.findall(before))
+        others = {gender_of(one["person"]) for one in _ANAPHOR.finditer(before) if one["person"]}
+        return (not others or gender_of(found["person"]) in others) and _may_name_person(_WORD.findall(before))
     if any(one["thing"] or one["pointing"] for one in _ANAPHOR.finditer(before)):
         return False
     return _may_name_something(before)
-
-
-def _is_female(pronoun: str) -> bool:
-    return pronoun.lower() in ("she", "her", "hers")
 
 
 def _may_name_person(said: list[str]) -> bool:

@@ -80,7 +80,7 @@ class References:
     def hear(self, sentence: str, *, about_a_person: bool = False) -> None:
         """Take in the next sentence of the conversation; `about_a_person` if it states a fact about somebody."""
         sentence = self.latest = _QUOTATION.sub("", sentence)
-        self.pronouns.append(tuple({_gender_of(one["word"]) for one in _PRONOUN.finditer(sentence)}))
+        self.pronouns.append(tuple({gender_of(one["word"]) for one in _PRONOUN.finditer(sentence)}))
         found: dict[str, None] = {}
         for kin in _KIN.finditer(sentence):
             if gender := _genders().get(kin["kin"].lower()):
@@ -126,7 +126,7 @@ class References:
 
     def meant_by(self, pronoun: str) -> str:
         """The person that "he" or "she" stands for here; "" if it is not clear."""
-        gender = _gender_of(pronoun)
+        gender = gender_of(pronoun)
         recent = dict.fromkeys(person for people in self.heard[-REACH:] for person in people)
         fitting = [person for person in recent if self.gender.get(person, gender) in (gender, UNKNOWN)]
         if len(fitting) != 1 or (self.gender.get(fitting[0]) == UNKNOWN and not self._is_sole_name(fitting[0], gender)):
@@ -161,7 +161,7 @@ class References:
 
         def named(found: re.Match[str]) -> str:
             word = found["word"].lower()
-            gender = _gender_of(word)
+            gender = gender_of(word)
             if gender in done or own or _is_before_a_name(sentence, found):
                 return found[0]
             person = self.meant_by(word)
@@ -184,7 +184,8 @@ class References:
         return bool(entities(f"so {text}")) or bool(_KIN.search(text)) or any(name in lower for name in self.names)
 
 
-def _gender_of(pronoun: str) -> str:
+def gender_of(pronoun: str) -> str:
+    """ "she" or "he", for any form of either."""
     return "she" if pronoun.lower() in ("she", "her", "hers") else "he"
 
 
