@@ -30,9 +30,11 @@ def file_of(mem: Engram) -> Path:
 def test_a_damaged_state_is_an_error_that_names_its_file(mem: Engram, content: bytes) -> None:
     path = file_of(mem)
     path.write_bytes(content)
-    for use in (lambda: mem.store.state("buffer/talk"), lambda: mem.store.change_state("buffer/talk", lambda _: {})):
-        with pytest.raises(StoreCorrupt, match=f"{path.name}.*restore the file from a backup, or remove it"):
-            use()
+    wanted = f"{path.name}.*restore the file from a backup, or remove it"
+    with pytest.raises(StoreCorrupt, match=wanted):
+        mem.store.state("buffer/talk")
+    with pytest.raises(StoreCorrupt, match=wanted):
+        mem.store.change_state("buffer/talk", lambda _: {})
     assert path.read_bytes() == content
     mem.close()
 
