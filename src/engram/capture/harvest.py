@@ -13,17 +13,18 @@ from engram.capture.conversation import Observe
 from engram.capture.draft import draft
 from engram.capture.exchange import FactDecision, decision_of, exchange_of
 from engram.capture.extraction import FORGET, Extracted, consider
-from engram.capture.known import StoreKnown, propose
+from engram.capture.known import LateKnown, StoreKnown, propose
 from engram.capture.learn import Learner
 from engram.capture.settlement import LEARNED_BY, Revise, Settlement
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
-from engram.capture.transcripts.windows import Window, windows
+from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
 from engram.gates.pipeline import judge
-from engram.gates.secrets.scan import redact
+from engram.gates.proposal import Known
 from engram.model.decision import Decision, Outcome
+from engram.model.errors import Refused
 from engram.model.lazy import dataclass, field, replace
+from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
-from engram.sessions.observations import storable
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.scopes import session_scope
@@ -35,6 +36,7 @@ PROPOSED, DUPLICATE, TRIVIAL, REFUSED = "proposed", "duplicate", "trivial", "ref
 _TRIVIAL_GATES = frozenset(("triviality", "behavioral", "documentation", "specificity", "scope"))
 _WRITTEN = frozenset((Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED, Outcome.UPDATED))
 _PEOPLE = frozenset(("user", "person"))
+_NOTHING_FORGOTTEN = "nothing was forgotten: a transcript asks for nothing today; use `engram forget`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +122,13 @@ class Harvester:
     proposed: Counter[str] = field(default_factory=Counter)
     """The candidates of this run by source."""
 
-    def stage(self, transcript: Transcript, *, source: str = "") -> HarvestReport:
+    def stage(
+        self, transcript: Transcript, *, source: str = "", staged: Callable[[int], None] | None = None
+    ) -> HarvestReport:
         """Propose the facts of a transcript and report each. Staging the same turns again proposes nothing twice.
 
-        `source` is recorded with the memories, by default the transcript's own. Raises `StoreError` if the store cannot be written.
+        `source` is recorded with the memories, by default the transcript's own. `staged` is called with the position up to which all is
+        staged, again and again. Raises `StoreError` if the store cannot be written.
         """
         origin = self._origin(transcript, source or transcript.source)
         report = HarvestReport(sessions=1, position=transcript.start)
@@ -131,8 +136,10 @@ class Harvester:
             if not self._stage(window, origin, report):
                 report.postponed[origin.source] = 1
                 break
-            report.turns += sum(turn.role == "user" for turn in window.turns)
+            report.turns += window.of_user
             report.position = max(report.position, window.position)
+            if staged is not None:
+                staged(report.position)
         return report
 
     def is_full(self, source: str) -> bool:
@@ -145,34 +152,42 @@ class Harvester:
         scope = session_scope(directory, transcript.remote, trusted) or GLOBAL
         return _Origin(source, transcript, scope, self.store.ledger_scope(transcript.session) or scope)
 
-    def _stage(self, window: Window, origin: _Origin, report: HarvestReport) -> bool:
+    def _stage(self, window: TurnWindow, origin: _Origin, report: HarvestReport) -> bool:
         """Propose the facts of a window; False if the source's limit is reached before all are."""
-        turns = [_readable(turn) for turn in window.turns]
-        if not any(turn.role == "user" for turn in turns):
-            return True
         considered = consider(
-            [_said(turn) for turn in turns],
-            at=local(self._time_of(turns[0]), self.zone),
-            before=[_said(_readable(turn)) for turn in window.before],
+            [_said(heard) for heard in window.turns],
+            at=local(self._time_of(window.turns[0].turn), self.zone),
+            before=[_said(heard) for heard in window.before],
         )
         for fact in (fact for one in considered for fact in one.facts):
             if self.is_full(origin.source):
                 return False
-            found = self._settled(turns[fact.turn], fact, origin)
+            found = self._settled(window.turns[fact.turn].turn, replace(fact, turn=0), origin)
             self.proposed[origin.source] += found.outcome == PROPOSED
             report.facts.append(found)
         return True
 
     def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> Harvested:
-        # An old transcript asks for nothing today: what it says to forget is reported, never done.
-        fact = replace(fact, turn=0, tentative=fact.tentative or fact.operation == FORGET)
-        decision = self._foreseen(turn, fact, origin) if self.dry_run else self._decided(turn, fact, origin)
+        decision = self._decision(turn, fact, origin)
         return Harvested(
             _outcome(decision), fact.statement, decision.reason, origin.source, origin.transcript.session, turn.key,
             self._time_of(turn), decision.memory_id,
         )  # fmt: skip
 
-    def _decided(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> FactDecision:
+    def _decision(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> FactDecision:
+        if fact.operation == FORGET:
+            return FactDecision(fact.statement, "FORGET", False, f"{fact.reason}; {_NOTHING_FORGOTTEN}")
+        foreseen = self._foreseen(fact, origin)
+        # The turn goes to the ledger only if a fact comes of it.
+        if self.dry_run or (foreseen.outcome == Outcome.REJECTED and not fact.operation):
+            return foreseen
+        try:
+            return self._carried_out(turn, fact, origin)
+        except Refused as error:
+            return replace(foreseen, outcome=Outcome.REJECTED, reason=f"{fact.reason}; {error}", gate="")
+
+    def _carried_out(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> FactDecision:
+        """Store the turn, and what follows from its fact."""
         transcript = origin.transcript
         item = {
             "role": "user", "content": turn.content, "at": self._time_of(turn), "key": turn.key,
@@ -184,16 +199,20 @@ class Harvester:
         settlement.settle(exchange, fact, None, {})
         return exchange.result.decisions[-1]
 
-    def _foreseen(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> FactDecision:
-        """The gates' answer about a fact, with nothing written."""
+    def _foreseen(self, fact: Extracted, origin: _Origin) -> FactDecision:
+        """What the gates would decide, with nothing written."""
         given = {"statement": fact.statement, "type": fact.type, "scope": origin.scope_of(fact)}
         memory = draft(given, learned_by=LEARNED_BY, source=origin.source, now=self.clock())
-        vectors = self.store.embed([meaning_of(memory)])
-        known = StoreKnown(self.store, vectors[0] if vectors is not None else None)
+        known: Known = self._known_near(memory) if self.dry_run else LateKnown([])
         with self.store.reading():
             verdict = judge(propose(memory, autonomous=True), known, self.learner.settings)
-        decided = Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
-        return decision_of(fact, decided)[0]
+        if verdict.outcome == Outcome.REJECTED and not self.dry_run:
+            self.store.note_verdict(verdict.gate, verdict.outcome, self.clock())
+        return decision_of(fact, Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate))[0]
+
+    def _known_near(self, memory: Memory) -> StoreKnown:
+        vectors = self.store.embed([meaning_of(memory)])
+        return StoreKnown(self.store, vectors[0] if vectors is not None else None)
 
     def _time_of(self, turn: TranscriptTurn) -> datetime:
         return turn.at or self.clock()
@@ -202,13 +221,8 @@ class Harvester:
         return local(self._time_of(turn), self.zone).date()
 
 
-def _readable(turn: TranscriptTurn) -> TranscriptTurn:
-    """A turn as it may be stored: its secrets are redacted before anything else reads it."""
-    return replace(turn, content=storable(redact(turn.content)[0]))
-
-
-def _said(turn: TranscriptTurn) -> dict[str, str]:
-    return {"role": turn.role, "content": turn.content}
+def _said(heard: HeardTurn) -> dict[str, str]:
+    return {"role": heard.turn.role, "content": heard.words}
 
 
 def _outcome(decision: FactDecision) -> str:

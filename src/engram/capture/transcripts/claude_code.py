@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from engram.capture.transcripts.boilerplate import typed_text
 from engram.capture.transcripts.content import moment, results_of, text_of
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession, entries, session_file
-from engram.capture.transcripts.lines import Line, LineReader, line_start
-from engram.capture.transcripts.scaffolding import typed_text
+from engram.capture.transcripts.lines import JsonLine, LineReader, line_start
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
 
 HARNESS = "claude-code"
@@ -61,7 +61,7 @@ def _matters(line: bytes) -> bool:
     return b'"user"' in line or (b'"assistant"' in line and b'"text"' in line) or b'"queued_command"' in line
 
 
-def _turns(lines: Iterable[Line]) -> Iterator[TranscriptTurn]:
+def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
     for line in lines:
         record = line.record
         if any(record.get(flag) for flag in _SKIPPED) or not _is_persons(record.get("origin")):

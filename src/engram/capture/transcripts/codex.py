@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from engram.capture.transcripts.boilerplate import typed_text
 from engram.capture.transcripts.content import moment, text_of
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession, entries, session_file
-from engram.capture.transcripts.lines import Line, LineReader, line_start
-from engram.capture.transcripts.scaffolding import typed_text
+from engram.capture.transcripts.lines import JsonLine, LineReader, line_start
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
 from engram.model.lazy import dataclass
 
@@ -98,7 +98,7 @@ def _payload(record: dict[str, Any]) -> dict[str, Any]:
     return payload if isinstance(payload, dict) else record
 
 
-def _turns(lines: Iterable[Line]) -> Iterator[TranscriptTurn]:
+def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
     for line in lines:
         payload = _payload(line.record)
         if (said := _said(payload)) is not None and said[1].strip():

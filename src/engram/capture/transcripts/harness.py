@@ -11,6 +11,8 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 
 HARNESSES = ("claude-code", "codex", "opencode")
+_SQLITE = b"SQLite format 3"
+_FIRST_LINE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Problems:
         self.found.append(f"{path}: {reason}")
 
 
-class Progress(Protocol):
+class ReadProgress(Protocol):
     """How far a session is read; it moves on while its turns are."""
 
     @property
@@ -63,7 +65,7 @@ class Reading:
     """A session that is being read."""
 
     transcript: Transcript
-    progress: Progress
+    progress: ReadProgress
 
 
 class Reader(Protocol):
@@ -103,6 +105,31 @@ def reader_of(harness: str) -> Reader:
 
         return OpenCode()
     raise InvalidInput(f"Unknown harness {harness!r}; choose {', '.join(HARNESSES)} or all")
+
+
+def detected(path: Path) -> str:
+    """The harness whose sessions a folder or a file holds; "" if that is not clear."""
+    if path.is_file():
+        return _detected_in(path)
+    holds = {entry.name for entry in entries(path, Problems(), lambda _: True)}
+    if holds & {"opencode.db", "storage"}:
+        return "opencode"
+    if holds & {"sessions", "archived_sessions"}:
+        return "codex"
+    first = next((found for found in path.rglob("*.jsonl") if found.is_file()), None)
+    return _detected_in(first) if first is not None else ""
+
+
+def _detected_in(path: Path) -> str:
+    """The harness that wrote a file, by its first record."""
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE)) == _SQLITE:
+            return "opencode"
+        file.seek(0)
+        first = file.readline(_FIRST_LINE)
+    if any(mark in first for mark in (b'"payload"', b'"record_type"', b'"instructions"')):
+        return "codex"
+    return "claude-code" if b'"sessionId"' in first or b'"uuid"' in first or b'"leafUuid"' in first else ""
 
 
 def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Problems) -> StoredSession | None:

@@ -13,7 +13,7 @@ _BUFFER = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JsonLine:
     """A record and the positions in the file where it begins and where the next one does."""
 
     record: dict[str, Any]
@@ -36,7 +36,7 @@ class LineReader:
     _oversized: int = 0
     _garbled: int = 0
 
-    def lines(self, start: int = 0) -> Iterator[Line]:
+    def lines(self, start: int = 0) -> Iterator[JsonLine]:
         """The records from an offset, which is the beginning of a line. Raises `OSError` if the file cannot be read."""
         with self.path.open("rb", buffering=_BUFFER) as file:
             file.seek(start)
@@ -53,7 +53,7 @@ class LineReader:
                     return
                 self.position = begin + len(data)
                 if record is not None:
-                    yield Line(record, begin, self.position)
+                    yield JsonLine(record, begin, self.position)
 
     @property
     def problems(self) -> list[str]:

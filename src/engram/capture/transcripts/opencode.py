@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.capture.transcripts.boilerplate import typed_text
 from engram.capture.transcripts.content import moment
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession
-from engram.capture.transcripts.scaffolding import typed_text
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
 from engram.model.lazy import dataclass, field
 

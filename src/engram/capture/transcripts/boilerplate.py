@@ -1,4 +1,4 @@
-"""What a harness adds to a person's turns: reminders, command wrappers, notifications, summaries. `data/scaffolding.txt` lists it."""
+"""What a harness adds to a person's turns: reminders, command wrappers, notifications, summaries. `data/boilerplate.txt` lists it."""
 
 import re
 from functools import lru_cache
@@ -7,11 +7,11 @@ from pathlib import Path
 from engram.model.lazy import dataclass
 
 _DATA = Path(__file__).parent / "data"
-_COMMENT = "# "
+_COMMENT = ";;"
 
 
 @dataclass(frozen=True, slots=True)
-class _Scaffolding:
+class _Boilerplate:
     drop: tuple[str, ...]
     remove: re.Pattern[str]
     keep: re.Pattern[str]
@@ -21,7 +21,7 @@ class _Scaffolding:
 
 def typed_text(content: str) -> str:
     """What the person typed of a turn; "" if nothing of it."""
-    known = _scaffolding()
+    known = _boilerplate()
     text = content.strip()
     if "<" in text:
         if kept := known.keep.findall(text):
@@ -35,21 +35,21 @@ def typed_text(content: str) -> str:
 
 
 def table(name: str) -> dict[str, list[str]]:
-    """The lines of a data file by section; a line of `#` and a space before the first entry of a section is a comment."""
+    """The lines of a data file by section; one that starts with `;;` is a comment."""
     found: dict[str, list[str]] = {}
     section: list[str] = []
     for line in (_DATA / name).read_text("utf-8").splitlines():
         if line.startswith("[") and line.endswith("]") and line[1:-1].isalpha():
             section = found.setdefault(line[1:-1], [])
-        elif line.strip() and not (line.startswith(_COMMENT) and not section):
-            section.append(line.rstrip())
+        elif line.strip() and not line.startswith(_COMMENT):
+            section.append(line)
     return found
 
 
 @lru_cache(maxsize=1)
-def _scaffolding() -> _Scaffolding:
-    listed = table("scaffolding.txt")
-    return _Scaffolding(
+def _boilerplate() -> _Boilerplate:
+    listed = table("boilerplate.txt")
+    return _Boilerplate(
         tuple(listed["drop"]),
         re.compile(rf"<({'|'.join(listed['remove'])})\b[^<>]*>.*?(?:</\1>|\Z)", re.DOTALL),
         re.compile(rf"<({'|'.join(listed['keep'])})>(.*?)</\1>", re.DOTALL),
