@@ -15,6 +15,7 @@ from engram.capture.exchange import FactDecision, decision_of, exchange_of
 from engram.capture.extraction import FORGET, Extracted, consider
 from engram.capture.known import LateKnown, StoreKnown, propose
 from engram.capture.learn import Learner
+from engram.capture.remarks import remarks
 from engram.capture.settlement import LEARNED_BY, Revise, Settlement
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
@@ -159,13 +160,24 @@ class Harvester:
             at=local(self._time_of(window.turns[0].turn), self.zone),
             before=[_said(heard) for heard in window.before],
         )
-        for fact in (fact for one in considered for fact in one.facts):
+        for one in remarks(considered, self._has_slot):
             if self.is_full(origin.source):
                 return False
-            found = self._settled(window.turns[fact.turn].turn, replace(fact, turn=0), origin)
+            turn, fact = window.turns[one.fact.turn].turn, replace(one.fact, turn=0)
+            found = self._settled(turn, fact, origin) if one.is_likely else self._passed_over(turn, fact, origin)
             self.proposed[origin.source] += found.outcome == PROPOSED
             report.facts.append(found)
         return True
+
+    def _has_slot(self, fact: Extracted) -> bool:
+        """Whether a later fact about the same thing replaces this one."""
+        described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
+        return bool(described.conflict_key or described.critical_slot)
+
+    def _passed_over(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> Harvested:
+        reason = f"{fact.reason}; not likely enough to be worth keeping"
+        session = origin.transcript.session
+        return Harvested(TRIVIAL, fact.statement, reason, origin.source, session, turn.key, self._time_of(turn))
 
     def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> Harvested:
         decision = self._decision(turn, fact, origin)
@@ -195,7 +207,7 @@ class Harvester:
         }  # fmt: skip
         events = self.observe(transcript.session, [item], scope=origin.ledger_scope)
         exchange = exchange_of(events, origin.scope_of(fact), transcript.session, origin.source, with_assistant=False)
-        settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=True)
+        settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
         settlement.settle(exchange, fact, None, {})
         return exchange.result.decisions[-1]
 
@@ -205,7 +217,7 @@ class Harvester:
         memory = draft(given, learned_by=LEARNED_BY, source=origin.source, now=self.clock())
         known: Known = self._known_near(memory) if self.dry_run else LateKnown([])
         with self.store.reading():
-            verdict = judge(propose(memory, autonomous=True), known, self.learner.settings)
+            verdict = judge(propose(memory), known, self.learner.settings)
         if verdict.outcome == Outcome.REJECTED and not self.dry_run:
             self.store.note_verdict(verdict.gate, verdict.outcome, self.clock())
         return decision_of(fact, Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate))[0]

@@ -53,7 +53,15 @@ def own_words(content: str, echoes: Echoes) -> str:
     for one, other in pairwise(places):
         if other - one <= _GAP + 1:
             pasted[one:other] = [True] * (other - one)
-    return "\n".join("\n" * len(line) if found else line for line, found in zip(lines, pasted, strict=True))
+    return "\n".join(map(_kept, lines, pasted, [*pasted[1:], False]))
+
+
+def _kept(line: str, is_pasted: bool, introduces: bool) -> str:
+    """A line, blanked if it was pasted. One that introduces what was pasted ends here: what comes after it is the person's again."""
+    if is_pasted:
+        return "\n" * len(line)
+    bare = line.rstrip()
+    return f"{bare[:-1]}.{line[len(bare) :]}" if introduces and bare.endswith(":") else line
 
 
 @lru_cache(maxsize=1)
