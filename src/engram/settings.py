@@ -23,6 +23,8 @@ class Settings:
     """An explicit `learn` or `remember` of a harmless type is active at once."""
     autopromote_harvest: bool = False
     """So is what was captured without being asked for."""
+    autopromote_kinds: str = ""
+    """The only kinds that become active without review: preference, tooling, project or infra, separated by commas; "" for all four."""
     keep_journal_days: int = 0
     """`engram prune` deletes journal images older than this; 0 keeps all."""
     keep_usage_days: int = 0
@@ -42,6 +44,11 @@ class Settings:
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Your own policies by name: the tables `[policies.NAME]`, which `engram.gates.policies` reads."""
 
+    @property
+    def promoted_kinds(self) -> frozenset[str]:
+        """`autopromote_kinds` as a set; empty for all."""
+        return frozenset(name.strip() for name in self.autopromote_kinds.split(",") if name.strip())
+
 
 RANGES = {
     "budget": (50, 1_000_000),
@@ -57,6 +64,10 @@ SHAPES = {
     "embedder": (
         r"static|none|fastembed:.+|openai:.+@.+",
         "static, none, fastembed:<model> or openai:<model>@<base_url>",
+    ),
+    "autopromote_kinds": (
+        r"(?:\s*(?:preference|tooling|project|infra)?\s*(?:,|$))*",
+        'preference, tooling, project or infra, separated by commas, or "" for all of them',
     ),
     "model": (
         r"|(?:openai|anthropic|ollama):.+",
