@@ -41,8 +41,16 @@ class Settings:
     """The zone in which "tomorrow" and times without a zone are read: America/Los_Angeles, UTC, +05:30; "" for the system's."""
     policy: str = "default"
     """What infers types, pins critical facts and says which fact replaces which: a preset, or one of `policies`."""
+    capture_mode: str = "smart"
+    """When buffered turns are read: smart (a high signal, the number of turns, or the time), every_n (the number alone), time."""
+    capture_turns: int = 5
+    """Turns after which a session's buffer is read."""
+    capture_minutes: int = 15
+    """Minutes from its oldest turn after which a session's buffer is read."""
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Your own policies by name: the tables `[policies.NAME]`, which `engram.gates.policies` reads."""
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    """Your own signals by language: the tables `[signals.LANGUAGE]`, which `engram.capture.signals` reads."""
 
     @property
     def promoted_kinds(self) -> frozenset[str]:
@@ -57,6 +65,8 @@ RANGES = {
     "keep_ledger_days": (0, 36_500),
     "model_timeout": (1, 600),
     "model_daily_tokens": (0, 10**9),
+    "capture_turns": (1, 1_000),
+    "capture_minutes": (1, 10_080),
 }
 """The allowed range of each number."""
 
@@ -73,13 +83,14 @@ SHAPES = {
         r"|(?:openai|anthropic|ollama):.+",
         'openai:NAME[@URL], anthropic:NAME, ollama:NAME[@URL], or "" for none',
     ),
+    "capture_mode": (r"smart|every_n|time", "smart, every_n or time"),
 }
 """The allowed forms of some texts, as a pattern and in words."""
 
 _DIGITS = 20
 """A longer number is beyond every range, and slow to parse."""
 
-TABLES = ("policies",)
+TABLES = ("policies", "signals")
 """Settings that are tables in the file."""
 
 SETTABLE = tuple(each.name for each in fields(Settings) if each.name not in TABLES)
@@ -139,7 +150,7 @@ _WORDS: dict[type, str] = {
     int: "a whole number",
     bool: "true or false",
     str: "a text in quotes",
-    dict: "tables of their own, such as [policies.NAME]",
+    dict: "tables of their own, such as [{key}.NAME]",
 }
 
 
@@ -149,7 +160,7 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
     if key not in kinds:
         raise InvalidInput(f"{where}: unknown setting {key!r}; known: {', '.join(kinds)}")
     if type(value) is not kinds[key]:
-        raise InvalidInput(f"{where}: {key} takes {_WORDS[kinds[key]]}, not {value!r:.60}")
+        raise InvalidInput(f"{where}: {key} takes {_WORDS[kinds[key]].format(key=key)}, not {value!r:.60}")
     if key in RANGES and not RANGES[key][0] <= value <= RANGES[key][1]:
         low, high = RANGES[key]
         raise InvalidInput(f"{where}: {key} takes a whole number from {low} to {high}, not {value!r:.60}")
