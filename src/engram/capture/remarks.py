@@ -35,7 +35,7 @@ def remarks(considered: Sequence[Considered], has_slot: Callable[[Extracted], bo
         asked = any(asked_to_remember(one.text) for one in run)
         alone = [fact for one in run for fact in one.facts if fact.operation or has_slot(fact)]
         for fact in alone:
-            yield TranscriptFact(fact, asked or fact.operation != "" or (fact.worth or 0) >= KEEP_SLOTTED)
+            yield TranscriptFact(fact, asked or (fact.worth or 0) >= (KEEP if fact.operation else KEEP_SLOTTED))
         for part in _parts([one for one in run if not any(fact in alone for fact in one.facts)]):
             if (joined := _joined(part)) is not None:
                 yield TranscriptFact(joined, asked or (joined.worth or 0) >= KEEP)
