@@ -139,7 +139,8 @@ class Harvester:
             at=local(self._time_of(window.turns[0].turn), self.zone),
             before=[_said(heard) for heard in window.before],
         )
-        for one in remarks(considered, self._has_slot):
+        turns = [heard.turn.content for heard in window.turns]
+        for one in remarks(considered, turns, origin.transcript.project, self._has_slot):
             if self.is_full(origin.source):
                 return False
             turn, fact = window.turns[one.fact.turn].turn, replace(one.fact, turn=0)
