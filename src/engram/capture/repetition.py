@@ -17,14 +17,18 @@ from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import Store
 from engram.store.records import start_of
 from engram.text.polarity import read
+from engram.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 CLOSE = 0.4
 """The least cosine of two tellings of one thing: of a month of sessions, .43 to .89; of the statements about different things, .46 at most."""
+CLOSER = 0.55
+"""The least cosine of remarks of which only some sentences are alike."""
 APART = 0.5
 """The probability of "different" from which two statements are about different things."""
+_FEWEST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +51,29 @@ def told_before(store: Store, memory: Memory, scopes: Sequence[str], vector: "Ve
     ]
     texts = [found.memory.statement for found in near]
     cosines = [found.cosine if found.cosine >= 0 else nan for found in near]
-    best: tuple[float, Repetition] | None = None
+    best, apart = None, 1.0
     for found, compared in zip(near, relate_all(texts, memory.statement, cosines) if near else (), strict=True):
-        is_same = compared.same >= SAME and _has_its_numbers(memory.statement, found.memory.statement)
-        is_close = found.cosine >= CLOSE and compared.different < APART
-        if not (is_same or is_close) or relation(memory.statement, found.memory.statement).relation == "opposite":
-            continue
-        if best is None or compared.different < best[0]:
-            best = compared.different, Repetition(found.memory, is_same)
-    return best[1] if best is not None else None
+        new, old = memory.statement, found.memory.statement
+        is_same = compared.same >= SAME and _has_its_numbers(new, old)
+        different = compared.different
+        if found.cosine >= CLOSER and different >= APART:
+            different = _least_different(new, old)
+        is_close = found.cosine >= CLOSE and different < APART
+        if (is_same or is_close) and different < apart and relation(new, old).relation != "opposite":
+            best, apart = Repetition(found.memory, is_same), different
+    return best
+
+
+def _least_different(new: str, old: str) -> float:
+    """How different the sentences of two remarks are that are most alike: the model was trained on single ones."""
+    from engram.models.pairs import relate_pairs
+
+    pairs = [(one, other) for one in _sentences(old) for other in _sentences(new)]
+    return min((found.different for found in relate_pairs(pairs)), default=1.0)
+
+
+def _sentences(statement: str) -> list[str]:
+    return [sentence for sentence in split_sentences(statement) if len(sentence.split()) >= _FEWEST_WORDS]
 
 
 def _has_its_numbers(new: str, old: str) -> bool:
