@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.capture import harvest
 from engram.model.errors import InvalidInput, Refused
+from engram.model.lazy import replace
 from tests.backends import Backend
 from tests.capture.transcripts.written import SESSION, append, claude_file, said
 
-RULE = "We never squash merge in this repository, always rebase."
-OTHER = "Our staging database listens on port 5439 and it stays there."
+RULE = "In this repo all commits are rebased, we never squash merge, because the history must stay readable."
+OTHER = "All our services must log with slog, never with zap."
+THIRD = "Database migrations in this repo are forward only, never write down files."
 SOURCE = "harness:claude-code:acme-api"
 
 
@@ -110,11 +111,14 @@ def test_the_same_sessions_elsewhere_propose_nothing_twice(mem: Engram, tmp_path
 
 
 def test_what_is_told_again_in_other_words_is_further_evidence(mem: Engram, tmp_path: Path) -> None:
-    claude_file(tmp_path / "a", "We got rid of pandas a year ago, tidepipe uses polars only, keep it that way.")
+    claude_file(
+        tmp_path / "a",
+        "For anything that changes prod data in this project, Wei has to sign off, she owns the warehouse.",
+    )
     mem.harvest(tmp_path / "a")
     claude_file(
         tmp_path / "b",
-        "In tidepipe we only use polars, pandas is gone since last year.",
+        "Before a script alters prod data in the warehouse, it needs an ok from Wei, it's hers.",
         session="0c9e2a43-0000-4000-8000-000000000000",
     )
     report = mem.harvest(tmp_path / "b")
@@ -147,14 +151,10 @@ def test_a_dry_run_writes_nothing(mem: Engram, tmp_path: Path) -> None:
     assert mem.harvest(tmp_path).count("proposed") == 1
 
 
-def test_what_is_over_the_limit_of_a_source_waits_for_the_next_run(
-    mem: Engram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(harvest, "MOST_PROPOSED", 1)
+def test_what_is_over_the_limit_of_a_source_waits_for_the_next_run(mem: Engram, tmp_path: Path) -> None:
+    mem.settings = replace(mem.settings, harvest_limit=1)
     claude_file(tmp_path, RULE, OTHER)
-    claude_file(
-        tmp_path, "All our services log with slog, never with zap.", session="0c9e2a43-0000-4000-8000-000000000000"
-    )
+    claude_file(tmp_path, THIRD, session="0c9e2a43-0000-4000-8000-000000000000")
     reports = [mem.harvest(tmp_path) for _ in range(4)]
     assert [report.count("proposed") for report in reports] == [1, 1, 1, 0]
     assert [report.postponed for report in reports[:2]] == [{SOURCE: 2}, {SOURCE: 1}]
@@ -173,7 +173,7 @@ def test_only_wanted_sessions_are_read(mem: Engram, tmp_path: Path) -> None:
 def test_secrets_in_a_transcript_are_never_stored(backend: Backend, tmp_path: Path) -> None:
     token = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
     mem = backend.client()
-    claude_file(tmp_path, f"We never squash merge, always rebase. The token is {token} by the way.")
+    claude_file(tmp_path, f"{RULE} The token is {token} by the way.")
     mem.harvest(tmp_path)
     assert token not in backend.everything() and token not in json.dumps(
         [str(fact) for fact in mem.harvest(tmp_path).facts]

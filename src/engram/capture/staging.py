@@ -61,6 +61,12 @@ class FactStaging:
         """Stage a fact. Its turn goes to the ledger only if the fact is proposed, or is evidence of one that is."""
         if fact.operation == FORGET:
             return FactDecision(fact.statement, "FORGET", False, f"{fact.reason}; {_NOTHING_FORGOTTEN}")
+        try:
+            return self._staged(turn, fact, origin)
+        except Refused as error:
+            return FactDecision(fact.statement, "NOOP", False, f"{fact.reason}; {error}", outcome=Outcome.REJECTED)
+
+    def _staged(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> FactDecision:
         memory = self._drafted(turn, fact, origin)
         vectors = self.store.embed([meaning_of(memory)])
         vector = vectors[0] if vectors is not None else None
@@ -91,19 +97,24 @@ class FactStaging:
     def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> FactDecision:
         """Store the turn, and what follows from its fact."""
         settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
-        try:
-            events = self._stored(turn, origin)
-            session, scope = origin.transcript.session, origin.scope_of(fact)
-            exchange = exchange_of(events, scope, session, origin.source, with_assistant=False)
-            settlement.settle(exchange, fact, None, {})
-        except Refused as error:
-            return FactDecision(fact.statement, "NOOP", False, f"{fact.reason}; {error}", outcome=Outcome.REJECTED)
+        events = self._stored(turn, origin)
+        session, scope = origin.transcript.session, origin.scope_of(fact)
+        exchange = exchange_of(events, scope, session, origin.source, with_assistant=False)
+        settlement.settle(exchange, fact, None, {})
         return exchange.result.decisions[-1]
 
     def _stored(self, turn: TranscriptTurn, origin: FactOrigin) -> list[Event]:
+        """The turn as an event of the session's ledger. Raises `Refused` if the ledger belongs to somebody else."""
+        try:
+            return self._observed(turn, turn.key, origin)
+        except Refused:
+            # A transcript that was rewritten may give the key of one turn to another.
+            return self._observed(turn, f"{turn.key}/{quote_hash(turn.content)[:16]}", origin)
+
+    def _observed(self, turn: TranscriptTurn, key: str, origin: FactOrigin) -> list[Event]:
         transcript = origin.transcript
         about = {"harness": transcript.harness, "path": transcript.path}
-        item = {"role": "user", "content": turn.content, "at": turn.at, "key": turn.key, "metadata": about}
+        item = {"role": "user", "content": turn.content, "at": turn.at, "key": key, "metadata": about}
         return self.observe(transcript.session, [item], scope=origin.ledger_scope)
 
     def _drafted(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Memory:

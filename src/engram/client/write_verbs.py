@@ -187,7 +187,7 @@ class WriteVerbs(Facets):
             raise Refused(PAUSED)
         harvester = Harvester(
             self.store, self._learner, self._clock, self.sessions.observe_batch, self.lineages.revise, self.time_zone,
-            dry_run=dry_run,
+            self.settings.harvest_limit, dry_run,
         )  # fmt: skip
         place = Path(path).absolute() if path is not None else None
         folder = Path(project).absolute() if project is not None else None
