@@ -52,4 +52,4 @@ def test_a_killed_harvest_loses_and_doubles_nothing(folder: Path) -> None:
         events = [event.content for name in mem.store.ledgers() for event in mem.store.events(name)]
         assert sorted(events) == sorted(RULES)
         assert mem.harvest(folder / "projects").unchanged == len(RULES)
-    assert_consistent(folder / "home")
+    assert_consistent(folder / "home", folder / "cache")

@@ -15,7 +15,7 @@ from engram.capture.extraction import Extracted, consider
 from engram.capture.learn import Learner
 from engram.capture.remarks import remarks
 from engram.capture.settlement import Revise
-from engram.capture.staging import FactOrigin, FactStaging
+from engram.capture.stage import FactOrigin, FactStage
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
 from engram.model.decision import Outcome
@@ -160,8 +160,8 @@ class Harvester:
         return Harvested(TRIVIAL, fact.statement, reason, origin.source, session, turn.key, self._time_of(turn))
 
     def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested:
-        staging = FactStaging(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
-        decision = staging.stage(replace(turn, at=self._time_of(turn)), fact, origin)
+        stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
+        decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
         return Harvested(
             _outcome(decision), fact.statement, decision.reason, origin.source, origin.transcript.session, turn.key,
             self._time_of(turn), decision.memory_id,

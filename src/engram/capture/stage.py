@@ -47,7 +47,7 @@ class FactOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class FactStaging:
+class FactStage:
     """Decides about facts one by one; in a dry run it only says what it would decide."""
 
     store: Store
