@@ -26,15 +26,21 @@ def block(memories: Sequence[Memory], tier: int = 1, limit: int = 30, budget: in
     return build_block(memories, NOW, tier=tier, limit=limit, budget=budget, count=lambda text: len(text.split()))
 
 
-def test_memories_are_grouped_under_what_they_are() -> None:
-    made = block([memory(1, "Use tabs"), memory(2, "No force-push", type="correction"), memory(3, "Use pnpm")])
+def test_memories_are_grouped_by_their_kind() -> None:
+    made = block(
+        [
+            memory(1, "Port 8080 is taken", type="infra"),
+            memory(2, "Use tabs"),
+            memory(3, "No force-push", type="correction"),
+        ]
+    )
     assert made.lines[4:] == (
-        "**Correction**",
-        "- “No force-push” (ENG-2026-0228-002)",
-        "",
         "**Preference**",
-        "- “Use tabs” (ENG-2026-0228-001)",
-        "- “Use pnpm” (ENG-2026-0228-003)",
+        "- “No force-push” (ENG-2026-0228-003)",
+        "- “Use tabs” (ENG-2026-0228-002)",
+        "",
+        "**Infrastructure**",
+        "- “Port 8080 is taken” (ENG-2026-0228-001)",
     )
 
 

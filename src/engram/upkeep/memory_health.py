@@ -22,8 +22,6 @@ from engram.upkeep.conflict_survey import Changed, ConflictSurvey, change_of
 LOW_CONFIDENCE = 0.5
 UNSEEN_BY_PEOPLE = ("harvest", "import")
 """`learned_by` of memories that nobody has looked at until they are verified."""
-SECONDS = 10.0
-"""How long the doctor looks at the memories; reading 100,000 took 8 s on two busy cores."""
 READING = 0.8
 """The share of the time for reading at most; what is left, and no less than the rest of it, is for comparing pairs."""
 PAGE = 2000
@@ -88,7 +86,7 @@ class _MemoryCensus:
 
 
 def memory_findings(
-    store: Store, now: datetime, seconds: float = SECONDS, timer: Callable[[], float] = time.monotonic
+    store: Store, now: datetime, seconds: float, timer: Callable[[], float] = time.monotonic
 ) -> list[Finding]:
     """Stale, doubtful, unverified and conflicting memories, found in about so many seconds."""
     end = timer() + seconds

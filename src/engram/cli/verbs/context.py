@@ -22,7 +22,12 @@ Files = Annotated[
 ]
 Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many memories.")]
 Tier = Annotated[
-    int, Option("--tier", metavar="1|2|3", help="Up to this risk tier; 3 includes identity, money, health, people.")
+    int,
+    Option(
+        "--tier",
+        metavar="1|2|3",
+        help="Up to this risk tier; 3 includes identity, money, health, people, places, constraints.",
+    ),
 ]
 Budget = Annotated[int, Option("--budget", metavar="TOKENS", help="At most this many tokens.")]
 Check = Annotated[bool, Option("--check", help="Write nothing; exit 1 if a block is missing or out of date.")]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engram.gates.secrets.scan import redact
-from engram.gates.trust import tier_of
+from engram.gates.trust import kind_of, tier_of
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
@@ -53,7 +53,7 @@ class _BlockDraft:
         """Add a memory; returns why there is no room for it, or "" where there is."""
         if len(self.ids) >= self.limit:
             return "limit"
-        title, line = f"**{type_or_default(memory.type).label}**", line_of(memory)
+        title, line = f"**{type_or_default(kind_of(memory)).label}**", line_of(memory)
         cost = self.count(f"\n{line}") + (0 if title in self.groups else self.count(f"\n\n{title}\n"))
         if self.used + cost > self.budget:
             return "budget"
