@@ -42,6 +42,7 @@ def test_memories_past_their_horizon_are_counted_and_named(store: Store, keep: K
 
 def test_only_active_memories_are_judged(store: Store, keep: Keep, clock: Clock) -> None:
     keep("one", confidence=0.1, status="retired")
+    keep("three", confidence=0.1, status="dormant")
     keep("two", confidence=0.1, status="candidate", learned_by="import")
     assert {finding.count for finding in findings(store, clock).values()} == {0}
 

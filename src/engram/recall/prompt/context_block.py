@@ -68,17 +68,11 @@ def build_block(
 ) -> ContextBlock:
     """Choose and phrase: at most `limit` memories up to a risk tier, in at most `budget` tokens, the most important first."""
     left_out: Tally[str] = Tally()
-    fit: list[Memory] = []
-    for memory in memories:
-        if why := unfit(memory, now):
-            left_out[why] += 1
-        else:
-            fit.append(memory)
     draft = _BlockDraft(limit, budget, count, used=count("\n".join(rendered({}))))
-    for memory in sorted(fit, key=_order):
-        # The tier of a statement's content takes a model, so it is asked only while there is room.
+    for memory in sorted(memories, key=_order):
+        # Judging a memory takes time, a model even, so it is done only while there is room.
         full = len(draft.ids) >= limit
-        why = "limit" if full else _sensitive(memory, tier) or draft.place(memory)
+        why = "limit" if full else unfit(memory, now) or _sensitive(memory, tier) or draft.place(memory)
         left_out[why] += bool(why)
     lines = tuple(rendered(draft.groups))
     return ContextBlock(lines, tuple(draft.ids), dict(+left_out), count("\n".join(lines)))

@@ -92,14 +92,23 @@ def replace_user_file(file: UserFile, text: str) -> bool:
         if not _is_unchanged(file):
             return False
         if file.status is None:
-            os.link(fresh, file.path)  # unlike a rename, it does not replace a file that somebody has just created
-        else:
-            Path(fresh).replace(file.path)
-    except FileExistsError:
-        return False
+            return _named(fresh, file.path)
+        Path(fresh).replace(file.path)
     finally:
         Path(fresh).unlink(missing_ok=True)
     sync_path(file.path.parent)
+    return True
+
+
+def _named(fresh: str, path: Path) -> bool:
+    """Give a new file its name; False if somebody has just created a file of that name."""
+    try:
+        os.link(fresh, path)  # unlike a rename, it replaces nothing
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        Path(fresh).rename(path)
+    sync_path(path.parent)
     return True
 
 

@@ -6,6 +6,7 @@ from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.context import StoreContext
+from engram.store.files.memories import Stamp
 from engram.store.protocol import Check, SyncReport
 from engram.store.records import decode_record
 
@@ -25,7 +26,7 @@ def drift(context: StoreContext, noticed: SyncReport) -> Check:
     news = f"; files changed by hand and read now: {', '.join(read)}" if read else ""
     problems = list(_gaps(context))
     sample = context.index.all("sampled_files", SAMPLE)
-    if differing := [memory_id for memory_id, path, record in sample if _differs(context, memory_id, path, record)]:
+    if differing := [row[0] for row in sample if _differs(context, *row)]:
         problems.append(f"{_some(differing)} differ from their files")
     if problems:
         return Check("drift", False, "; ".join(problems) + news, ADVICE)
@@ -49,11 +50,16 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:NAMED]) + (" and more" if len(ids) > NAMED else "")
 
 
-def _differs(context: StoreContext, memory_id: str, path: str, record: str) -> bool:
-    """Whether a file says something else; one that cannot be read is another check's finding."""
+def _differs(context: StoreContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
+    """Whether a file says something else. One that has changed since the index read it is read with the next sync, and one
+    that cannot be read is another check's finding.
+    """
     try:
-        found = memories.read(context.confined(path))
+        path = context.confined(stored)
+        found = memories.read(path)
     except EngramError:
+        return False
+    if memories.stamp_of(path) != Stamp(*stamp):
         return False
     there = next((memory for memory in found if memory.id == memory_id), None)
     return there is None or _content(there) != _content(decode_record(record))

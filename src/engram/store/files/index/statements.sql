@@ -160,4 +160,5 @@ WITH numbered AS (
     SELECT d.id, d.n, p.path, row_number() OVER (ORDER BY d.n) AS place, count(*) OVER () AS total
     FROM docs d JOIN places p ON p.id = d.id WHERE d.kind = 'memory'
 )
-SELECT s.id, s.path, r.record FROM numbered s JOIN records r ON r.n = s.n WHERE s.place % (1 + s.total / ?) = 0
+SELECT s.id, s.path, r.record, f.mtime_ns, f.size, f.inode FROM numbered s
+JOIN records r ON r.n = s.n JOIN files f ON f.path = s.path WHERE s.place % (1 + s.total / ?) = 0
