@@ -225,6 +225,14 @@ def test_a_stale_memory_comes_back_once_it_is_verified(mem: Engram, work: Path, 
     assert written(mem, work / "AGENTS.md").ids == (known.id,)
 
 
+def test_a_memory_with_an_open_contradiction_is_marked(mem: Engram, work: Path) -> None:
+    known = mem.learn("The staging server listens on port 8080", source="agent").memory
+    assert known is not None
+    assert mem.learn("The staging server listens on port 9090", source="agent").outcome == "CONTRADICTION"
+    written(mem, work / "AGENTS.md")
+    assert f"port 8080” (disputed, {known.id})" in (work / "AGENTS.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize("options", [{"tier": 0}, {"tier": 4}, {"limit": 0}, {"limit": 2000}, {"budget": 5}])
 def test_numbers_that_make_no_sense_are_refused(mem: Engram, work: Path, options: dict[str, int]) -> None:
     with pytest.raises(InvalidInput):

@@ -24,6 +24,7 @@ from engram.recall.prompt.context_markers import (
 )
 from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
 from engram.recall.query import ScopeResolver
+from engram.review.conflicts import with_disputes
 from engram.store.protocol import Filters, Store
 from engram.store.purge import says
 from engram.store.scopes import repository_of
@@ -155,7 +156,8 @@ class ContextFiles:
         now, scopes = self.clock(), options.scopes
         if scopes is None:
             scopes = ScopeResolver(self.store, file.path.parent, self.clock).scopes_from(None)
-        found = self.store.listing(Filters(scopes=scopes, statuses=("active",), valid_at=now))
+        listed = self.store.listing(Filters(scopes=scopes, statuses=("active",), valid_at=now))
+        found = with_disputes(self.store, listed)
         least = self.count("\n".join(rendered({})))
         if options.budget < least:
             raise InvalidInput(f"A budget of {options.budget} tokens is too small (minimum {least}).")

@@ -16,6 +16,7 @@ from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.prompt.budget import Counter
 from engram.rules.eligibility import eligibility, is_stale
+from engram.rules.sources import DISPUTED
 from engram.text.display import cut, quoted, word
 
 HEADING = "## Memory"
@@ -113,7 +114,7 @@ def rendered(groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
 def line_of(memory: Memory) -> str:
     """A memory as one line that nothing in it can break out of."""
     when = f" When: {_quotation(memory.situation)}." if memory.situation.strip() else ""
-    disputed = "disputed, " if memory.verification == "disputed" else ""
+    disputed = f"{DISPUTED}, " if memory.verification == DISPUTED else ""
     return f"- {_quotation(memory.statement)}{when} {signature(memory.id, disputed)}"
 
 
