@@ -25,7 +25,7 @@ class TranscriptFact:
 
     fact: Extracted
     is_likely: bool
-    """Whether it is probably worth keeping, or the person asked to remember it."""
+    """Whether it is probably worth keeping, its loss could do harm, or the person asked to remember it."""
 
 
 def remarks(
@@ -41,7 +41,9 @@ def remarks(
             yield TranscriptFact(fact, asked or is_likely)
         for part in _parts([one for one in run if not any(fact in alone for fact in one.facts)]):
             if (joined := _joined(part)) is not None:
-                yield TranscriptFact(joined, asked or probability(cues_of(joined, turn, project)) >= KEEP)
+                is_critical = joined.critical and not joined.tentative
+                is_likely = asked or is_critical or probability(cues_of(joined, turn, project)) >= KEEP
+                yield TranscriptFact(joined, is_likely)
 
 
 def plain_facts(considered: Sequence[Considered]) -> Iterator[TranscriptFact]:
