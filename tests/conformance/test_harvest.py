@@ -137,7 +137,7 @@ def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: 
     claude_file(tmp_path / "a", RULE)
     mem.harvest(tmp_path / "a")
     (memory,) = mem.list(status="any")
-    changed = mem.update(memory.id, actor="human", statement="Never squash merge: always rebase.", reason="shorter")
+    changed = mem.update(memory.id, actor="human", importance=0.9)
     claude_file(tmp_path / "b", RULE, session="0c9e2a43-0000-4000-8000-000000000000")
     mem.harvest(tmp_path / "b")
     assert mem.get(memory.id) == changed
@@ -180,7 +180,7 @@ def test_what_is_over_the_limit_of_a_day_waits_for_the_next(backend: Backend, tm
 
 
 def test_a_chat_is_heard_as_a_conversation_not_as_remarks_to_a_coding_agent(mem: Engram) -> None:
-    said_in_chat = "I got promoted to staff engineer yesterday!!"
+    said_in_chat = "My mother turned 70 last week."
     chat = Transcript("chatgpt", "", "", "chat-1", "export.zip", [TranscriptTurn("user", said_in_chat, None, "m1")])
     harvester = Harvester(mem.store, mem._learner, mem._clock, mem.sessions.observe_batch)
     report = harvester.stage(chat, source="import:export.zip")
