@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from engram.capture.buffer_state import waiting_turns
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.report import Finding, Report
@@ -90,7 +91,7 @@ def status(store: Store) -> dict[str, Any]:
             "memories": [{"id": m.id, "statement": m.statement} for m in found if m is not None],
         }
     waiting = store.count(Filters(statuses=("candidate",)))
-    return {**facts, "last_injection": last, "waiting_for_review": waiting}
+    return {**facts, "last_injection": last, "waiting_for_review": waiting, "waiting_turns": waiting_turns(store)}
 
 
 SLICE = 500
