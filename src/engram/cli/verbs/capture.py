@@ -155,10 +155,10 @@ def _buffer(
 
 
 def _read_buffers(surface: Surface, given: str, session: str, scope: str, *, due: bool) -> None:
-    if given or (due and session):
-        raise InvalidInput(
-            f"{'--due' if due else '--flush'} reads turns that wait; leave --user, --assistant, --key and, with --due, --session out"
-        )
+    if due and (given or session):
+        raise InvalidInput("--due reads turns that have waited long enough; it takes --scope and no other option")
+    if given:
+        raise InvalidInput("--flush reads turns that wait; it takes --session and --scope and no other option")
     with surface.memory() as mem:
         owner = scope or None
         results = mem.read_due_captures(scope=owner) if due else mem.flush_captures(session, scope=owner)

@@ -181,7 +181,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
     waiting, turns = found["waiting_for_review"], ""
     if found["waiting_turns"]:
-        turns = f"{count(found['waiting_turns'], 'turn waits', 'turns wait')} to be read: engram capture --flush reads them now"
+        turns = f"{count(found['waiting_turns'], 'turn waits', 'turns wait')} to be read: engram capture --flush"
     display.fields(
         [
             ("store", found["store"]),
