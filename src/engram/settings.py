@@ -23,6 +23,10 @@ class Settings:
     """An explicit `learn` or `remember` of a harmless type is active at once."""
     autopromote_harvest: bool = False
     """So is what was captured without being asked for."""
+    autopromote_kinds: str = ""
+    """The only kinds that become active without review: preference, tooling, project or infra, separated by commas; "" for all four."""
+    source_daily_limit: int = 500
+    """Candidates that one untrusted source (a transcript, a page, a tool) may add a day; 0 for no limit."""
     keep_journal_days: int = 0
     """`engram prune` deletes journal images older than this; 0 keeps all."""
     keep_usage_days: int = 0
@@ -50,9 +54,15 @@ class Settings:
     signals: Mapping[str, Any] = field(default_factory=dict)
     """Your own signals by language: the tables `[signals.LANGUAGE]`, which `engram.capture.signals` reads."""
 
+    @property
+    def promoted_kinds(self) -> frozenset[str]:
+        """`autopromote_kinds` as a set; empty for all."""
+        return frozenset(name.strip() for name in self.autopromote_kinds.split(",") if name.strip())
+
 
 RANGES = {
     "budget": (50, 1_000_000),
+    "source_daily_limit": (0, 1_000_000),
     "keep_journal_days": (0, 36_500),
     "keep_usage_days": (0, 36_500),
     "keep_ledger_days": (0, 36_500),
@@ -67,6 +77,10 @@ SHAPES = {
     "embedder": (
         r"static|none|fastembed:.+|openai:.+@.+",
         "static, none, fastembed:<model> or openai:<model>@<base_url>",
+    ),
+    "autopromote_kinds": (
+        r"(?:\s*(?:preference|tooling|project|infra)?\s*(?:,|$))*",
+        'preference, tooling, project or infra, separated by commas, or "" for all of them',
     ),
     "model": (
         r"|(?:openai|anthropic|ollama):.+",
