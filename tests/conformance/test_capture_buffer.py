@@ -128,6 +128,17 @@ def test_a_turn_after_a_batch_gets_its_own_time(mem: Engram, clock: Clock) -> No
     assert numbers(mem) == []
 
 
+def test_no_job_is_left_of_turns_that_were_read(mem: Engram, clock: Clock) -> None:
+    say(mem, SISTER)
+    assert [job.kind for job in mem.jobs.list()] == ["capture"]
+    clock.forward(minutes=1)
+    say(mem, TEA)
+    assert mem.jobs.list() == []
+    say(mem, *IDLE_TALK)
+    say(mem, SISTER)
+    assert mem.jobs.list() == []
+
+
 def test_each_mode_reads_by_its_own_rule(backend: Backend, clock: Clock) -> None:
     triggers = {}
     for mode in ("smart", "every_n", "time"):

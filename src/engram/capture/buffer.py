@@ -223,7 +223,7 @@ class CaptureBuffer:
                 ask = trigger == "flush" or state.may_ask(self.clock())
                 self.reader.read(session, state, reading, may_ask=ask)
             finally:
-                state = self._settle(session, token, reading)
+                state = self._settle(session, token, state, reading)
             whole.add(reading)
             again = state is not None and bool(state.trigger(self.settings, self.clock()))
         waiting = len(state.turns) if state is not None else 0
@@ -243,7 +243,7 @@ class CaptureBuffer:
 
         return self._change(session, claim)
 
-    def _settle(self, session: str, token: str, reading: BufferReading) -> BufferState | None:
+    def _settle(self, session: str, token: str, claimed: BufferState, reading: BufferReading) -> BufferState | None:
         """Remove what was read, give the claim back, and arrange for the next look. Turns that came meanwhile stay."""
         now, ended = self.clock(), self._has_ended(session)
 
@@ -256,12 +256,16 @@ class CaptureBuffer:
             return left if left.turns or not ended else None
 
         state = self._change(session, settle)
-        self._schedule(session, state)
+        self._schedule(session, state, claimed)
         return state
 
-    def _schedule(self, session: str, state: BufferState | None) -> None:
-        """Queue the job that looks at the turns again, where any wait for a time."""
+    def _schedule(self, session: str, state: BufferState | None, before: BufferState | None = None) -> None:
+        """Queue the job that looks at the turns again, where any wait for a time, in place of those of the state before."""
         due = state.next_due(self.settings) if state is not None else None
+        if before is not None:
+            for obsolete in filter(None, {before.time_due(self.settings), before.retry_at} - {due}):
+                # Only a job that waits: one that a worker has taken is removed by that worker.
+                self.store.settle_job(self._job(session, obsolete, before.scope), None)
         if state is not None and due is not None:
             self.store.enqueue([self._job(session, due, state.scope)])
 
