@@ -81,6 +81,16 @@ def test_both_sides_count_as_turns_and_only_a_users_words_hurry(mem: Engram) -> 
     assert statements(mem) == []
 
 
+def test_an_assistants_words_about_the_user_are_read_when_asked_for_and_wait_for_review(mem: Engram) -> None:
+    mem.capture("chat", "assistant", "You live in Rome.")
+    mem.flush_captures()
+    assert statements(mem) == []
+    mem.capture("chat", "assistant", "You live in Rome.", extract_assistant_response=True)
+    mem.flush_captures()
+    [memory] = mem.list(status="any")
+    assert (memory.source, memory.status) == ("assistant", "candidate") and "Rome" in memory.statement
+
+
 def test_what_a_tool_printed_is_kept_and_never_read(mem: Engram) -> None:
     for number in range(6):
         result = mem.capture("chat", "tool", f"I prefer tea, number {number}")
@@ -306,6 +316,17 @@ def test_turns_that_were_read_before_a_crash_are_not_learned_twice(mem: Engram) 
     assert (statements(mem), result.waiting) == (before, 0)
 
 
+def test_turns_read_again_after_a_crash_do_not_bring_back_what_was_forgotten_since(mem: Engram) -> None:
+    say(mem, SISTER)
+    known = mem.store.state("buffer/chat")
+    mem.flush_captures()
+    [memory] = mem.list(status="any")
+    mem.forget(memory.id)
+    mem.store.change_state("buffer/chat", lambda _: known)
+    mem.flush_captures()
+    assert [(one.id, one.status) for one in mem.list(status="any")] == [(memory.id, "retired")]
+
+
 def test_many_processes_that_capture_one_session_lose_and_double_nothing(backend: Backend) -> None:
     clients = [backend.client() for _ in range(3)]
     failed: list[BaseException] = []
@@ -346,14 +367,13 @@ def test_a_purged_owner_leaves_no_buffer(mem: Engram) -> None:
     assert mem.store.states("buffer/") == ["buffer/bob's"]
 
 
-def test_an_empty_buffer_that_nobody_uses_is_removed(mem: Engram, clock: Clock) -> None:
-    say(mem, TEA)
+def test_an_empty_buffer_that_nobody_uses_is_removed_after_a_day(mem: Engram, clock: Clock) -> None:
+    mem.settings = replace(mem.settings, capture_mode="every_n", capture_turns=2)
+    say(mem, TEA, SISTER)
     say(mem, IDLE_TALK[0], session="waiting")
-    mem.settings = replace(mem.settings, capture_mode="every_n")
+    assert mem.read_due_captures() == [] and len(mem.store.states("buffer/")) == 2
     clock.forward(days=2)
-    backend = replace(mem._buffer, settings=mem.settings)
-    assert backend.read_due() == []
-    assert mem.store.states("buffer/") == ["buffer/waiting"]
+    assert mem.read_due_captures() == [] and mem.store.states("buffer/") == ["buffer/waiting"]
 
 
 # -- owners, and what is refused
@@ -523,3 +543,13 @@ def test_one_wrong_answer_after_another_is_the_end_of_it(backend: Backend, serve
         mem.process_memory_jobs()
     assert numbers(mem) == []
     assert isinstance(mem.list()[0], Memory)
+
+
+def test_a_model_is_not_asked_about_what_nobody_listens_to(backend: Backend, server: Server) -> None:
+    server.script = [NOTHING]
+    mem = with_model(backend, server)
+    mem.capture("chat", "assistant", "You live in Rome, I think.")
+    assert [result.waiting for result in mem.flush_captures()] == [0] and server.requests == []
+    mem.capture("chat", "assistant", "You live in Rome, I think.", extract_assistant_response=True)
+    mem.flush_captures()
+    assert len(server.requests) == 1

@@ -154,7 +154,7 @@ def encoded(state: BufferState) -> dict[str, Any]:
         "scope": state.scope, "source": state.source, "seen": state.seen, "used": _iso(state.used), "turns": turns, "failures": state.failures,
         "retry_at": _iso(state.retry_at), "reader": state.reader, "reading_until": _iso(state.reading_until),
     }  # fmt: skip
-    return {name: value for name, value in fields.items() if value or name == "seen"}
+    return {name: value for name, value in fields.items() if value or name in ("scope", "source", "seen")}
 
 
 def waiting_turns(store: Store) -> int:
