@@ -376,6 +376,18 @@ def test_an_empty_buffer_that_nobody_uses_is_removed_after_a_day(mem: Engram, cl
     assert mem.read_due_captures() == [] and mem.store.states("buffer/") == ["buffer/waiting"]
 
 
+def test_the_doctor_says_where_turns_wait_that_nobody_reads(mem: Engram, clock: Clock) -> None:
+    def captures() -> tuple[str, str]:
+        [finding] = [finding for finding in mem.doctor().findings if finding.code == "captures"]
+        return finding.message, finding.level
+
+    say(mem, SISTER, IDLE_TALK[0])
+    assert captures() == ("2 captured turns wait to be read", "ok")
+    clock.forward(days=1)
+    message, level = captures()
+    assert "the oldest since 2026-03-01 09:00 UTC" in message and level == "advice"
+
+
 # -- owners, and what is refused
 
 

@@ -4,6 +4,7 @@ A turn itself is in the session's ledger; here it is a number there, with what i
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -160,6 +161,16 @@ def encoded(state: BufferState) -> dict[str, Any]:
 def waiting_turns(store: Store) -> int:
     """How many turns wait in the buffers of all sessions."""
     return sum(len(store.state(name).get("turns", ())) for name in store.states(BUFFER))
+
+
+def oldest_turn(store: Store) -> datetime | None:
+    """When the oldest turn that waits in any buffer came; None if none waits."""
+    found: list[datetime] = []
+    for name in store.states(BUFFER):
+        with suppress(StoreCorrupt):
+            state = decoded(name, store.state(name))
+            found += [turn.at for turn in state.turns] if state is not None else []
+    return min(found, default=None)
 
 
 def _moment(text: Any) -> datetime:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from engram.capture.buffer_state import waiting_turns
+from engram.capture.buffer_state import IDLE, oldest_turn, waiting_turns
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.report import Finding, Report
@@ -26,7 +26,7 @@ FAR = 2.0
 def diagnose(store: Store, now: datetime) -> Report:
     """The backend's own findings, then those about ledgers, gates and statements."""
     own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
-    more = (_ledgers_finding(store), _gates(store, now), _statements(store), _notices(store))
+    more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now), _notices(store))
     return Report((*own, *more), dict(store.facts()))
 
 
@@ -70,6 +70,15 @@ def _is_far(memory: Memory) -> bool:
     low, high = n.STATEMENT_WORDS
     words = len(memory.statement.split())
     return words < low / FAR or words > high * FAR
+
+
+def _captures(store: Store, now: datetime) -> Finding:
+    oldest = oldest_turn(store)
+    message = f"{waiting_turns(store)} captured turns wait to be read"
+    if oldest is None or now - oldest < IDLE:
+        return Finding.of("captures", True, message)
+    fix = "run `engram worker`, or `engram capture --due` from a timer; `engram capture --flush` reads them now"
+    return Finding.of("captures", True, f"{message}, the oldest since {oldest:%Y-%m-%d %H:%M} UTC", fix)
 
 
 def _notices(store: Store) -> Finding:
