@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import SessionHandle as SessionHandle
     from engram.store.protocol import Purged as Purged
     from engram.text.time.windows import Window as Window
+    from engram.upkeep.context_files import ContextUpdate as ContextUpdate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "AsyncSession",
     "CaptureResult",
     "Checkpoint",
+    "ContextUpdate",
     "Conversation",
     "Decision",
     "EmbedderError",
@@ -131,6 +133,7 @@ _HOMES = {
     "AsyncSession": "engram.aio",
     "CaptureResult": "engram.capture.buffer",
     "Checkpoint": "engram.model.task",
+    "ContextUpdate": "engram.upkeep.context_files",
     "Conversation": "engram.capture.exchange",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",
