@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import Any
 
 from engram.capture.draft import draft
-from engram.capture.import_source import ImportSource, called, is_origin
 from engram.dialects.engram_yaml import to_mapping
+from engram.dialects.source import ImportSource, called, is_origin
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets.scan import secrets_problem
@@ -91,6 +91,8 @@ class Importer:
     """The same by content and scope."""
     by_alias: dict[str, str] = field(default_factory=dict)
     """The same by alias."""
+    held: set[str] = field(default_factory=set)
+    """Records that wait for review here, and are current where they come from."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
     """Records that were written before the new ids of all they link to were known."""
 
@@ -136,7 +138,10 @@ class Importer:
             self._skip(memory.id or where, problem)
             return None
         waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
-        return memory.but(status="candidate") if waits and memory.status in _CURRENT else memory
+        if not waits or memory.status not in _CURRENT:
+            return memory
+        self.held.add(memory.id)
+        return memory.but(status="candidate")
 
     def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
         """The memory a record describes; one without an id begins now."""
@@ -208,16 +213,27 @@ class Importer:
 
     def _is_same(self, memory: Memory, known: Memory) -> bool:
         """Whether a memory here is the one that a record describes. Two stores give one id to different memories."""
-        if memory.created is not None and known.created is not None and memory.created != known.created:
+        began = self._shown(known).created
+        if memory.created is not None and began is not None and memory.created != began:
             return False
         if any(alias in known.aliases for alias in self._aliases(memory)):
             return True
-        if memory.created != known.created:
+        if memory.created != began:
             return False
         # Two directories may well have begun on one day; they share a moment only if one is a copy of the other.
         has_time = memory.created is not None and memory.created.timetz() != MIDNIGHT
-        same_text = (memory.statement, memory.scope) == (known.statement, known.scope)
-        return not self.origin.whole or has_time or same_text
+        return not self.origin.whole or has_time or self._has_said(memory, known)
+
+    def _has_said(self, memory: Memory, known: Memory) -> bool:
+        """Whether a memory here has, or once had, the words of a record."""
+        if self.origin.projection is None:
+            return (memory.statement, memory.scope) == (known.statement, known.scope)
+        images = (image.memory for image in self.store.history(known.id))
+        return any(image is not None and image.statement == memory.statement for image in (known, *images))
+
+    def _shown(self, known: Memory) -> Memory:
+        """A memory here as the format of this import would tell it."""
+        return self.origin.projection.shown(known) if self.origin.projection is not None else known
 
     # -- decisions
 
@@ -265,7 +281,8 @@ class Importer:
             self._skip(record.id, f"{twin} says exactly this")
             return None
         new = self._new(record, deciding, taken=known is not None)
-        self.by_content[key] = new.id
+        if new.status in _CURRENT:
+            self.by_content[key] = new.id
         return new
 
     def _subordinate(self, memory: Memory, deciding: Transaction) -> Memory:
@@ -295,6 +312,9 @@ class Importer:
         self.here[record.id] = memory_id
         name = deciding.free_name(record.name or slug(record.situation or record.statement), record.scope)
         memory = self._relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
+        if (projection := self.origin.projection) is not None:
+            days = memory.decay_days if "decay_days" in projection.fields else float(HORIZON_DAYS)
+            memory = memory.but(created=memory.created or self.clock(), decay_days=days)
         self.done.created.append(memory.id)
         self.read[memory.id] = memory
         return memory
@@ -306,14 +326,16 @@ class Importer:
         return new
 
     def _own_alias(self, record: Memory, taken: bool) -> tuple[str, ...]:
-        """The alias by which the record is found next time, unless its id is enough."""
+        """The aliases by which the record is found next time, unless its id is enough."""
         has_id = _ID.fullmatch(record.id) is not None
         if not taken and has_id and not self.origin.whole:
             return ()
-        if not taken and not has_id and not self._is_taken(record.id, ""):
+        is_name = not has_id and not self.origin.made_ids and not taken and not self._is_taken(record.id, "")
+        if is_name and not self.origin.whole:
             return (record.id,)
         aliases = self._aliases(record)
-        return (aliases[0] if self._is_taken(aliases[-1], "") else aliases[-1],)
+        own = aliases[0] if self._is_taken(aliases[-1], "") else aliases[-1]
+        return (record.id, own) if is_name else (own,)
 
     def _free_aliases(self, record: Memory, memory_id: str) -> tuple[str, ...]:
         """A record's aliases without those of other memories here: no file makes a name ambiguous."""
@@ -336,6 +358,8 @@ class Importer:
 
     def _merged(self, record: Memory, known: Memory) -> Memory | None:
         """What to write, if anything, for a record that is here already."""
+        if self.origin.projection is not None:
+            record = self._completed(record, known)
         vouched = self.trusted and said_by(record) > said_by(known)
         if self.origin.whole and not vouched:
             history = self.store.history(known.id)
@@ -358,11 +382,34 @@ class Importer:
             return None
         self.done.updated.append(known.id)
         aliases = known.aliases or self._free_aliases(record, known.id)
-        return self._relinked(record.but(id=known.id, name=known.name, aliases=aliases), record)
+        return self._here(record, known.but(aliases=aliases))
+
+    def _completed(self, record: Memory, known: Memory) -> Memory:
+        """A record of a format that knows fewer fields, with ours where it says nothing or just what we would say in it."""
+        projection = self.origin.projection
+        assert projection is not None
+        shown, linked = projection.shown(known), self._relinked(record.but(id=known.id), record)
+        if record.created is None:
+            linked = linked.but(created=shown.created)
+        if record.id in self.held and shown.status in _CURRENT:
+            linked = linked.but(status=shown.status)
+        vouched = ("source", "learned_by", "verification", "pinned") if self.trusted else ()
+        said = {
+            name: getattr(linked, name) for name in projection.fields if getattr(linked, name) != getattr(shown, name)
+        }
+        return known.but(id=record.id, **said, **{name: getattr(linked, name) for name in vouched})
+
+    def _here(self, record: Memory, known: Memory) -> Memory:
+        """A record as the memory it is here; one that was completed has its links already."""
+        record = record.but(id=known.id, name=known.name, aliases=known.aliases)
+        return record if self.origin.projection is not None else self._relinked(record, record)
 
     def _merged_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> Memory | None:
         """Our memory with what changed there since it was imported, if anything did."""
-        merged, conflicts = merged_by_field(self._relinked(record.but(id=known.id), record), known, history)
+        images = [image for image in history if image.memory is not None]
+        if self.origin.projection is not None:
+            images = [replace(image, memory=self._as_stated(image.memory)) for image in images if image.memory]
+        merged, conflicts = merged_by_field(self._here(record, known), known, images)
         if conflicts:
             changed = " and ".join(conflicts)
             self._skip(record.id, f"{changed} changed here and there since it was imported; ours stays")
@@ -373,6 +420,13 @@ class Importer:
             return None
         self.done.updated.append(known.id)
         return merged.but(updated=self.clock())
+
+    def _as_stated(self, memory: Memory) -> Memory:
+        """A memory with the fields that the format states as it states them."""
+        projection = self.origin.projection
+        assert projection is not None
+        shown = projection.shown(memory)
+        return memory.but(**{name: getattr(shown, name) for name in projection.fields})
 
     def _is_protected(self, record: Memory, known: Memory) -> bool:
         """Whether no file may change what is here: a team's memory, or what a more trusted source said."""
@@ -500,8 +554,7 @@ def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> t
 
     The journal tells the two apart: what an import wrote is what the other store said; what another decision changed is ours.
     """
-    images = [image for image in history if image.memory is not None]
-    before = _changed_here(images)
+    before = _changed_here(history)
     adopted: dict[str, Any] = {}
     conflicts: list[str] = []
     for name in _COMPARED:
@@ -514,7 +567,7 @@ def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> t
             conflicts.append(name)
     links = theirs.associations
     if "associations" in before:  # links were made, reinforced or removed here: ours, and those of theirs that are new
-        known = {(link.target, link.type) for image in images if image.memory for link in image.memory.associations}
+        known = {(link.target, link.type) for image in history if image.memory for link in image.memory.associations}
         links = (*ours.associations, *(link for link in links if (link.target, link.type) not in known))
     return ours.but(**adopted, associations=links), conflicts
 

@@ -14,11 +14,14 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
 
 if TYPE_CHECKING:
+    from engram import Engram
     from engram.capture.importer import Imported
     from engram.cli.display import Report
     from engram.model.memory import Memory
 
-FORMATS = ("engram", "json", "plur")
+NAMING = ("memory.v1", "notes")
+"""Formats in which a memory has a name of its own, which an export mints."""
+FORMATS = ("engram", "json", "plur", *NAMING)
 
 Path_ = Annotated[
     Path,
@@ -142,7 +145,10 @@ def export(
         own = set(mem.store.owned([memory.id for memory in memories]))
         chosen = [memory for memory in reversed(memories) if memory.id in own]
         with progress("Exporting") as report:
-            done = _export(format_, path.expanduser(), chosen, mem.upkeep.clock(), force, report)
+            if format_ in NAMING:
+                done = _export_named(mem, format_, path.expanduser(), chosen, force, surface.actor, report)
+            else:
+                done = _export(format_, path.expanduser(), chosen, mem.upkeep.clock(), force, report)
         statuses = Counter(memory.status for memory in chosen)
         words = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items())) or "none"
         if str(path) == "-":
@@ -182,6 +188,23 @@ def _export(
             _write(file, engram_yaml.dump([memory]), force)
             report("Exporting", number, len(memories))
     return {"written": len(memories)}
+
+
+def _export_named(
+    mem: "Engram", format_: str, path: Path, memories: "Sequence[Memory]", force: bool, actor: str, report: "Report"
+) -> dict[str, Any]:
+    """Write the files of a format in which a memory has a name of its own."""
+    from engram.capture import exporter
+
+    if str(path) == "-":
+        raise InvalidInput(f"{format_} is a directory of files; give its path")
+    if path.exists() and not path.is_dir():
+        raise InvalidInput(f"{path} is a file; give a directory")
+    if format_ == "notes":
+        done = exporter.export_notes(mem.store, memories, path, actor=actor, force=force, report=report)
+    else:
+        done = exporter.export_memory_v1(mem.store, memories, path, now=mem.upkeep.clock(), actor=actor, force=force)
+    return {"written": done.written, "left_out": done.left_out}
 
 
 def _for_plur(memory: "Memory", now: datetime) -> "Memory":
