@@ -37,9 +37,20 @@ def read(
         raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS)}, or leave it out")
     if not path.exists():
         raise NotFound(f"{path} does not exist")
-    options = ReadOptions(packs, mapping or {})
-    chosen = FORMATS[format_] if format_ else next(one for one in FORMATS.values() if one.detect(path))
-    return chosen.read(path, options)
+    name = format_ or detected(path)
+    if mapping and name not in _MAPPED:
+        name = "json" if not format_ and _has_records(path) else name
+        if name not in _MAPPED:
+            raise InvalidInput(f"--map reads tables (CSV), JSON and YAML; {name} names its own fields")
+    return FORMATS[name].read(path, ReadOptions(packs, mapping or {}))
+
+
+def detected(path: Path) -> str:
+    """The name of the format that a path has. Raises `InvalidInput` if it has none."""
+    found = next((one.name for one in FORMATS.values() if one.detect(path)), "")
+    if not found:
+        raise InvalidInput(f"{path} has nothing in a known format; `engram import --help` lists them")
+    return found
 
 
 # -- PLUR
@@ -92,17 +103,73 @@ def _notes(path: Path, _: ReadOptions) -> ImportSource:
     return source
 
 
+# -- mem0
+
+
+def _is_mem0(path: Path) -> bool:
+    from engram.dialects.mem0 import is_mem0
+
+    return is_mem0(path)
+
+
+def _mem0(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.dialects.mem0 import read_mem0
+
+    return read_mem0(path)
+
+
+# -- tables
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".tsv") and path.is_file()
+
+
+def _mapped(path: Path, options: ReadOptions) -> ImportSource:
+    from engram.dialects.mapped_records import read_mapped
+
+    return read_mapped(path, options.mapping)
+
+
 # -- Engram's own
 
 
-def _records(path: Path, _: ReadOptions) -> ImportSource:
+def _has_records(path: Path) -> bool:
+    from engram.dialects.record_files import SUFFIXES, record_files
+
+    return path.suffix in SUFFIXES if path.is_file() else any(True for _ in record_files(path))
+
+
+def _records(path: Path, options: ReadOptions) -> ImportSource:
     from engram.dialects.record_files import read_record_files
 
-    return read_record_files(path)
+    if options.mapping:
+        return _mapped(path, options)
+    source = read_record_files(path)
+    if path.is_dir() and (notes := _count_of_notes(path)):
+        source.not_read.append(f"{path.name}: {notes} Markdown files; `--format markdown` imports them")
+    return source
 
 
-def _anything(_: Path) -> bool:
-    return True
+# -- Markdown notes
+
+
+def _count_of_notes(path: Path) -> int:
+    from engram.dialects.markdown_files import markdown_files
+
+    return sum(1 for _ in markdown_files(path, []))
+
+
+def _is_markdown(path: Path) -> bool:
+    from engram.dialects.markdown_notes import has_notes
+
+    return has_notes(path)
+
+
+def _markdown(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.dialects.markdown_notes import read_markdown_notes
+
+    return read_markdown_notes(path)
 
 
 FORMATS: dict[str, ImportFormat] = {
@@ -110,9 +177,13 @@ FORMATS: dict[str, ImportFormat] = {
     for one in (
         ImportFormat("plur", "a PLUR directory, usually ~/.plur", _is_plur, _plur),
         ImportFormat("memory.v1", "memory.md and memory-log.md", _is_memory_v1, _memory_v1),
-        ImportFormat("notes", "a directory of notes: facts/DATE/…, corrections/, procedures/, …", _is_notes, _notes),
-        ImportFormat("engram", "engram YAML files", _anything, _records),
-        ImportFormat("json", "JSON, or JSON lines", _anything, _records),
+        ImportFormat("notes", "a directory of notes: facts/DATE/…, corrections/, …", _is_notes, _notes),
+        ImportFormat("mem0", "a JSON export of mem0", _is_mem0, _mem0),
+        ImportFormat("csv", "a table with a header line", _is_table, _mapped),
+        ImportFormat("engram", "engram YAML files", _has_records, _records),
+        ImportFormat("json", "JSON, or JSON lines", _has_records, _records),
+        ImportFormat("markdown", "Markdown notes, one fact each", _is_markdown, _markdown),
     )
 }
 """Every format by name, in the order in which a path is tried."""
+_MAPPED = ("csv", "engram", "json")

@@ -23,15 +23,25 @@ NAMING = ("memory.v1", "notes")
 """Formats in which a memory has a name of its own, which an export mints."""
 FORMATS = ("engram", "json", "plur", *NAMING)
 
-Path_ = Annotated[
-    Path,
-    Argument("PATH", "A ~/.plur directory, engram YAML files or a folder of them, JSON or JSON lines."),
-]
+Path_ = Annotated[Path, Argument("PATH", "The file or directory to import.")]
 Target = Annotated[
     Path, Argument("PATH", "A directory, for plur a new one; for json, or one YAML file, a file (- for stdout).")
 ]
-Format = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
-FromFormat = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="plur, engram or json. Default: detected.")]
+Format = Annotated[
+    str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json, plur, memory.v1 or notes.")
+]
+FromFormat = Annotated[
+    str,
+    Option("--format", "-f", metavar="FORMAT", help="One of the formats above. Default: detected."),
+]
+Mapping_ = Annotated[
+    str,
+    Option(
+        "--map",
+        metavar="FIELD=COLUMN,…",
+        help="For csv and json: which column or key holds which field, such as statement=text,created=when.",
+    ),
+]
 Statuses = Annotated[
     list[str] | None,
     Option("--status", metavar="STATUS", help="Only this status (repeatable). Default: all of them."),
@@ -54,23 +64,26 @@ def import_(
     packs: Packs = False,
     dry_run: DryRun = False,
     format_: FromFormat = "",
+    map_: Mapping_ = "",
 ) -> None:
-    """Import memories from another store or format.
+    """Import memories from another tool, store or format.
 
-    Importing twice changes nothing; everything left out is named with its reason. A PLUR directory is only read: what changed
-    there since the last import is adopted, and what was changed here stays. A record with a `statement` is read like the
-    store's own files (confidence from 1 to 10), and unknown keys are kept. Imported memories are evidence: they answer
-    questions, give no directions and replace nothing that was said here. --trusted is for your own export, or a store you used
-    before.
+    The formats are plur (a PLUR directory), memory.v1 (memory.md and memory-log.md), notes (facts/DATE/…, corrections/, …), markdown
+    (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML).
+
+    Importing twice changes nothing; everything left out is named with its reason. What changed there since the last import is
+    adopted, and what was changed here stays. Imported memories are evidence: they answer questions, give no directions and
+    replace nothing that was said here. --trusted is for your own export, or a store you used before.
     """
     from engram.capture import import_source
     from engram.capture.importer import Importer
     from engram.cli.display import count, progress
+    from engram.dialects.mapped_records import parse_mapping
 
     if trusted and not surface.person:
         raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
-    reading = import_source.read(source, packs=packs, format_=format_)
+    reading = import_source.read(source, packs=packs, format_=format_, mapping=parse_mapping(map_))
     with surface.memory() as mem:
         importer = Importer(
             mem.store, mem.upkeep.clock, mem.scope_here(), source.name, surface.person, candidates, trusted
@@ -129,10 +142,11 @@ def export(
     status: Statuses = None,
     force: Force = False,
 ) -> None:
-    """Export memories as YAML, JSON or for PLUR.
+    """Export memories as YAML, JSON or in the format of another tool.
 
     Exports everything, including superseded, expired and retired memories, unless --status or --scope narrows it. A team's
-    memories are not exported. For PLUR the directory must be new or empty.
+    memories are not exported. For PLUR the directory must be new or empty. memory.v1 writes memory.md (tier 3) and memory-log.md (the
+    others), notes one Markdown file per memory; the name a memory gets there is kept as an alias.
     """
     from engram.cli import display
     from engram.cli.display import progress
