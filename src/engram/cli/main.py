@@ -20,7 +20,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "relate": "graph", "traverse": "graph", "trust": "trust",
     },
     "Tasks and documents": {
-        "session": "session", "task": "task", "capture": "capture", "ingest": "documents", "cite": "documents",
+        "session": "session", "task": "task", "capture": "capture", "harvest": "harvest", "ingest": "documents", "cite": "documents",
         "ledger": "ledger",
     },
     "Store": {
