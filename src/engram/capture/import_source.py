@@ -7,7 +7,7 @@ from engram.dialects.source import ImportSource, Projection, called, is_origin, 
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass, field
 
-__all__ = ["FORMATS", "ImportSource", "called", "is_origin", "read", "without_origin"]
+__all__ = ["CHATS", "FORMATS", "ImportSource", "called", "detected", "is_chats", "is_origin", "read", "without_origin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def read(
 ) -> ImportSource:
     """Read a path; single bad records and files are named, not fatal. Raises `NotFound`, `InvalidInput` and `StoreError`."""
     if format_ and format_ not in FORMATS:
-        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS)}, or leave it out")
+        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join((*FORMATS, *CHATS))}, or leave it out")
     if not path.exists():
         raise NotFound(f"{path} does not exist")
     name = format_ or detected(path)
@@ -51,6 +51,13 @@ def detected(path: Path) -> str:
     if not found:
         raise InvalidInput(f"{path} has nothing in a known format; `engram import --help` lists them")
     return found
+
+
+def is_chats(path: Path, format_: str) -> bool:
+    """Whether to read a path as chats, whose facts are harvested instead of imported."""
+    from engram.capture.transcripts.chat_exports import is_chat_export
+
+    return format_ in CHATS if format_ else is_chat_export(path)
 
 
 # -- PLUR
@@ -186,4 +193,6 @@ FORMATS: dict[str, ImportFormat] = {
     )
 }
 """Every format by name, in the order in which a path is tried."""
+CHATS = ("chatgpt", "claude")
+"""Exports of conversations; `Engram.import_chats` reads them."""
 _MAPPED = ("csv", "engram", "json")

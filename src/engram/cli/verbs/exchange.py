@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
@@ -69,7 +69,8 @@ def import_(
     """Import memories from another tool, store or format.
 
     The formats are plur (a PLUR directory), memory.v1 (memory.md and memory-log.md), notes (facts/DATE/…, corrections/, …), markdown
-    (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML).
+    (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML), and chatgpt and claude
+    (the zip of an export, or its conversations.json), whose facts are proposed for review like those of `engram harvest`.
 
     Importing twice changes nothing; everything left out is named with its reason. What changed there since the last import is
     adopted, and what was changed here stays. Imported memories are evidence: they answer questions, give no directions and
@@ -83,6 +84,9 @@ def import_(
     if trusted and not surface.person:
         raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
+    if import_source.is_chats(source, format_):
+        _import_chats(surface, source, format_, dry_run, ordinary=not (trusted or packs or map_))
+        return
     reading = import_source.read(source, packs=packs, format_=format_, mapping=parse_mapping(map_))
     with surface.memory() as mem:
         importer = Importer(
@@ -101,6 +105,21 @@ def import_(
             )
         for scope, number in done.unseen.items():
             surface.say(f"engram: {number} in {scope}, which is not visible from here: use --scope {scope}")
+
+
+def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, ordinary: bool) -> None:
+    """Harvest the conversations of an export: what they say is proposed, and a person decides."""
+    from engram.cli.display import progress
+    from engram.cli.verbs.harvest import show_harvest
+
+    if not ordinary:
+        raise InvalidInput(
+            "The facts of chats are proposed for review: --trusted, --packs and --map do not apply to them"
+        )
+    with surface.memory() as mem:
+        with progress("Importing") as report:
+            found = mem.import_chats(path, format=cast(Any, format_), dry_run=dry_run, progress=report)
+        show_harvest(surface, found, dry_run=dry_run, verbose=dry_run)
 
 
 def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
