@@ -109,6 +109,8 @@ class Facets:
         gates = GateSettings(
             autopromote_remember=self.settings.autopromote_remember,
             autopromote_harvest=self.settings.autopromote_harvest,
+            autopromote_kinds=self.settings.promoted_kinds,
+            most_per_source=self.settings.source_daily_limit,
         )
         return Learner(self.store, gates, self.policy, self._clock)
 
