@@ -10,6 +10,7 @@ import pytest
 from engram.capture.transcripts import chat_exports
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
 from engram.capture.transcripts.transcript import Transcript
+from engram.dialects import json_list
 from engram.model.errors import InvalidInput, StoreCorrupt
 from tests.backends import Backend
 from tests.importing import everything
@@ -120,7 +121,7 @@ def test_a_folder_and_a_zip_are_read_like_the_file(tmp_path: Path) -> None:
 
 
 def test_conversations_longer_than_a_block_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_exports, "_FIRST_STEP", 7)
+    monkeypatch.setattr(json_list, "_FIRST_STEP", 7)
     many = [claude(("human", f"Größe {number} " + "ä" * number), name=f"k-{number}") for number in range(30)]
     found, problems = chats(written(tmp_path, *many))
     assert [one.session for one in found] == [f"claude-k-{number}" for number in range(30)] and problems == []

@@ -147,6 +147,34 @@ def test_a_rejected_record_is_no_reason_to_leave_out_the_same_fact_told_later(ba
     assert len(imported_path(mem, put(tmp_path / "in", told_again)).created) == 2
 
 
+def test_what_was_rejected_here_does_not_come_back_from_a_file(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    known = mem.add(PNPM, status="candidate")
+    mem.review.reject(known.id)
+    done = imported_path(mem, put(tmp_path / "in"))
+    assert len(done.created) == 1
+    assert "rejected in review" in done.skipped[0][1]
+
+
+def test_a_record_that_waits_is_left_out_where_its_words_are_known(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    known = mem.add(NAME, type="identity")
+    done = imported_path(mem, put(tmp_path / "in"))
+    assert done.waiting == [] and done.skipped == [("mem-0002", f"{known.id} says exactly this")]
+
+
+def test_a_person_may_vouch_for_what_was_imported_before(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    folder = put(tmp_path / "in")
+    imported_path(mem, folder)
+    put(folder, EXAMPLE.replace("pnpm over npm", "yarn over npm"))
+    assert len(imported_path(mem, folder, trusted=True).updated) == 2
+    first, second = mem.get("mem-0001"), mem.get("mem-0002")
+    assert (first.statement, first.learned_by) == ("I prefer yarn over npm", "remember")
+    assert (second.status, second.verification) == ("active", "user_confirmed")
+    assert imported_path(mem, folder).updated == [], "an import that nobody vouches for takes nothing back"
+
+
 def test_a_secret_is_left_out_and_named(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     token = "ghp_" + "4kQz9Lw2Xr7Vn1Tb8Jc5Md3Hs6Fg0Py2Aw9E"

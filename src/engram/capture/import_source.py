@@ -57,7 +57,7 @@ def is_chats(path: Path, format_: str) -> bool:
     """Whether to read a path as chats, whose facts are harvested instead of imported."""
     from engram.capture.transcripts.chat_exports import is_chat_export
 
-    return format_ in CHATS if format_ else is_chat_export(path)
+    return format_ in CHATS if format_ else path.suffix.lower() == ".zip" or is_chat_export(path)
 
 
 # -- PLUR

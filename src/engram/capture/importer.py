@@ -12,11 +12,11 @@ replaces nothing that a more trusted source said, unless the person at the termi
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time
-from itertools import pairwise
 from typing import Any
 
 from engram.capture.draft import draft
-from engram.dialects.engram_yaml import to_mapping
+from engram.capture.import_merge import IMPORT, merged_by_field, says_the_same
+from engram.capture.known import DISTRUST
 from engram.dialects.source import ImportSource, called, is_origin
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
@@ -26,19 +26,17 @@ from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.fields import FIELD_ALIASES
-from engram.model.lazy import dataclass, field, fields, replace
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
-from engram.store.protocol import Image, Store, Transaction
+from engram.store.protocol import Filters, Image, Store, Transaction
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 
-IMPORT = "import"
-"""The operation in the journal."""
 BATCH = 500
 """Memories per decision: bounds how long other writers wait."""
 MIDNIGHT = time.min.replace(tzinfo=UTC)
@@ -46,6 +44,7 @@ MIDNIGHT = time.min.replace(tzinfo=UTC)
 _ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
 _FIELDS = frozenset(Memory.__dataclass_fields__)
 _CURRENT = ("active", "dormant")
+_LIVE = (*_CURRENT, "candidate")
 _VOUCH = "`engram import --trusted` at a terminal puts the file's newer words in their place"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -91,6 +90,8 @@ class Importer:
     """The same by content and scope."""
     by_alias: dict[str, str] = field(default_factory=dict)
     """The same by alias."""
+    rejected: dict[tuple[str, str], str] | None = None
+    """What was rejected here before this import, by content and scope; None until it is looked up."""
     held: set[str] = field(default_factory=set)
     """Records that wait for review here, and are current where they come from."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
@@ -276,14 +277,27 @@ class Importer:
             return None
         key = (content_hash(record.statement), record.scope)
         twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
-        if twin and record.status in _CURRENT:
+        if twin and record.status in _LIVE:
             self.here[record.id] = twin
             self._skip(record.id, f"{twin} says exactly this")
             return None
+        if not self.trusted and record.status in _LIVE and (refused := self._rejected_here(key)):
+            self.here[record.id] = refused
+            self._skip(record.id, f"{refused} says exactly this, and was rejected in review")
+            return None
         new = self._new(record, deciding, taken=known is not None)
-        if new.status in _CURRENT:
+        if new.status in _LIVE:
             self.by_content[key] = new.id
         return new
+
+    def _rejected_here(self, key: tuple[str, str]) -> str:
+        """The memory with this content and scope that was rejected here, for what it says and not for who said it, or ""."""
+        if self.rejected is None:
+            found = self.store.listing(Filters(statuses=("rejected",)))
+            self.rejected = {(content_hash(memory.statement), memory.scope): memory.id for memory in found}
+        memory_id = self.rejected.get(key, "")
+        decisions = self.store.history(memory_id) if memory_id else ()
+        return memory_id if decisions and decisions[-1].op not in (IMPORT, DISTRUST) else ""
 
     def _subordinate(self, memory: Memory, deciding: Transaction) -> Memory:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
@@ -361,14 +375,14 @@ class Importer:
         if self.origin.projection is not None:
             record = self._completed(record, known)
         vouched = self.trusted and said_by(record) > said_by(known)
-        if self.origin.whole and not vouched:
+        if self.origin.whole and (self.origin.projection is not None or not vouched):
             history = self.store.history(known.id)
             if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
                 return self._merged_by_field(record, known, history)
         claims: dict[str, Any] = {"verification": known.verification}
         if vouched or not self.trusted:
             claims |= {"pinned": known.pinned}
-        if _says_the_same(record.but(**claims), known):
+        if says_the_same(record.but(**claims), known):
             if vouched:
                 return self._vouched(record, known)
             self.done.unchanged.append(known.id)
@@ -515,21 +529,6 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     return draft(own, learned_by=IMPORTED, source="", now=now).but(id=memory_id, extra=extra)
 
 
-def _says_the_same(theirs: Memory, ours: Memory) -> bool:
-    """Whether two records say the same, apart from what this store adds and what use and links do."""
-    return _compared(theirs.but(status=ours.status) if ours.status == "candidate" else theirs) == _compared(ours)
-
-
-def _compared(memory: Memory) -> dict[str, Any]:
-    blank = Memory(id="", statement="")
-    return to_mapping(
-        memory.but(
-            id="", name="", aliases=(), source="", learned_by="", activation=blank.activation, feedback=blank.feedback,
-            updated=None, associations=(), supersedes=(), superseded_by="",
-        )
-    )  # fmt: skip
-
-
 def _named_in(memory: Memory) -> set[str]:
     """Every id that a memory names."""
     links = {link.target for link in memory.associations if not _leads_out(link)}
@@ -539,46 +538,3 @@ def _named_in(memory: Memory) -> set[str]:
 def _leads_out(link: Association) -> bool:
     """Whether a link of PLUR's leads to a document, whose path is no id."""
     return bool(link.extra.get("target_type", "engram") != "engram")
-
-
-# -- merging by field
-
-_NOT_COMPARED = frozenset({"id", "name", "aliases", "version", "updated", "associations"})
-_COMPARED = tuple(field.name for field in fields(Memory) if field.name not in _NOT_COMPARED)
-_OF_USE = frozenset({"activation"})
-"""What each program learns from its own use; that both changed it is no conflict."""
-
-
-def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
-    """Our memory with what changed in theirs since it was imported, and the fields that both changed, of which ours stays.
-
-    The journal tells the two apart: what an import wrote is what the other store said; what another decision changed is ours.
-    """
-    before = _changed_here(history)
-    adopted: dict[str, Any] = {}
-    conflicts: list[str] = []
-    for name in _COMPARED:
-        value = getattr(theirs, name)
-        if value == getattr(ours, name):
-            continue
-        if name not in before:
-            adopted[name] = value
-        elif value != before[name] and name not in _OF_USE:
-            conflicts.append(name)
-    links = theirs.associations
-    if "associations" in before:  # links were made, reinforced or removed here: ours, and those of theirs that are new
-        known = {(link.target, link.type) for image in history if image.memory for link in image.memory.associations}
-        links = (*ours.associations, *(link for link in links if (link.target, link.type) not in known))
-    return ours.but(**adopted, associations=links), conflicts
-
-
-def _changed_here(images: Sequence[Image]) -> Mapping[str, Any]:
-    """The fields that somebody changed here, each with the value it had before."""
-    changed: dict[str, Any] = {}
-    for earlier, later in pairwise(images):
-        if later.op != IMPORT:
-            for name in (*_COMPARED, "associations"):
-                value = getattr(earlier.memory, name)
-                if value != getattr(later.memory, name):
-                    changed.setdefault(name, value)
-    return changed

@@ -65,7 +65,7 @@ def read_markdown_note(text: str, place: str) -> Memory:
     parts = split_frontmatter(text)
     if parts is None and text.startswith("---"):
         raise InvalidInput("the frontmatter is not closed by a second `---` line")
-    keys: Any = parse_yaml(parts.head, where=place, text_keys=_TEXT_KEYS).tree if parts else {}
+    keys: Any = parse_yaml("\n" + parts.head, where=place, text_keys=_TEXT_KEYS).tree if parts else {}
     if not isinstance(keys, dict | None):
         raise InvalidInput("the frontmatter has no keys")
     keys = keys or {}

@@ -3,11 +3,8 @@
 The file is read one conversation at a time, and a zip is never unpacked: neither a long history nor a zip bomb fills memory or disk.
 """
 
-import codecs
-import json
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,19 +12,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.dialects.json_list import json_items
 from engram.disk import reading
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.lazy import dataclass
 
-LONGEST_CONVERSATION = 64 * 1024 * 1024
-"""Characters of one conversation."""
 LARGEST_MEMBER = 4 * 1024 * 1024 * 1024
 """Bytes that a file in a zip may unpack to."""
 MOST_PACKED = 1000
 """How many times its packed size a file in a zip may have; text packs about tenfold."""
 _MEMBER = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,4})?\.json")
-_FIRST_STEP = 1 << 16
-_SPACE = " \t\r\n"
 _Conversation = Mapping[str, Any]
 Named = Callable[[str, str], None]
 """Told what could not be read, and why."""
@@ -62,10 +56,10 @@ def is_chat_export(path: Path) -> bool:
 def chat_format_of(path: Path) -> str:
     """The format of an export: `chatgpt`, `claude`, or "" for none. Raises `InvalidInput`, `StoreCorrupt` and `OSError`."""
     file = path / "conversations.json" if path.is_dir() else path
-    if not file.is_file() or (file.suffix.lower() != ".zip" and _MEMBER.fullmatch(file.name) is None):
+    if not file.is_file() or file.suffix.lower() not in (".json", ".zip"):
         return ""
     for _, stream in _streams(file):
-        first = next(iter(_items(stream, file.name)), None)
+        first = next(iter(json_items(stream, file.name)), None)
         return next((one.name for one in CHAT_FORMATS.values() if isinstance(first, Mapping) and one.mark in first), "")
     return ""
 
@@ -77,7 +71,7 @@ def read_chats(path: Path, name: str, named: Named) -> Iterator[Transcript]:
     if not file.is_file():
         raise InvalidInput(f"{path} has no conversations.json")
     for place, stream in _streams(file):
-        for number, conversation in enumerate(_items(stream, place), 1):
+        for number, conversation in enumerate(json_items(stream, place), 1):
             where = f"{place} conversation {number}"
             if not isinstance(conversation, Mapping) or chosen.mark not in conversation:
                 named(where, f"is no conversation of {name}: it has no {chosen.mark}")
@@ -124,87 +118,6 @@ def _refuse_bomb(member: zipfile.ZipInfo, file: Path) -> None:
     size, packed = member.file_size, max(member.compress_size, 1)
     if size > LARGEST_MEMBER or size > packed * MOST_PACKED:
         raise InvalidInput(f"{member.filename} in {file} unpacks to {size:,} bytes from {packed:,}; it is not read")
-
-
-def _items(stream: IO[bytes], where: str) -> Iterator[Any]:
-    """The items of the JSON list in a stream, one at a time. Raises `StoreCorrupt` where it is no list, or ends in the middle."""
-    source = _JsonList(stream, where)
-    while (item := source.next()) is not _END:
-        yield item
-
-
-_END = object()
-
-
-class _JsonList:
-    """Reads a JSON list item by item; of the text, no more than one item is held."""
-
-    def __init__(self, stream: IO[bytes], where: str) -> None:
-        self._stream, self._where = stream, where
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict").decode
-        self._scan = json.JSONDecoder().raw_decode
-        self._text, self._at, self._ended, self._size = "", 0, False, 0
-        self._open = False
-
-    def next(self) -> Any:
-        """The next item, or `_END`."""
-        sign = self._sign()
-        if not self._open:
-            if sign != "[":
-                raise StoreCorrupt(f"{self._where}: expected a list of conversations")
-            self._open, self._at = True, self._at + 1
-        elif sign == ",":
-            self._at += 1
-        if self._sign() == "]":
-            return _END
-        if not self._sign():
-            raise StoreCorrupt(
-                f"{self._where}: ends in the middle, after {self._size:,} bytes; the export is incomplete"
-            )
-        return self._item()
-
-    def _sign(self) -> str:
-        """The next character that is no space; "" at the end."""
-        while True:
-            while self._at < len(self._text) and self._text[self._at] in _SPACE:
-                self._at += 1
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more(_FIRST_STEP):
-                return ""
-
-    def _item(self) -> Any:
-        step = _FIRST_STEP
-        while True:
-            try:
-                item, self._at = self._scan(self._text, self._at)
-                return item
-            except (json.JSONDecodeError, RecursionError) as error:
-                if len(self._text) - self._at > LONGEST_CONVERSATION:
-                    raise StoreCorrupt(
-                        f"{self._where}: a conversation of more than {LONGEST_CONVERSATION:,} characters"
-                    ) from None
-                if isinstance(error, RecursionError) or not self._more(step):
-                    raise StoreCorrupt(
-                        f"{self._where}: not JSON near byte {self._size:,}: the export is incomplete or damaged"
-                    ) from None
-                step *= 2
-
-    def _more(self, size: int) -> bool:
-        """Read on; False at the end."""
-        if self._ended:
-            return False
-        try:
-            data = self._stream.read(size)
-            self._ended = not data
-            text = self._decode(data, self._ended)
-        except UnicodeDecodeError:
-            raise StoreCorrupt(f"{self._where}: not UTF-8 near byte {self._size:,}") from None
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise StoreCorrupt(f"{self._where}: cannot be read: {error}") from None
-        self._size += len(data)
-        self._text, self._at = self._text[self._at :] + text, 0
-        return bool(data)
 
 
 # -- ChatGPT
