@@ -133,6 +133,38 @@ def test_our_own_export_changes_nothing_when_it_comes_back(backend: Backend, tmp
     assert everything(mem) == before
 
 
+def edited(folder: Path, old: str, new: str, name: str = LOG) -> None:
+    text = (folder / name).read_text("utf-8")
+    assert old in text
+    (folder / name).write_text(text.replace(old, new), "utf-8")
+
+
+def test_what_a_person_changes_in_an_export_comes_back_to_its_memory(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    memory = mem.add("Deploys happen on Mondays", tags=["ops"], source="human")
+    export(mem, tmp_path / "out")
+    edited(tmp_path / "out", "on Mondays", "on Fridays")
+    ((_, reason),) = imported_path(mem, tmp_path / "out").skipped
+    assert "is the word of a person here" in reason
+    assert imported_path(mem, tmp_path / "out", trusted=True).updated == [memory.id]
+    known = mem.get(memory.id)
+    assert (known.statement, known.tags, known.source) == ("Deploys happen on Fridays", ("ops",), "human")
+    assert len(everything(mem)) == 1
+
+
+def test_what_changed_here_since_an_export_stays_and_is_named(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    memory = mem.add("Deploys happen on Mondays")
+    mem.update(memory.id, statement="Deploys happen on Tuesdays")
+    export(mem, tmp_path / "out")
+    mem.update(memory.id, statement="Deploys happen on Sundays")
+    assert imported_path(mem, tmp_path / "out", trusted=True).skipped == [], "an old export is no change"
+    edited(tmp_path / "out", "on Tuesdays", "on Fridays")
+    ((_, reason),) = imported_path(mem, tmp_path / "out", trusted=True).skipped
+    assert "statement changed here and there" in reason
+    assert mem.get(memory.id).statement == "Deploys happen on Sundays"
+
+
 def test_what_has_no_status_in_the_format_is_left_out_and_named(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     gone = mem.add("Deploys happen on Mondays")

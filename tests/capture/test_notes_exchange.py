@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from engram import Engram
 from engram.capture.exporter import export_notes
+from engram.dialects import notes
 from tests.backends import Backend
 from tests.dialects.test_notes import NOTE
 from tests.importing import everything, imported_path, with_words
@@ -37,7 +40,8 @@ def put(folder: Path, *notes: str) -> Path:
 
 
 def export(mem: Engram, folder: Path, *, force: bool = False) -> None:
-    export_notes(mem.store, everything(mem), folder, actor="human", force=force, report=lambda *_: None)
+    now = mem.upkeep.clock()
+    export_notes(mem.store, everything(mem), folder, now=now, actor="human", force=force, report=lambda *_: None)
 
 
 def test_notes_go_in_and_come_out_as_they_were(backend: Backend, tmp_path: Path) -> None:
@@ -110,3 +114,22 @@ def test_a_bad_note_is_named_and_the_others_are_imported(backend: Backend, tmp_p
     assert len(done.created) == 1
     assert "confidence must be" in done.skipped[0][1]
     assert with_words(mem, "The database is MySQL.").learned_by == "import"
+
+
+def test_two_notes_never_get_the_same_name(backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mem = backend.client()
+    for statement in ("Deploys happen on Mondays", "The queue is Kafka"):
+        mem.add(statement)
+    monkeypatch.setattr(notes, "name_for", lambda memory, attempt: f"fact-1768435200000-a{attempt:03d}")
+    export(mem, tmp_path / "out")
+    assert len(tree(tmp_path / "out")) == 2
+
+
+def test_what_is_changed_in_an_export_comes_back_to_its_memory(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    memory = mem.add("Deploys happen on Mondays", tags=["ops"])
+    export(mem, tmp_path / "out")
+    (file,) = (tmp_path / "out").rglob("*.md")
+    file.write_text(file.read_text().replace("Mondays", "Fridays"))
+    assert imported_path(mem, tmp_path / "out", trusted=True).updated == [memory.id]
+    assert (mem.get(memory.id).statement, mem.get(memory.id).tags) == ("Deploys happen on Fridays", ("ops",))

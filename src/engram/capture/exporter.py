@@ -1,12 +1,15 @@
 """Exports memories in the formats of other tools. What the format calls a memory is minted once and kept as an alias."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from engram.dialects import memory_v1
+from engram.dialects.source import EXPORT_PLACES, origin_of_path
 from engram.disk import make_folder, replace_file
 from engram.gates.trust import kind_of, tier_of
+from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.rules.eligibility import is_stale
@@ -43,18 +46,20 @@ def export_memory_v1(
     items = [
         memory_v1.MemoryItem(ids[memory.id], memory, kind_of(memory), tier_of(memory), is_stale(_by_day(memory), now))
         for memory in kept
+        if memory.id in ids  # one may be gone since it was listed
     ]
     make_folder(directory)
     today = now.astimezone(UTC).date()
     for name in (memory_v1.CURATED, memory_v1.LOG):
         text = memory_v1.dump([item for item in items if item.file == name], today, file=name)
         replace_file(directory / name, text.encode())
+    _note_place(store, directory, now)
     done.written = len(items)
     return done
 
 
 def export_notes(
-    store: Store, memories: Sequence[Memory], directory: Path, *, actor: str, force: bool, report: Report
+    store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool, report: Report
 ) -> Exported:
     """Write one Markdown note per memory. Raises `InvalidInput` where a file is in the way."""
     from engram.dialects import notes
@@ -63,8 +68,16 @@ def export_notes(
     nameless = [memory.id for memory in memories if memory.id not in names]
     if nameless:
         names |= minted(store, nameless, notes.name_in, notes.name_for, actor=actor, what="notes")
-    notes.write_notes(directory, memories, names, force=force, report=report)
-    return Exported(len(memories))
+    written = [memory for memory in memories if memory.id in names]
+    notes.write_notes(directory, written, names, force=force, report=report)
+    _note_place(store, directory, now)
+    return Exported(len(written))
+
+
+def _note_place(store: Store, directory: Path, now: datetime) -> None:
+    """Remember that the records in a place are ours, and from when: what is changed there can be told from what is changed here."""
+    place = origin_of_path("import", directory)
+    store.change_state(EXPORT_PLACES, lambda known: {**known, place: now.isoformat()})
 
 
 def _by_day(memory: Memory) -> Memory:
@@ -83,57 +96,52 @@ def _numbered(store: Store, memories: Sequence[Memory], actor: str) -> dict[str,
     nameless = [memory.id for memory in memories if memory.id not in known]
     if not nameless:
         return known
-    highest = max((_number(_name_in(memory.aliases)) for memory in _all(store)), default=0)
-    names = _Numbers(store, highest, len(nameless))
-    return known | minted(store, nameless, _name_in, lambda _: names.next(), actor=actor, what="memory.v1")
+    fresh = _fresh_numbers(store, len(nameless))
+    return known | minted(store, nameless, _name_in, lambda *_: next(fresh), actor=actor, what="memory.v1")
 
 
 def minted(
     store: Store,
     ids: Sequence[str],
     name_in: Callable[[Iterable[str]], str],
-    new_name: Callable[[Memory], str],
+    new_name: Callable[[Memory, int], str],
     *,
     actor: str,
     what: str,
 ) -> dict[str, str]:
     """Give each memory the name it has in another format, as an alias, in one decision; the names by id.
 
-    A memory that got one meanwhile keeps that.
+    A memory that got one meanwhile keeps that. `new_name` is asked again, with the number of the attempt, for one that is free.
     """
     names: dict[str, str] = {}
+    given: set[str] = set()
     with store.deciding(EXPORT, actor=actor, reason=f"its name in {what}", about=ids) as deciding:
         for memory_id in ids:
             memory = deciding.get(memory_id)
             if memory is None:
                 continue
-            names[memory_id] = name_in(memory.aliases) or new_name(memory)
-            if names[memory_id] not in memory.aliases:
-                deciding.put(memory.but(aliases=(*memory.aliases, names[memory_id])))
+            name = name_in(memory.aliases)
+            if not name:
+                attempts = (new_name(memory, attempt) for attempt in count())
+                name = next(name for name in attempts if name not in given and not _is_taken(store, name))
+                deciding.put(memory.but(aliases=(*memory.aliases, name)))
+            given.add(name)
+            names[memory_id] = name
     return names
 
 
-class _Numbers:
-    """The next free numbers, reserved before they are used: a crash leaves a gap, and never gives a number twice."""
+def _is_taken(store: Store, name: str) -> bool:
+    try:
+        return store.get(name) is not None
+    except InvalidInput:  # of several
+        return True
 
-    def __init__(self, store: Store, highest: int, count: int) -> None:
-        self._store, self._highest = store, highest
-        self._next = self._reserve(count)
 
-    def next(self) -> str:
-        while True:
-            number = self._next if self._next <= self._last else self._reserve(1)
-            self._next = number + 1
-            name = f"mem-{number:04d}"
-            if self._store.get(name) is None:
-                return name
-
-    def _reserve(self, count: int) -> int:
-        state = self._store.change_state(
-            _NUMBERS, lambda known: {"last": max(int(known.get("last", 0)), self._highest) + count}
-        )
-        self._last = int(state["last"])
-        return self._last - count + 1
+def _fresh_numbers(store: Store, wanted: int) -> Iterator[str]:
+    """The next free numbers as names, reserved before they are used: a crash leaves a gap, and never gives a number twice."""
+    highest = max((_number(_name_in(memory.aliases)) for memory in _all(store)), default=0)
+    state = store.change_state(_NUMBERS, lambda known: {"last": max(int(known.get("last", 0)), highest) + wanted})
+    return (f"mem-{number:04d}" for number in count(int(state["last"]) - wanted + 1))
 
 
 def _all(store: Store) -> list[Memory]:

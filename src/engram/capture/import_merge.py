@@ -34,6 +34,11 @@ _OF_USE = frozenset({"activation"})
 """What each program learns from its own use; that both changed it is no conflict."""
 
 
+def has_same_fields(theirs: Memory, ours: Memory) -> bool:
+    """Whether there is nothing to merge: every field of two memories is the same, links included."""
+    return all(getattr(theirs, name) == getattr(ours, name) for name in (*_COMPARED, "associations"))
+
+
 def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
     """Our memory with what changed in theirs since it was imported, and the fields that both changed, of which ours stays.
 

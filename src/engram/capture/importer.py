@@ -15,9 +15,9 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from engram.capture.draft import draft
-from engram.capture.import_merge import IMPORT, merged_by_field, says_the_same
+from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
 from engram.capture.known import DISTRUST
-from engram.dialects.source import ImportSource, called, is_origin
+from engram.dialects.source import EXPORT_PLACES, ImportSource, called, is_origin
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets.scan import secrets_problem
@@ -92,6 +92,8 @@ class Importer:
     """The same by alias."""
     rejected: dict[tuple[str, str], str] | None = None
     """What was rejected here before this import, by content and scope; None until it is looked up."""
+    exported_at: datetime | None = None
+    """When this store was exported to the place that is imported; None if it never was."""
     held: set[str] = field(default_factory=set)
     """Records that wait for review here, and are current where they come from."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
@@ -100,6 +102,7 @@ class Importer:
     def take(self, source: ImportSource, report: Callable[[str, int, int], None], *, dry_run: bool = False) -> Imported:
         """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other."""
         self.origin = source
+        self.exported_at = self._last_export(source.origin)
         self.done.skipped += source.skipped
         self.done.not_read = tuple(source.not_read)
         drafted = [memory for where, record in source.found if (memory := self._drafted(where, record)) is not None]
@@ -120,6 +123,10 @@ class Importer:
     def source(self) -> str:
         """The source in the journal, and of memories that name none."""
         return f"import:{self.name}"
+
+    def _last_export(self, origin: str) -> datetime | None:
+        moment = self.store.state(EXPORT_PLACES).get(origin)
+        return datetime.fromisoformat(moment) if isinstance(moment, str) else None
 
     def _skip(self, what: str, reason: str) -> None:
         self.done.skipped.append((what or "a record", reason))
@@ -202,10 +209,17 @@ class Importer:
             return same_id
         # An id of another grammar is an alias here by itself.
         for alias in (*self._aliases(memory), *(() if _ID.fullmatch(memory.id) else (memory.id,))):
-            known = self.store.get(alias)
+            known = self._named(alias)
             if known is not None and alias in known.aliases and self._is_same(memory, known):
                 return known
         return same_id if is_it else None
+
+    def _named(self, alias: str) -> Memory | None:
+        """The one memory that an alias names."""
+        try:
+            return self.store.get(alias)
+        except InvalidInput:  # of several
+            return None
 
     def _aliases(self, memory: Memory) -> tuple[str, ...]:
         """What a record of this origin may be called here; a time tells apart two that had the same id one after the other."""
@@ -219,6 +233,8 @@ class Importer:
             return False
         if any(alias in known.aliases for alias in self._aliases(memory)):
             return True
+        if self.exported_at is not None and memory.id in known.aliases:
+            return True
         if memory.created != began:
             return False
         # Two directories may well have begun on one day; they share a moment only if one is a copy of the other.
@@ -229,8 +245,10 @@ class Importer:
         """Whether a memory here has, or once had, the words of a record."""
         if self.origin.projection is None:
             return (memory.statement, memory.scope) == (known.statement, known.scope)
+        if memory.statement == known.statement:
+            return True
         images = (image.memory for image in self.store.history(known.id))
-        return any(image is not None and image.statement == memory.statement for image in (known, *images))
+        return any(image is not None and image.statement == memory.statement for image in images)
 
     def _shown(self, known: Memory) -> Memory:
         """A memory here as the format of this import would tell it."""
@@ -376,7 +394,12 @@ class Importer:
             record = self._completed(record, known)
         vouched = self.trusted and said_by(record) > said_by(known)
         if self.origin.whole and (self.origin.projection is not None or not vouched):
+            if has_same_fields(self._here(record, known), known):  # the usual case, and reading a history takes long
+                self.done.unchanged.append(known.id)
+                return None
             history = self.store.history(known.id)
+            if self.exported_at is not None:
+                return self._merged_by_field(record, known, _since(history, self.exported_at))
             if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
                 return self._merged_by_field(record, known, history)
         claims: dict[str, Any] = {"verification": known.verification}
@@ -407,7 +430,8 @@ class Importer:
             linked = linked.but(created=shown.created)
         if record.id in self.held and shown.status in _CURRENT:
             linked = linked.but(status=shown.status)
-        vouched = ("source", "learned_by", "verification", "pinned") if self.trusted else ()
+        is_evidence_here = self.trusted and known.learned_by == IMPORTED
+        vouched = ("source", "learned_by", "verification", "pinned") if is_evidence_here else ()
         said = {
             name: getattr(linked, name) for name in projection.fields if getattr(linked, name) != getattr(shown, name)
         }
@@ -495,7 +519,7 @@ class Importer:
         if not self.origin.whole or is_origin(name):
             return name
         alias = self.origin.name_of(name)
-        known = self.store.get(alias)
+        known = self._named(alias)
         self.here[name] = known.id if known is not None and alias in known.aliases else alias
         return self.here[name]
 
@@ -527,6 +551,12 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     extra = {key: value for key, value in record.items() if key not in own}
     memory_id = str(own.pop("id", "") or "")
     return draft(own, learned_by=IMPORTED, source="", now=now).but(id=memory_id, extra=extra)
+
+
+def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
+    """The images of a memory since a moment, first the one that was current then."""
+    first = max((number for number, image in enumerate(history) if image.at <= moment), default=0)
+    return history[first:]
 
 
 def _named_in(memory: Memory) -> set[str]:

@@ -10,6 +10,8 @@ from typing import Any
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
+EXPORT_PLACES = "export/places"
+"""The state with the origin of each place that memories were exported to, and when."""
 _ORIGIN = re.compile(r"(?:plur|import)-[0-9a-f]{12}/")
 
 

@@ -233,10 +233,11 @@ def _export_named(
         raise InvalidInput(f"{format_} is a directory of files; give its path")
     if path.exists() and not path.is_dir():
         raise InvalidInput(f"{path} is a file; give a directory")
+    now = mem.upkeep.clock()
     if format_ == "notes":
-        done = exporter.export_notes(mem.store, memories, path, actor=actor, force=force, report=report)
+        done = exporter.export_notes(mem.store, memories, path, now=now, actor=actor, force=force, report=report)
     else:
-        done = exporter.export_memory_v1(mem.store, memories, path, now=mem.upkeep.clock(), actor=actor, force=force)
+        done = exporter.export_memory_v1(mem.store, memories, path, now=now, actor=actor, force=force)
     return {"written": done.written, "left_out": done.left_out}
 
 

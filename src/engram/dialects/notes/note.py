@@ -311,10 +311,13 @@ def name_in(aliases: Iterable[str]) -> str:
     return next((alias for alias in aliases if ID.fullmatch(alias)), "")
 
 
-def name_for(memory: Memory) -> str:
-    """The name of a new note: its category, its time, and four characters that tell it from others of that moment."""
+def name_for(memory: Memory, attempt: int = 0) -> str:
+    """The name of a new note: its category, its time, and four characters that tell it from others of that moment.
+
+    Another attempt gives another name, for when one is taken.
+    """
     category = _CATEGORY_OF.get(memory.type, memory.type if memory.type in CATEGORIES else "fact")
     created = memory.created or datetime(1970, 1, 1, tzinfo=UTC)
-    digest = int.from_bytes(hashlib.sha256(memory.id.encode()).digest()[:8], "big")
+    digest = int.from_bytes(hashlib.sha256(f"{memory.id} {attempt}".encode()).digest()[:8], "big")
     tail = "".join(_BASE_36[digest // 36**place % 36] for place in range(4))
     return f"{category}-{max(int(created.timestamp() * 1000), 0):013d}-{tail}"
