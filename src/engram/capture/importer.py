@@ -304,7 +304,7 @@ class Importer:
             self._skip(record.id, f"{refused} says exactly this, and was rejected in review")
             return None
         new = self._new(record, deciding, taken=known is not None)
-        if new.status in _LIVE:
+        if new.status in _LIVE and key[0]:  # signs alone have no content to compare
             self.by_content[key] = new.id
         return new
 
@@ -313,7 +313,7 @@ class Importer:
         if self.rejected is None:
             found = self.store.listing(Filters(statuses=("rejected",)))
             self.rejected = {(content_hash(memory.statement), memory.scope): memory.id for memory in found}
-        memory_id = self.rejected.get(key, "")
+        memory_id = self.rejected.get(key, "") if key[0] else ""
         decisions = self.store.history(memory_id) if memory_id else ()
         return memory_id if decisions and decisions[-1].op not in (IMPORT, DISTRUST) else ""
 
