@@ -10,23 +10,18 @@ from datetime import date, datetime, tzinfo
 from pathlib import Path
 
 from engram.capture.conversation import Observe
-from engram.capture.draft import draft
-from engram.capture.exchange import FactDecision, decision_of, exchange_of
-from engram.capture.extraction import FORGET, Extracted, consider
-from engram.capture.known import LateKnown, StoreKnown, propose
+from engram.capture.exchange import FactDecision
+from engram.capture.extraction import Extracted, consider
 from engram.capture.learn import Learner
 from engram.capture.remarks import remarks
-from engram.capture.settlement import LEARNED_BY, Revise, Settlement
+from engram.capture.settlement import Revise
+from engram.capture.stage import FactOrigin, FactStage
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
-from engram.gates.pipeline import judge
-from engram.gates.proposal import Known
-from engram.model.decision import Decision, Outcome
-from engram.model.errors import Refused
+from engram.model.decision import Outcome
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
-from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.scopes import session_scope
 from engram.text.time.zone import SYSTEM, local
@@ -36,8 +31,6 @@ MOST_PROPOSED = 100
 PROPOSED, DUPLICATE, TRIVIAL, REFUSED = "proposed", "duplicate", "trivial", "refused"
 _TRIVIAL_GATES = frozenset(("triviality", "behavioral", "documentation", "specificity", "scope"))
 _WRITTEN = frozenset((Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED, Outcome.UPDATED))
-_PEOPLE = frozenset(("user", "person"))
-_NOTHING_FORGOTTEN = "nothing was forgotten: a transcript asks for nothing today; use `engram forget`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +86,6 @@ class HarvestReport:
         self.postponed = dict(Counter(self.postponed) + Counter(other.postponed))
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """Where the facts of a transcript come from, and where they belong."""
-
-    source: str
-    transcript: Transcript
-    project_scope: str
-    ledger_scope: str
-
-    def scope_of(self, fact: Extracted) -> str:
-        """What is about a person holds everywhere, what is about the project in the project."""
-        return GLOBAL if fact.owner in _PEOPLE else self.project_scope
-
-
 @dataclass(slots=True)
 class Harvester:
     """Stages the facts of transcripts as candidates. A harvester serves one run: its limit per source counts from its creation."""
@@ -147,20 +126,21 @@ class Harvester:
         """Whether a source has reached the limit of this run."""
         return self.proposed[source] >= self.most_proposed
 
-    def _origin(self, transcript: Transcript, source: str) -> _Origin:
+    def _origin(self, transcript: Transcript, source: str) -> FactOrigin:
         directory = transcript.directory
         trusted = self.store.trusted_here(Path(directory)) if directory else frozenset[str]()
         scope = session_scope(directory, transcript.remote, trusted) or GLOBAL
-        return _Origin(source, transcript, scope, self.store.ledger_scope(transcript.session) or scope)
+        return FactOrigin(source, transcript, scope, self.store.ledger_scope(transcript.session) or scope)
 
-    def _stage(self, window: TurnWindow, origin: _Origin, report: HarvestReport) -> bool:
+    def _stage(self, window: TurnWindow, origin: FactOrigin, report: HarvestReport) -> bool:
         """Propose the facts of a window; False if the source's limit is reached before all are."""
         considered = consider(
             [_said(heard) for heard in window.turns],
             at=local(self._time_of(window.turns[0].turn), self.zone),
             before=[_said(heard) for heard in window.before],
         )
-        for one in remarks(considered, self._has_slot):
+        turns = [heard.turn.content for heard in window.turns]
+        for one in remarks(considered, turns, origin.transcript.project, self._has_slot):
             if self.is_full(origin.source):
                 return False
             turn, fact = window.turns[one.fact.turn].turn, replace(one.fact, turn=0)
@@ -174,57 +154,18 @@ class Harvester:
         described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
         return bool(described.conflict_key or described.critical_slot)
 
-    def _passed_over(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> Harvested:
+    def _passed_over(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested:
         reason = f"{fact.reason}; not likely enough to be worth keeping"
         session = origin.transcript.session
         return Harvested(TRIVIAL, fact.statement, reason, origin.source, session, turn.key, self._time_of(turn))
 
-    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> Harvested:
-        decision = self._decision(turn, fact, origin)
+    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested:
+        stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
+        decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
         return Harvested(
             _outcome(decision), fact.statement, decision.reason, origin.source, origin.transcript.session, turn.key,
             self._time_of(turn), decision.memory_id,
         )  # fmt: skip
-
-    def _decision(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> FactDecision:
-        if fact.operation == FORGET:
-            return FactDecision(fact.statement, "FORGET", False, f"{fact.reason}; {_NOTHING_FORGOTTEN}")
-        foreseen = self._foreseen(fact, origin)
-        # The turn goes to the ledger only if a fact comes of it.
-        if self.dry_run or (foreseen.outcome == Outcome.REJECTED and not fact.operation):
-            return foreseen
-        try:
-            return self._carried_out(turn, fact, origin)
-        except Refused as error:
-            return replace(foreseen, outcome=Outcome.REJECTED, reason=f"{fact.reason}; {error}", gate="")
-
-    def _carried_out(self, turn: TranscriptTurn, fact: Extracted, origin: _Origin) -> FactDecision:
-        """Store the turn, and what follows from its fact."""
-        transcript = origin.transcript
-        item = {
-            "role": "user", "content": turn.content, "at": self._time_of(turn), "key": turn.key,
-            "metadata": {"harness": transcript.harness, "path": transcript.path},
-        }  # fmt: skip
-        events = self.observe(transcript.session, [item], scope=origin.ledger_scope)
-        exchange = exchange_of(events, origin.scope_of(fact), transcript.session, origin.source, with_assistant=False)
-        settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
-        settlement.settle(exchange, fact, None, {})
-        return exchange.result.decisions[-1]
-
-    def _foreseen(self, fact: Extracted, origin: _Origin) -> FactDecision:
-        """What the gates would decide, with nothing written."""
-        given = {"statement": fact.statement, "type": fact.type, "scope": origin.scope_of(fact)}
-        memory = draft(given, learned_by=LEARNED_BY, source=origin.source, now=self.clock())
-        known: Known = self._known_near(memory) if self.dry_run else LateKnown([])
-        with self.store.reading():
-            verdict = judge(propose(memory), known, self.learner.settings)
-        if verdict.outcome == Outcome.REJECTED and not self.dry_run:
-            self.store.note_verdict(verdict.gate, verdict.outcome, self.clock())
-        return decision_of(fact, Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate))[0]
-
-    def _known_near(self, memory: Memory) -> StoreKnown:
-        vectors = self.store.embed([meaning_of(memory)])
-        return StoreKnown(self.store, vectors[0] if vectors is not None else None)
 
     def _time_of(self, turn: TranscriptTurn) -> datetime:
         return turn.at or self.clock()

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from engram.capture.extraction import Considered, Extracted
 from engram.capture.extraction.clauses import asked_to_remember, in_third_person, sentence
 from engram.model.lazy import dataclass, replace
+from engram.models.remarks import KEEP, RemarkCues, probability
 
-KEEP = 0.85
-"""The probability of being worth keeping from which a remark is proposed. A month of one writer's sessions: 42 of 60 facts, and 14 others."""
 KEEP_SLOTTED = 0.5
-"""The same for a fact with a slot of its own, which a rule phrased."""
+"""The probability of being worth keeping from which a fact with a slot of its own is proposed: a rule phrased it."""
 NEIGHBOUR = 0.15
 """The probability from which a sentence next to a fact is part of its remark."""
 LONGEST = 60
@@ -29,16 +28,28 @@ class TranscriptFact:
     """Whether it is probably worth keeping, or the person asked to remember it."""
 
 
-def remarks(considered: Sequence[Considered], has_slot: Callable[[Extracted], bool]) -> Iterator[TranscriptFact]:
+def remarks(
+    considered: Sequence[Considered], turns: Sequence[str], project: str, has_slot: Callable[[Extracted], bool]
+) -> Iterator[TranscriptFact]:
     """The facts of turns; those of sentences next to each other are put together, unless they have a slot of their own."""
     for run in _runs(considered):
         asked = any(asked_to_remember(one.text) for one in run)
+        turn = turns[run[0].turn]
         alone = [fact for one in run for fact in one.facts if fact.operation or has_slot(fact)]
         for fact in alone:
-            yield TranscriptFact(fact, asked or fact.operation != "" or (fact.worth or 0) >= KEEP_SLOTTED)
+            is_likely = (fact.worth or 0) >= KEEP_SLOTTED and not (fact.operation and fact.tentative)
+            yield TranscriptFact(fact, asked or is_likely)
         for part in _parts([one for one in run if not any(fact in alone for fact in one.facts)]):
             if (joined := _joined(part)) is not None:
-                yield TranscriptFact(joined, asked or (joined.worth or 0) >= KEEP)
+                yield TranscriptFact(joined, asked or probability(cues_of(joined, turn, project)) >= KEEP)
+
+
+def cues_of(fact: Extracted, turn: str, project: str) -> RemarkCues:
+    """What the model of remarks reads of a fact."""
+    said = turn[slice(*fact.span)]
+    return RemarkCues(
+        fact.worth or 0, fact.statement, said, turn, project, fact.type, fact.owner, fact.is_ruled, fact.tentative
+    )
 
 
 def _runs(considered: Sequence[Considered]) -> Iterator[list[Considered]]:
@@ -91,7 +102,7 @@ def _joined(part: Sequence[Considered]) -> Extracted | None:
         tentative=all(fact.tentative for fact in facts),
         critical=any(fact.critical for fact in facts),
         context="",
-        is_ruled=False,
+        is_ruled=any(fact.is_ruled for fact in facts),
     )
 
 

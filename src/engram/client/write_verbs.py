@@ -214,7 +214,7 @@ class WriteVerbs(Facets):
             raise Refused(PAUSED)
         return Harvester(
             self.store, self._learner, self._clock, self.sessions.observe_batch, self.lineages.revise, self.time_zone,
-            dry_run=dry_run,
+            self.settings.harvest_limit, dry_run,
         )  # fmt: skip
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:

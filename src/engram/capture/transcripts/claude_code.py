@@ -19,7 +19,7 @@ CONTEXT_BYTES = 256 * 1024
 """Bytes before the offset where reading goes on that are read again, to understand what follows."""
 _AGENT = "agent-"
 """The prefix of older side chains, which were kept next to the sessions."""
-_SKIPPED = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_SKIPPED = frozenset(("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage"))
 
 
 class ClaudeCode:
@@ -64,12 +64,18 @@ def _matters(line: bytes) -> bool:
 def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
     for line in lines:
         record = line.record
-        if any(record.get(flag) for flag in _SKIPPED) or not _is_persons(record.get("origin")):
+        if _is_left_out(record):
             continue
         at, key = moment(record.get("timestamp")), str(record.get("uuid") or f"byte:{line.start}")
         for number, (role, content) in enumerate(_said(record)):
             if content.strip():
                 yield TranscriptTurn(role, content, at, key if not number else f"{key}/{number}", line.end)
+
+
+def _is_left_out(record: dict[str, Any]) -> bool:
+    """Whether no person and no tool speaks in a record, but the program itself, or another agent."""
+    flags = _SKIPPED & record.keys()
+    return any(record[flag] for flag in flags) or ("origin" in record and not _is_persons(record["origin"]))
 
 
 def _said(record: dict[str, Any]) -> Iterator[tuple[Role, str]]:

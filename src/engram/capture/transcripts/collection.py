@@ -60,6 +60,8 @@ class Collection:
     def _harvest(self, harness: str, wanted: Wanted, report: HarvestReport) -> None:
         reader, marks, problems = reader_of(harness), Watermarks.load(self.store, harness), Problems()
         found = list(reader.sessions(wanted.root or default_root(harness), problems))
+        if wanted.root is not None and not found:
+            problems.add(wanted.root, f"no sessions of {harness} were found there")
         report.problems += problems.found
         if wanted.since is not None:
             found = [session for session in found if session.modified >= wanted.since]

@@ -3,17 +3,17 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from engram.model.lazy import dataclass
 
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a longer line is passed over, since it would have to be held in memory."""
 _BUFFER = 1024 * 1024
+_decode = json.JSONDecoder().raw_decode
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLine:
+class JsonLine(NamedTuple):
     """A record and the positions in the file where it begins and where the next one does."""
 
     record: dict[str, Any]
@@ -82,21 +82,16 @@ class LineReader:
 
     def _record(self, data: bytes) -> dict[str, Any] | None:
         try:
-            record = json.loads(data)
+            text = data.decode()
         except UnicodeDecodeError:
             self._garbled += 1
-            record = self._garbled_record(data)
+            text = data.decode("utf-8", "replace")
+        try:
+            record, _ = _decode(text.lstrip())
         except (ValueError, RecursionError):
             self._unreadable += data.endswith(b"\n")
             return None
         return record if isinstance(record, dict) else None
-
-    def _garbled_record(self, data: bytes) -> Any:
-        try:
-            return json.loads(data.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            self._unreadable += data.endswith(b"\n")
-            return None
 
 
 def line_start(path: Path, before: int, back: int) -> int:
