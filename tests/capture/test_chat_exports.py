@@ -26,7 +26,7 @@ def node(key: str, parent: str | None, role: str, *parts: Any, **message: Any) -
 
 
 def chatgpt(*nodes: dict[str, Any], current: str = "", name: str = "c-1") -> dict[str, Any]:
-    root = {"id": "root", "parent": None, "children": [], "message": None}
+    root: dict[str, Any] = {"id": "root", "parent": None, "children": [], "message": None}
     mapping = {one["id"]: one for one in (root, *nodes)}
     return {"title": "Tea", "conversation_id": name, "mapping": mapping, "current_node": current or nodes[-1]["id"]}
 

@@ -96,6 +96,14 @@ def test_bad_notes_are_named_indexes_are_left_out_and_links_are_not_followed(bac
     assert TOKEN not in backend.everything()
 
 
+def test_names_that_cannot_be_shown_become_no_aliases(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    imported_path(mem, note(tmp_path / "n", "a\x1b[31m.md", FEEDBACK))
+    done = imported_path(mem, mem0(tmp_path / "e.json", record("Likes tea", id="a\x1b[31m")), format_="mem0")
+    assert "cannot be shown" in done.skipped[0][1]
+    assert all(alias.isprintable() for memory in everything(mem) for alias in memory.aliases)
+
+
 # -- mem0
 
 

@@ -46,6 +46,7 @@ _FIELDS = frozenset(Memory.__dataclass_fields__)
 _CURRENT = ("active", "dormant")
 _LIVE = (*_CURRENT, "candidate")
 _VOUCH = "`engram import --trusted` at a terminal puts the file's newer words in their place"
+_LONGEST_ID = 500
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -141,7 +142,7 @@ class Importer:
             reason = str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
             self._skip(called(record, where), reason)
             return None
-        problem = added_problem(memory, GateSettings()) or secrets_problem(memory)
+        problem = self._id_problem(memory) or added_problem(memory, GateSettings()) or secrets_problem(memory)
         if problem:
             self._skip(memory.id or where, problem)
             return None
@@ -150,6 +151,12 @@ class Importer:
             return memory
         self.held.add(memory.id)
         return memory.but(status="candidate")
+
+    def _id_problem(self, memory: Memory) -> str:
+        """Why an id of another tool cannot become an alias; "" if it can."""
+        if self.origin.projection is None or (memory.id.isprintable() and len(memory.id) <= _LONGEST_ID):
+            return ""
+        return f"its id has more than {_LONGEST_ID} characters, or one that cannot be shown"
 
     def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
         """The memory a record describes; one without an id begins now."""

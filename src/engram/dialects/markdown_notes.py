@@ -27,7 +27,7 @@ _KNOWN = frozenset(
     {"description", "type", "kind", "name", "title", "tags", "created", "date", "confidence", "metadata"}
 )
 _TEXT_KEYS = frozenset({"description", "type", "kind", "name", "title", "tags", "created", "date"})
-_LONGEST_PLACE = 500
+_LONGEST_PLACE = 400
 _HEADING = re.compile(r"#{1,6}\s")
 _MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+|>\s*")
 
@@ -75,9 +75,7 @@ def read_markdown_note(text: str, place: str) -> Memory:
         raise InvalidInput("has neither a description nor a line of text")
     name = _text(keys, "name") or _text(keys, "title")
     return Memory(
-        id=place
-        if len(place) <= _LONGEST_PLACE
-        else hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest(),
+        id=_id(place),
         statement=statement,
         type=_type(keys),
         name=slug(name) if name else "",
@@ -87,6 +85,12 @@ def read_markdown_note(text: str, place: str) -> Memory:
         confidence=_confidence(keys),
         metadata={**({"title": name} if name else {}), **_unknown(keys)},
     )
+
+
+def _id(place: str) -> str:
+    """A note is known by its place; by a digest of it, if it is very long or cannot be shown."""
+    plain = place.isprintable() and len(place) <= _LONGEST_PLACE
+    return place if plain else hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _type(keys: Mapping[str, Any]) -> str:

@@ -100,7 +100,7 @@ def import_(
             surface.hint(f"engram: read from {source}{waiting}")
         if done.evidence:
             surface.hint(
-                f"engram: {count(len(done.evidence), 'memory', 'memories')} were imported as evidence: they answer questions and give no directions; "
+                f"engram: {count(len(done.evidence), 'memory', 'memories')} imported as evidence, to answer questions and give no directions; "
                 "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
             )
         for scope, number in done.unseen.items():
