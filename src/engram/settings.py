@@ -23,6 +23,8 @@ class Settings:
     """An explicit `learn` or `remember` of a harmless type is active at once."""
     autopromote_harvest: bool = False
     """So is what was captured without being asked for."""
+    autopromote_kinds: str = ""
+    """Only these kinds become active by themselves, separated by commas: preference, tooling, …; "" for every low-risk kind."""
     keep_journal_days: int = 0
     """`engram prune` deletes journal images older than this; 0 keeps all."""
     keep_usage_days: int = 0
@@ -146,7 +148,27 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
         raise InvalidInput(f"{where}: {key} takes {SHAPES[key][1]}, not {value!r:.60}")
     if key == "time_zone" and value.strip():
         _check_zone(value, where)
+    if key == "autopromote_kinds":
+        _check_kinds(value, where)
     return value
+
+
+def autopromoted_kinds(text: str) -> frozenset[str] | None:
+    """The kinds that may become active by themselves; None for every low-risk one."""
+    return frozenset(re.split(r"[\s,]+", text.strip(", \t"))) if text.strip(", \t") else None
+
+
+def _check_kinds(text: str, where: str) -> None:
+    """Raise `InvalidInput` for a kind that does not exist, or that always waits for a person."""
+    from engram.model.types import known_types
+
+    tiers: dict[str, int] = {}
+    for entry in known_types():
+        tiers[entry.kind] = min(tiers.get(entry.kind, entry.tier), entry.tier)
+    low_risk = [kind for kind, tier in tiers.items() if tier < 3]
+    for kind in sorted(autopromoted_kinds(text) or ()):
+        if kind not in low_risk:
+            raise InvalidInput(f"{where}: autopromote_kinds takes {', '.join(low_risk)}, not {kind!r:.60}")
 
 
 def _check_zone(name: str, where: str) -> None:

@@ -17,7 +17,7 @@ from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.scopes import GLOBAL, is_person
-from engram.settings import Settings
+from engram.settings import Settings, autopromoted_kinds
 from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT, find_memory, no_memory
 from engram.store.screen import Screen
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from engram.capture.documents.ingest import Recorder
     from engram.capture.learn import Learner
     from engram.gates.policies import MemoryPolicy
+    from engram.gates.proposal import GateSettings
     from engram.gates.secrets.screen import SecretScreen
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from engram.recall.recaller import Recaller
     from engram.recall.search import Searcher
     from engram.review.lineage import Lineages
-    from engram.review.queue import Review
+    from engram.review.review import Review
     from engram.sessions.context import ContextBuilder
     from engram.sessions.jobs import Jobs
     from engram.sessions.sessions import Sessions
@@ -104,13 +105,17 @@ class Facets:
     @cached_property
     def _learner(self) -> "Learner":
         from engram.capture.learn import Learner
+
+        return Learner(self.store, self._gate_settings, self.policy, self._clock)
+
+    @cached_property
+    def _gate_settings(self) -> "GateSettings":
         from engram.gates.proposal import GateSettings
 
-        gates = GateSettings(
+        return GateSettings(
             autopromote_remember=self.settings.autopromote_remember,
             autopromote_harvest=self.settings.autopromote_harvest,
         )
-        return Learner(self.store, gates, self.policy, self._clock)
 
     @cached_property
     def policy(self) -> "MemoryPolicy":
@@ -308,9 +313,11 @@ class Facets:
     @cached_property
     def review(self) -> "Review":
         """What waits for review."""
-        from engram.review.queue import Review
+        from engram.review.review import Review
 
-        return Review(self.store, self._clock)
+        kinds = autopromoted_kinds(self.settings.autopromote_kinds)
+        # Only an edit needs the policy.
+        return Review(self.store, self._clock, self._gate_settings, kinds, lambda *given: self.policy.reapplied(*given))
 
     @cached_property
     def sessions(self) -> "Sessions":

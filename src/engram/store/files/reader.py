@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
@@ -68,7 +69,7 @@ def _image(entry: Entry, memory_id: str) -> Image:
     after = next((change.after for change in entry.changes if change.id == memory_id), None)
     memory = from_image(after) if after is not None else None
     ids = tuple(change.id for change in entry.changes)
-    return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids)
+    return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids, entry.session)
 
 
 LOOKED_AT = 200
@@ -254,6 +255,11 @@ class FilesReader(RefreshedStore):
     def history(self, memory_id: str) -> list[Image]:
         """All decisions about a memory."""
         return history(self.context, memory_id)
+
+    def decisions(self, limit: int | None = None, *, session: str = "") -> list[Image]:
+        """The last decisions that changed memories, newest first, read from the journal itself."""
+        entries = (entry for entry in self.context.journal.backwards(session) if entry.changes)
+        return [_image(entry, "") for entry in islice(entries, limit)]
 
     @repairs_index
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:

@@ -1,0 +1,162 @@
+"""The queue as a person reads it: filtered, sorted by worth, grouped by source and topic, with a cap per source."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypedDict
+
+from engram.gates.trust import tier_of
+from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
+from engram.model.types import known_types, type_or_default
+from engram.review.queue import ReviewItem
+from engram.text.tokens import query_terms
+
+CONFIDENCE_SHARE, IMPORTANCE_SHARE, TYPE_SHARE, REPEAT_STEP, REPEAT_MAX = 0.5, 0.3, 0.2, 0.02, 0.1
+"""What a candidate's worth is made of: corrections and constraints come before facts, what was said often before what was said once."""
+LOWEST_PRIORITY = 3
+BROADEST_TOPIC = 0.5
+"""A word in more than this share of a source's candidates names no topic."""
+TIERS = (1, 2, 3)
+ITEM_KINDS = ("contradiction", "candidate")
+
+
+class QueueFilters(TypedDict, total=False):
+    """Which candidates."""
+
+    source: str
+    kind: str
+    tier: int | None
+    scope: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGroup:
+    """Candidates of one source about one topic; `count` is how many wait, `items` those that are listed."""
+
+    source: str
+    topic: str
+    count: int
+    items: tuple[ReviewItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage:
+    """The queue's groups, the most worth keeping first; `more` is how many of each source are not listed."""
+
+    waiting: int
+    groups: tuple[QueueGroup, ...]
+    more: Mapping[str, int] = field(default_factory=dict)
+
+
+def kind_of(memory: Memory) -> str:
+    """Spec 4's kind of a memory."""
+    return type_or_default(memory.type).kind
+
+
+def worth(memory: Memory) -> float:
+    """How much a candidate is worth a person's time, from 0 to about 1: confidence, importance, type, and how often it was derived."""
+    urgency = 1 - type_or_default(memory.type).priority / LOWEST_PRIORITY
+    repeated = min(REPEAT_MAX, REPEAT_STEP * max(0, memory.derivation_count - 1))
+    return CONFIDENCE_SHARE * memory.confidence + IMPORTANCE_SHARE * memory.importance + TYPE_SHARE * urgency + repeated
+
+
+def is_from(source: str, pattern: str) -> bool:
+    """Whether a source is the named one or below it: `harness:codex` includes `harness:codex:acme`, not `harness:codex2`."""
+    return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
+
+
+def matching(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewItem]:
+    """The items that pass the filters, contradictions first, then by worth. Raises `InvalidInput` for an unknown kind or tier."""
+    kind, tier, topic = filters.get("kind", ""), filters.get("tier"), filters.get("group", "")
+    _check("kind", kind, sorted({entry.kind for entry in known_types()}))
+    if tier is not None:
+        _check("tier", str(tier), [str(one) for one in TIERS])
+    source, scope = filters.get("source", ""), filters.get("scope", "")
+    kept = [
+        item
+        for item in items
+        if (not source or is_from(source_of(item.memory), source))
+        and (not scope or item.memory.scope == scope)
+        and (not kind or kind_of(item.memory) == kind)
+    ]
+    if topic:
+        named = topics(kept)
+        kept = [item for item in kept if named[item.memory.id].casefold() == topic.casefold()]
+    if tier is not None:
+        kept = [item for item in kept if tier_of(item.memory) == tier]
+    return sorted(kept, key=lambda item: (ITEM_KINDS.index(item.kind), -worth(item.memory), item.memory.id))
+
+
+def _check(name: str, value: str, known: Sequence[str]) -> None:
+    if value and value not in known:
+        raise InvalidInput(f"Unknown {name} {value!r}; choose {', '.join(known)}")
+
+
+def source_of(memory: Memory) -> str:
+    """Where a memory comes from, as the queue names it."""
+    return memory.source or "unknown"
+
+
+def paged(items: Sequence[ReviewItem], per_source: int, explain: Callable[[ReviewItem], ReviewItem]) -> QueuePage:
+    """The items in groups, of each source at most `per_source` (0: all); only what is listed is explained."""
+    if per_source < 0:
+        raise InvalidInput(f"the number per source is 0 for all, or more; not {per_source}")
+    named = topics(items)
+    groups: dict[tuple[str, str], list[ReviewItem]] = {}
+    for item in items:
+        groups.setdefault((source_of(item.memory), named[item.memory.id]), []).append(item)
+    counts = Counter(source_of(item.memory) for item in items)
+    room = {source: per_source or count for source, count in counts.items()}
+    page = []
+    for (source, topic), found in sorted(groups.items(), key=_by_worth):
+        listed = found[: room[source]]
+        room[source] -= len(listed)
+        if listed:
+            page.append(QueueGroup(source, topic, len(found), tuple(map(explain, listed))))
+    shown = Counter[str]()
+    for group in page:
+        shown[group.source] += len(group.items)
+    more = {source: count - shown[source] for source, count in counts.items() if count > shown[source]}
+    return QueuePage(len(items), tuple(page), more)
+
+
+def _by_worth(group: tuple[tuple[str, str], list[ReviewItem]]) -> tuple[str, float, str]:
+    """Groups of one source next to each other, the best first."""
+    (source, topic), items = group
+    return source, -max(worth(item.memory) for item in items), topic
+
+
+def topics(items: Iterable[ReviewItem]) -> dict[str, str]:
+    """The topic of each item, by memory id: its domain, else the word it shares with most others of its source, else its kind."""
+    found: dict[str, str] = {}
+    by_source: dict[str, list[Memory]] = {}
+    for item in items:
+        by_source.setdefault(source_of(item.memory), []).append(item.memory)
+    for memories in by_source.values():
+        found |= _topics_of(memories)
+    return found
+
+
+def _topics_of(memories: Sequence[Memory]) -> dict[str, str]:
+    words = {memory.id: _words(memory) for memory in memories}
+    counts = Counter(term for terms in words.values() for term in terms)
+    most = max(2, BROADEST_TOPIC * len(memories))
+    found = {}
+    for memory in memories:
+        shared = [term for term in words[memory.id] if 2 <= counts[term] <= most]
+        best = max(shared, key=lambda term: (counts[term], term), default="")
+        found[memory.id] = memory.domain or (words[memory.id][best] if best else kind_of(memory))
+    return found
+
+
+def _words(memory: Memory) -> dict[str, str]:
+    """The index terms of a statement, each with the word it stands for."""
+    found: dict[str, str] = {}
+    for word in memory.statement[:500].split():
+        plain = word.strip(".,;:!?\"'()[]`").casefold()
+        terms = query_terms(plain) if len(plain) > 2 else []
+        if len(terms) == 1 and not plain.isdigit():
+            found.setdefault(terms[0], plain)
+    return found
