@@ -189,6 +189,8 @@ def fill_tasks(store: Store, clock: Clock) -> None:
         Session(ROLLING, "", ("global",), now, None, "They spoke of snow.", 2, "session_compact", "rules")
     )
     store.append_events(ROLLING, [said("user", "snow"), said("agent", "yes, snow")])
+    store.change_state(f"buffer/{ROLLING}", lambda _: {"turns": [1, 2], "oldest": "2026-03-01T09:00:00Z"})
+    store.change_state("harvest/Ünïcode/ÜNÏCODE", lambda _: {"sizes": {"/a/b ☃.jsonl": 3}, "half": 0.5, "none": None})
 
 
 def begin_and_end(store: Store, state: str, now: datetime) -> None:
@@ -245,6 +247,7 @@ def seen(mem: Engram) -> dict[str, Any]:
         "tasks": tasks,
         "checkpoints": {task.id: store.checkpoints(task.id) for task in tasks},
         "jobs": store.jobs(),
+        "states": {name: store.state(name) for name in store.states("")},
         "versions": store.lineage("LIN-deploy"),
         "in force": store.heads("deploy-day", "global"),
         "critical": store.listing(Filters(critical=True)),

@@ -44,6 +44,7 @@ def test_everything_arrives_and_the_source_stays_as_it_was(ends: Ends) -> None:
         2,
     )
     assert {job.status for job in expected["jobs"]} == {"waiting", "leased", "dead"} and expected["walked"]
+    assert list(expected["states"]) == [f"buffer/{ROLLING}", "harvest/Ünïcode/ÜNÏCODE"]
     assert all(asdict(done.counts).values())
 
 

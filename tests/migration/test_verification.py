@@ -63,6 +63,11 @@ TAMPERED = {
         "job derive:TASK-",
     ),
     "lost job": ("DELETE FROM engram.memory_jobs WHERE tenant = %s AND status = 'dead'", "job derive:TASK-"),
+    "state": (
+        "UPDATE engram.named_states SET value = replace(value::text, '[1,2]', '[1]')::json WHERE tenant = %s",
+        "state buffer/S-20260410-090000-rolling: differs",
+    ),
+    "lost state": ("DELETE FROM engram.named_states WHERE tenant = %s AND name LIKE 'harvest/%%'", "state harvest/"),
     "lineage": (
         "UPDATE engram.agent_memory SET record = replace(record::text, 'LIN-deploy', 'LIN-other')::json WHERE tenant = %s",
         "memory ENG-",

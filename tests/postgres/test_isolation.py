@@ -25,6 +25,7 @@ def filled(shared_database: str, tenant: str, clock: Clock) -> str:
     store.save_task(TaskRun("TASK-1", "ship it", "global", now, now))
     store.add_checkpoint("TASK-1", lambda number: Checkpoint("CKP-1", "TASK-1", number, now, "half way"))
     store.enqueue([Job("one", "derive", now, now)])
+    store.change_state("buffer/talk", lambda _: {"turns": [1]})
     store.close()
     return tenant
 
@@ -141,7 +142,14 @@ def test_a_row_cannot_be_handed_to_another_tenant(raw: psycopg.Connection, fille
         handed.add(name)
         with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
             raw.execute(sql.SQL("UPDATE {} SET tenant = 'another'").format(table(name)))
-    assert handed >= {"agent_task_runs", "agent_checkpoints", "memory_jobs", "agent_memory", "agent_events"}
+    assert handed >= {
+        "agent_task_runs",
+        "agent_checkpoints",
+        "memory_jobs",
+        "agent_memory",
+        "agent_events",
+        "named_states",
+    }
     assert raw.execute("SELECT count(*) FROM engram.agent_memory").fetchone() == (1,)
 
 

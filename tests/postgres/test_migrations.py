@@ -198,6 +198,19 @@ def test_what_schema_5_wrote_for_one_person_is_theirs_and_goes_on(
         assert [hit.text for hit in mem.search("nurse", user_id="ann")] == []
 
 
+def test_a_store_of_schema_6_has_no_states_and_keeps_those_written_since(
+    database: str, raw: psycopg.Connection, clock: Clock
+) -> None:
+    at_version(raw, 6)
+    store = open_store(database, "acme", None, clock=clock)
+    assert (version_of(raw), store.states("")) == (LATEST, [])
+    store.change_state("buffer/S-1", lambda held: {**held, "turns": [1]})
+    store.close()
+    again = open_store(database, "acme", None, clock=clock)
+    assert again.state("buffer/S-1") == {"turns": [1]}
+    again.close()
+
+
 def test_an_end_that_schema_4_witnessed_is_missed_when_it_is_gone(
     database: str, raw: psycopg.Connection, clock: Clock
 ) -> None:

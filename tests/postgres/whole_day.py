@@ -189,6 +189,9 @@ def work(store: PostgresStore, clock: Clock) -> None:
     store.settle_job(done, None)
     store.settle_job(again, replace(again, status="waiting", leased_until=None))
     store.change_task("TASK-1", lambda held: moved(held, "paused", now))
+    for value in ({"turns": [1]}, {}, {"turns": [2]}):
+        store.change_state("buffer/talk", lambda _, value=value: value)  # type: ignore[misc]
+    assert store.state("buffer/talk") and store.states("buffer/")
 
 
 def destroy(store: PostgresStore, memory: Memory, clock: Clock) -> None:

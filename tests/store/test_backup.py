@@ -23,6 +23,7 @@ def _filled(tmp_path: Path) -> Engram:
     mem.feedback(first.id, "positive")
     mem.observe("talk", "user", "the gate was closed", key="1")
     mem.forget(mem.add("To be purged").id, purge=True)
+    mem.store.change_state("buffer/talk", lambda _: {"turns": [1]})
     return mem
 
 
@@ -41,6 +42,7 @@ def test_a_restored_store_is_the_store_that_was_backed_up(tmp_path: Path) -> Non
         assert {table: before[table] for table in before if table != "files"} == {
             table: after[table] for table in after if table != "files"
         }
+        assert mem.store.state("buffer/talk") == {"turns": [1]}
         assert mem.add("One more").id not in last_images(tmp_path / "home")
     assert_consistent(tmp_path / "again", tmp_path / "cache")
 

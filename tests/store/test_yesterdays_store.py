@@ -82,5 +82,7 @@ def test_it_can_be_written_to(mem: Engram, home: Path, tmp_path: Path) -> None:
         mem.observe(SESSION, "user", "Thanks")
     mem.observe("another talk", "user", "Thanks")
     assert mem.undo("ENG-2026-0105-001").status == "retired"
+    assert mem.store.states("") == []
+    assert mem.store.change_state("buffer/another talk", lambda held: {**held, "turns": [1]}) == {"turns": [1]}
     mem.close()
     assert_consistent(home, tmp_path / "cache")

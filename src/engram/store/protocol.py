@@ -19,6 +19,7 @@ from engram.model.usage import Use
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.store.screen import Screen
+    from engram.store.states import StateChange
 
 Progress = Callable[[str, int, int], None]
 """Called with the kind of work, how much is done, and the total."""
@@ -503,6 +504,16 @@ class Store(Protocol):
 
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Add to the tokens spent on a day; a negative number subtracts."""
+
+    # small states by name, such as `buffer/<session>`: ids, paths, numbers and times, never what a person said
+    def state(self, name: str) -> Mapping[str, Any]:
+        """A state's value; {} if there is none. Raises `StoreCorrupt` if it cannot be read."""
+
+    def change_state(self, name: str, change: "StateChange") -> Mapping[str, Any]:
+        """Replace a state durably by what `change` makes of its value, under a lock; returns that. An empty value removes it."""
+
+    def states(self, prefix: str) -> list[str]:
+        """The names of the states that begin with a prefix, sorted."""
 
     def new_token(self, size: int) -> str:
         """Random hex digits, from the injected source."""

@@ -48,6 +48,9 @@ class Screen(Protocol):
     def job(self, job: Job) -> Job:
         """A job."""
 
+    def state(self, name: str) -> str:
+        """The name of a state."""
+
 
 class Unscreened:
     """Accepts everything unchanged."""
@@ -84,6 +87,10 @@ class Unscreened:
     def job(self, job: Job) -> Job:
         """The job as it is."""
         return job
+
+    def state(self, name: str) -> str:
+        """The name as it is."""
+        return name
 
 
 def screened_jobs(screen: Screen, jobs: JobFactory) -> JobFactory:

@@ -125,6 +125,7 @@ class _ScopeContents:
     tasks: tuple[TaskRun, ...]
     sessions: tuple[Session, ...]
     events: tuple[str, ...]
+    ledgers: tuple[str, ...]
     named: tuple[str, ...]
     """Its ledgers whose names, given by callers, contain a word of its memories."""
 
@@ -138,6 +139,7 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
     for task in contents.tasks:
         store.change_checkpoints(task.id, _blanked)
         store.change_task(task.id, lambda run: _emptied(run, clock()))
+    _drop_states(store, contents.ledgers)
     purged = Purger(store, clock).purge_owned([memory.id for memory in contents.memories], contents.events, actor=actor)
     names = (f"{name}: the session's name stays in its ledger and in the journal" for name in contents.named)
     return replace(purged, remaining=(*purged.remaining, *names))
@@ -158,7 +160,14 @@ def _contents_of(store: Store, scope: str) -> _ScopeContents:
     words = {word for event in logged for word in _words(event.content)}
     words |= {word for memory in memories for text in (memory.statement, *memory.tags) for word in _words(text)}
     named = [name for name in ledgers if not name.startswith((CONVERSATION, DOCUMENT)) and words & _words(name)]
-    return _ScopeContents(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(named))
+    return _ScopeContents(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(ledgers), tuple(named))
+
+
+def _drop_states(store: Store, ledgers: Collection[str]) -> None:
+    """Remove the states named after these ledgers, such as `buffer/<session>`."""
+    for name in store.states(""):
+        if name.partition("/")[2] in ledgers:
+            store.change_state(name, lambda _: {})
 
 
 def _words(text: str) -> set[str]:

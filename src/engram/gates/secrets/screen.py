@@ -96,6 +96,11 @@ class SecretScreen:
         """The job with its payload and error redacted."""
         return replace(job, payload=_clean_data(job.payload), error=redact(job.error)[0] if job.error else "")
 
+    def state(self, name: str) -> str:
+        """The name unchanged. Raises `InvalidInput` if it contains a secret; values contain no text."""
+        refuse_secret(name, "the state's name")
+        return name
+
 
 def _redacted(event: NewEvent) -> NewEvent:
     # Nearly no event contains a secret, and scanning all its texts at once is cheaper than one by one.

@@ -205,8 +205,8 @@ def sync_files(home: Home, files: Iterable[str]) -> None:
 
 def sync_folders(home: Home) -> None:
     """Sync the store's folders, so that removed names are gone from the disk."""
-    others = (home.tasks, home.quarantine, home.ledger, home.state, home.state / "sessions", home.state / "jobs")
-    for folder in (*memories.walk(home.engrams), *others):
+    states = (home.state / name for name in ("", "sessions", "jobs", "named"))
+    for folder in (*memories.walk(home.engrams), home.tasks, home.quarantine, home.ledger, *states):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             sync_path(folder)
 

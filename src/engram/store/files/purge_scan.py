@@ -13,7 +13,7 @@ from typing import Any
 
 from engram.disk import MALFORMED, UNREADABLE, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
-from engram.store.files import file_sync, memories
+from engram.store.files import file_sync, memories, named_states
 from engram.store.files.context import StoreContext
 from engram.store.files.memories import is_memory_file
 from engram.store.files.purge_plan import MARKER, PurgePlan, owner_of, scope_of
@@ -191,6 +191,8 @@ def _records(context: StoreContext, path: Path) -> Records:
         return _lines(path, lambda fields: _event_record(context, fields))
     if folder in (context.home.tasks, context.home.state / "jobs"):
         return _lines(path, lambda fields: _state_record(context, fields))
+    if folder == named_states.folder(context.home):
+        return _lines(path, lambda fields: iter([(QuotingRecord(f"state {fields['name']}", ""), strings_in(fields))]))
     if folder == context.home.state / "sessions":
         return _state_record(context, json.loads(read_bytes(path)))
     if any(root in path.parents for root in file_sync.roots(context)) and memories.is_memory_file(path.name):

@@ -14,7 +14,7 @@ from engram.model.event import Event, Session
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL, shows
-from engram.store.files import events, file_sync, health, state
+from engram.store.files import events, file_sync, health, named_states, state
 from engram.store.files import purge as purging
 from engram.store.files import usage as usage_index
 from engram.store.files.context import indexed_size
@@ -30,6 +30,7 @@ from engram.store.ledger import ledger_owner
 from engram.store.protocol import Check, JobFactory, NewEvent, Progress, Pruned, Purged, SyncReport, no_jobs
 from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
+from engram.store.states import StateChange, checked_name
 
 
 class FilesStore(FilesReader):
@@ -287,6 +288,25 @@ class FilesStore(FilesReader):
         task = state.load_task(self.context.home, str(job.payload.get("task", "")))
         return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
 
+    # -- small states by name
+
+    def state(self, name: str) -> Mapping[str, Any]:
+        """A state's value."""
+        return named_states.load(self.context.home, checked_name(name))
+
+    def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
+        """Change a state under the writer lock; returns its new value."""
+        kept = self.screen.state(checked_name(name))
+        with self.guard, self.context.lock.held():
+            return named_states.change_state(self.context.home, kept, change)
+
+    def states(self, prefix: str) -> list[str]:
+        """The names of states; a warning names each file that cannot be read."""
+        problems: list[str] = []
+        found = named_states.names(self.context.home, prefix, problems)
+        self.context.warn(*problems)
+        return found
+
     # -- upkeep
 
     @property
@@ -386,6 +406,7 @@ class FilesStore(FilesReader):
             blocked = [health.read_only(error)]
         except StoreBusy as error:
             blocked = [health.busy(error)]
-        damaged = [*state.task_problems(self.context.home), *state.session_problems(self.context.home)]
+        home = self.context.home
+        damaged = [*state.task_problems(home), *state.session_problems(home), *named_states.state_problems(home)]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
         return [*blocked, *found, *health.missing_records(self.context), *health.interrupted(self.context)]

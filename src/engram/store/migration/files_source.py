@@ -16,7 +16,7 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
 from engram.model.usage import Use
-from engram.store.files import memories, state
+from engram.store.files import memories, named_states, state
 from engram.store.files.file_sync import is_team
 from engram.store.files.home import Home
 from engram.store.files.index.writer import from_blob
@@ -153,11 +153,14 @@ class FilesSource:
             tasks=runs,
             checkpoints=[point for task in runs for point in state.checkpoints(self.home, task.id)],
             jobs=state.all_jobs(self.home),
+            states=dict(named_states.all_states(self.home)),
         )
 
     def mark(self) -> tuple[Any, ...]:
         """Where the logs end, and when the small files changed."""
-        states = [path for kind in ("sessions", "jobs") for path in sorted((self.home.state / kind).glob("*.json"))]
+        states = [
+            path for kind in ("sessions", "jobs", "named") for path in sorted((self.home.state / kind).glob("*.json"))
+        ]
         states += sorted(self.home.tasks.glob("*.json*"))
         return (
             self._journal.end(),

@@ -23,7 +23,7 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import durability, journal, memories, state
+from engram.store.files import durability, journal, memories, named_states, state
 from engram.store.files.context import StoreContext
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
@@ -190,10 +190,11 @@ class FilesTarget:
     # -- loading
 
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
-        """Write sessions, tasks, verdicts and the pause. Tombstones and numbers are in the journal."""
+        """Write sessions, tasks, small states, verdicts and the pause. Tombstones and numbers are in the journal."""
         for session in snapshot.sessions:
             state.save_session(self._home, session)
         state.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
+        named_states.replace_all(self._home, snapshot.states)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in snapshot.verdicts

@@ -41,6 +41,7 @@ from engram.store.postgres.task_store import checkpoint_values, job_columns, tas
 from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import from_image
+from engram.store.states import from_text, to_text
 from engram.store.tasks import from_fields
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class PostgresSource:
             tasks=self._store.tasks(),
             checkpoints=[from_fields(Checkpoint, json.loads(record)) for (record,) in self._run("all_checkpoints")],
             jobs=self._store.jobs(),
+            states={name: from_text(value) for name, value in self._run("all_states")},
         )
 
     def uses(self, after: int = 0) -> Iterator[Use]:
@@ -216,8 +218,8 @@ class PostgresTarget:
             if known.source != source:
                 raise Refused(f"{place} was filled from {known.source}; name another tenant with --to-tenant NAME")
             return known
-        counts, (tasks, jobs) = self._database.run("record_counts")[0], self._database.run("task_counts")[0]
-        if any((*counts, tasks, jobs)):
+        counts, (tasks, *others) = self._database.run("record_counts")[0], self._database.run("task_counts")[0]
+        if any((*counts, tasks, *others)):
             raise Refused(
                 f"{place} is not empty ({counts[0]} memories, {counts[1]} decisions, {counts[4]} events, {tasks} tasks); "
                 "name an empty tenant with --to-tenant NAME"
@@ -270,7 +272,7 @@ class PostgresTarget:
     # -- loading
 
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
-        """Replace sessions, tasks, verdicts, tombstones, numbers and the pause."""
+        """Replace sessions, tasks, small states, verdicts, tombstones, numbers and the pause."""
         self._scopes = {session.id: session.scopes[0] for session in snapshot.sessions if session.scopes}
         self._scopes |= {task.id: task.scope for task in snapshot.tasks}
         work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {}), ("drop_sessions", {})]
@@ -282,6 +284,8 @@ class PostgresTarget:
         work += [("put_task", task_values(task)) for task in snapshot.tasks]
         work += [("put_checkpoint", checkpoint_values(checkpoint)) for checkpoint in snapshot.checkpoints]
         work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
+        work += [("drop_states", {})]
+        work += [("put_state", {"name": name, "value": to_text(value)}) for name, value in snapshot.states.items()]
         with self._batch():
             self._database.all_of(work)
             self._context.settings.set(paused=snapshot.paused or None)

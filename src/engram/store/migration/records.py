@@ -82,6 +82,7 @@ class StateSnapshot:
     tasks: Sequence[TaskRun] = ()
     checkpoints: Sequence[Checkpoint] = ()
     jobs: Sequence[Job] = ()
+    states: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 Record = StateSnapshot | Use | JournalRecord | Event
@@ -159,6 +160,7 @@ def _snapshot_digests(snapshot: StateSnapshot) -> Iterator[tuple[str, bytes]]:
         ("job", snapshot.jobs),
     ):
         yield from sorted((f"{kind} {one.id}", digest(_fields(one))) for one in found)
+    yield from sorted((f"state {name}", digest(value)) for name, value in snapshot.states.items())
     yield "gate verdicts", digest(sorted((_iso(v.at), v.gate, v.outcome) for v in snapshot.verdicts))
     yield from ((f"tombstone of {i}", b"") for i in sorted(snapshot.tombstones))
     yield "pause", digest(snapshot.paused)

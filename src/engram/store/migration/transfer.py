@@ -168,7 +168,7 @@ def _pass(
 
     snapshot, counts = source.snapshot(), source.counts()
     target.load_snapshot(snapshot)
-    for kind in ("sessions", "verdicts", "tombstones", "tasks", "checkpoints", "jobs"):
+    for kind in ("sessions", "verdicts", "tombstones", "tasks", "checkpoints", "jobs", "states"):
         arrived[kind] = len(getattr(snapshot, kind))
     for uses in batches(source.uses(state.uses), lambda use: (len(use.ids), 0)):
         target.load_uses(uses)

@@ -64,6 +64,7 @@ _TABLES = (
     "agent_task_runs",
     "agent_checkpoints",
     "memory_jobs",
+    "named_states",
 )
 
 

@@ -40,7 +40,7 @@ def statements_of(script: str) -> list[str]:
     return [statement.strip() for statement in found if statement.strip()]
 
 
-LATEST = 6
+LATEST = 7
 """The newest migration."""
 
 

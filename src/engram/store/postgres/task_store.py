@@ -1,19 +1,21 @@
-"""The Postgres store's tasks, checkpoints and jobs."""
+"""The Postgres store's tasks, checkpoints, jobs and small states."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
+from typing import Any
 
 from engram.model.errors import NotFound
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.write import Work, to_json
 from engram.store.screen import Screen
+from engram.store.states import StateChange, changed, checked_name, from_text, to_text
 from engram.store.tasks import from_fields, leased, same_lease, to_fields
 
 
 class PostgresTaskStore:
-    """Tasks, checkpoints and jobs of a tenant."""
+    """Tasks, checkpoints, jobs and small states of a tenant."""
 
     context: TenantContext
     screen: Screen
@@ -124,6 +126,28 @@ class PostgresTaskStore:
         seen = {"everyone": scopes is None, "scopes": list(scopes or ()), "limit": limit}
         rows = self.context.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
         return [_job(record) for (record,) in rows]
+
+    def state(self, name: str) -> Mapping[str, Any]:
+        """A state's value."""
+        rows = self.context.database.run("state", name=checked_name(name))
+        return from_text(rows[0][0]) if rows else {}
+
+    def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
+        """Change a state under its row lock; returns its new value."""
+        kept, database = self.screen.state(checked_name(name)), self.context.database
+        with database.transaction():
+            ((stored,),) = database.run("lock_state", name=kept, value=to_text({}))
+            before = from_text(stored)
+            after = changed(before, change)
+            if not after:
+                database.run("drop_state", name=kept)
+            elif after != before:
+                database.run("put_state", name=kept, value=to_text(after))
+        return after
+
+    def states(self, prefix: str) -> list[str]:
+        """The names of states."""
+        return [name for (name,) in self.context.database.run("state_names", prefix=prefix)]
 
 
 def locked_task(context: TenantContext, task_id: str, lock: str) -> TaskRun | None:

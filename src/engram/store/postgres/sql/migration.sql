@@ -14,7 +14,8 @@ SELECT
 
 -- name: task_counts
 SELECT (SELECT count(*) FROM engram.agent_task_runs WHERE tenant = %(tenant)s),
-    (SELECT count(*) FROM engram.memory_jobs WHERE tenant = %(tenant)s)
+    (SELECT count(*) FROM engram.memory_jobs WHERE tenant = %(tenant)s),
+    (SELECT count(*) FROM engram.named_states WHERE tenant = %(tenant)s)
 
 -- name: mark_of_all
 SELECT
@@ -26,7 +27,8 @@ SELECT
     (SELECT count(*) FROM engram.gate_verdicts WHERE tenant = %(tenant)s),
     (SELECT md5(string_agg(md5(record::text), '' ORDER BY id)) FROM engram.agent_task_runs WHERE tenant = %(tenant)s),
     (SELECT count(*) FROM engram.agent_checkpoints WHERE tenant = %(tenant)s),
-    (SELECT md5(string_agg(md5(record::text), '' ORDER BY id)) FROM engram.memory_jobs WHERE tenant = %(tenant)s)
+    (SELECT md5(string_agg(md5(record::text), '' ORDER BY id)) FROM engram.memory_jobs WHERE tenant = %(tenant)s),
+    (SELECT md5(string_agg(md5(name || value::text), '' ORDER BY name)) FROM engram.named_states WHERE tenant = %(tenant)s)
 
 -- name: last_decision
 -- Transaction numbers are each server's own: both questions go to the one with the tenant's journal.
@@ -153,4 +155,4 @@ SELECT id FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = ANY(%(ids)
 -- name: analyze
 ANALYZE engram.documents, engram.postings, engram.terms, engram.memory_vectors, engram.agent_memory, engram.agent_events,
     engram.agent_sessions, engram.journal, engram.journal_images, engram.memory_names, engram.memory_relations,
-    engram.memory_uses, engram.agent_task_runs, engram.agent_checkpoints, engram.memory_jobs
+    engram.memory_uses, engram.agent_task_runs, engram.agent_checkpoints, engram.memory_jobs, engram.named_states
