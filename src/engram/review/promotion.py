@@ -18,7 +18,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.review.approval import approve_in, refuse_settled, reject_in
 from engram.review.bulk import BulkDecision, new_bulk, sliced
-from engram.review.groups import kind_of, matching
+from engram.review.groups import QueueFilters, kind_of, matching
 from engram.review.lineage import replaced_by
 from engram.review.queue import APPROVE, QueueReader, ReviewItem
 from engram.rules.sources import Rank, is_evidence, rank_of
@@ -50,9 +50,9 @@ class Promotion:
     settings: GateSettings
     kinds: frozenset[str] | None = None
 
-    def plan(self, scopes: Collection[str] | None = None) -> PromotionPlan:
+    def plan(self, filters: QueueFilters, scopes: Collection[str] | None = None) -> PromotionPlan:
         """Which candidates may be promoted, the most worth keeping first; nothing is written."""
-        items = matching(QueueReader(self.store, self.clock(), scopes).candidates(), {})
+        items = matching(QueueReader(self.store, self.clock(), scopes).candidates(), filters)
         waiting = {item.memory.id: why for item in items if (why := self._held_back(item))}
         open_ones = [item.memory for item in items if item.memory.id not in waiting]
         promoted: dict[str, Memory] = {}

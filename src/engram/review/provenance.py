@@ -36,7 +36,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class RelatedMemories:
     """The stored memories that say the same as another, that it contradicts or outdates, and that it would replace by its conflict key."""
 
     same: tuple[Memory, ...] = ()
@@ -52,7 +52,7 @@ class Provenance:
     kind: str
     tier: int
     quotes: tuple[Quote, ...]
-    neighbours: Neighbours
+    neighbours: RelatedMemories
     gates: str
     """The gates it passed, the one that decided, and why."""
 
@@ -66,7 +66,7 @@ def provenance_of(store: Store, memory: Memory, settings: GateSettings) -> Prove
     )
 
 
-def neighbours_of(store: Store, memory: Memory, vector: "Vectors | None") -> Neighbours:
+def neighbours_of(store: Store, memory: Memory, vector: "Vectors | None") -> RelatedMemories:
     """How a stored memory relates to the others of its scope."""
     from engram.capture.known import OtherKnown, propose
 
@@ -78,7 +78,7 @@ def neighbours_of(store: Store, memory: Memory, vector: "Vectors | None") -> Nei
     heads = known.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
     # What is current weighs more than what waits itself.
     order = sorted(likely, key=lambda other: other.status not in CURRENT)
-    return Neighbours(tuple(same.values()), tuple(order), tuple(head for head in heads if head.id != memory.id))
+    return RelatedMemories(tuple(same.values()), tuple(order), tuple(head for head in heads if head.id != memory.id))
 
 
 def _quotes(store: Store, memory: Memory) -> Iterator[Quote]:

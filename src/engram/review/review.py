@@ -249,9 +249,11 @@ class Review:
 
         return decide_all(self.store, self.clock, REJECT, refs, actor, reason)
 
-    def plan_promotion(self, *, scopes: Collection[str] | None = None) -> "PromotionPlan":
-        """What `promote_eligible` would promote, and why the others wait on."""
-        return self._promotion.plan(scopes)
+    def plan_promotion(
+        self, *, scopes: Collection[str] | None = None, **filters: Unpack[QueueFilters]
+    ) -> "PromotionPlan":
+        """What `promote_eligible` would promote of the candidates that pass the filters, and why the others wait on."""
+        return self._promotion.plan(filters, scopes)
 
     def promote_eligible(
         self, *, actor: str = "manual", scopes: Collection[str] | None = None, plan: "PromotionPlan | None" = None
