@@ -33,7 +33,7 @@ class QueueFilters(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class QueueGroup:
-    """Candidates of one source about one topic; `count` is how many wait, `items` those that are listed."""
+    """Candidates of one source about one topic; `count` is how many wait, `items` those that are listed, which may be none."""
 
     source: str
     topic: str
@@ -113,12 +113,8 @@ def paged(items: Sequence[ReviewItem], per_source: int, explain: Callable[[Revie
     for (source, topic), found in sorted(groups.items(), key=_by_worth):
         listed = found[: room[source]]
         room[source] -= len(listed)
-        if listed:
-            page.append(QueueGroup(source, topic, len(found), tuple(map(explain, listed))))
-    shown = Counter[str]()
-    for group in page:
-        shown[group.source] += len(group.items)
-    more = {source: count - shown[source] for source, count in counts.items() if count > shown[source]}
+        page.append(QueueGroup(source, topic, len(found), tuple(map(explain, listed))))
+    more = {source: count - per_source for source, count in counts.items() if per_source and count > per_source}
     return QueuePage(len(items), tuple(page), more)
 
 

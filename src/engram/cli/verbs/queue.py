@@ -1,6 +1,7 @@
 """queue, promote, reject: what capture has proposed, and decisions about one or many of it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display
@@ -15,10 +16,12 @@ from engram.model.memory import Memory
 if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.bulk import BulkDecision
-    from engram.review.groups import QueueFilters, QueuePage
+    from engram.review.groups import QueueFilters, QueueGroup, QueuePage
     from engram.review.promotion import PromotionPlan
     from engram.review.queue import ReviewItem
 
+MOST_TOPICS = 5
+"""Topics named of a source's memories that are not listed."""
 PREVIEWED = 20
 """Memories that a preview or a report lists; JSON has all of them."""
 
@@ -70,8 +73,6 @@ def queue(surface: Surface, filters: CandidateOptions, per_source: PerSource = 2
     with surface.memory() as mem:
         page = mem.review.page(per_source, **filters.chosen(mem))
         surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface))
-        for source, number in page.more.items():
-            surface.hint(f"engram: … and {number:,} more from {source}")
         _hint_queue(surface, page)
 
 
@@ -105,20 +106,35 @@ def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
 
 
 def _draw_page(page: "QueuePage", surface: Surface) -> None:
+    for source, groups in groupby(page.groups, key=lambda group: group.source):
+        rest = []
+        for group in groups:
+            if group.items:
+                _draw_group(group, surface)
+            rest.append((group.count - len(group.items), group.topic))
+        if source in page.more:
+            topics = ", ".join(
+                f"{line(topic)} {number:,}" for number, topic in sorted(rest, reverse=True)[:MOST_TOPICS] if number
+            )
+            display.lines(
+                [(f"… and {page.more[source]:,} more from {line(source)}", "yellow"), (f"  ({topics})", "bright_black")]
+            )
+
+
+def _draw_group(group: "QueueGroup", surface: Surface) -> None:
     from engram.review.groups import kind_of
 
-    for group in page.groups:
-        display.lines([(line(group.source), "bold"), f" · {line(group.topic)}", (f"  {group.count:,}", "bright_black")])
-        rows: list[list[display.Cell]] = [
-            [
-                ("  " + item.memory.id, "cyan"),
-                kind_of(item.memory),
-                age(item.memory.created, surface.now),
-                f"{line(item.memory.statement, 160)} — {line(item.reason, 160)}",
-            ]
-            for item in group.items
+    display.lines([(line(group.source), "bold"), f" · {line(group.topic)}", (f"  {group.count:,}", "bright_black")])
+    rows: list[list[display.Cell]] = [
+        [
+            (f"  {item.memory.id}", "cyan"),
+            kind_of(item.memory),
+            age(item.memory.created, surface.now),
+            f"{line(item.memory.statement, 160)} — {line(item.reason, 160)}",
         ]
-        display.table(["  id", "kind", Column("age", "bright_black"), "memory"], rows)
+        for item in group.items
+    ]
+    display.table(["  id", "kind", Column("age", "bright_black"), "memory"], rows)
 
 
 def promote(
