@@ -17,6 +17,8 @@ CONFIDENCE_SHARE, IMPORTANCE_SHARE, TYPE_SHARE, REPEAT_STEP, REPEAT_MAX = 0.5, 0
 LOWEST_PRIORITY = 3
 BROADEST_TOPIC = 0.5
 """A word in more than this share of a source's candidates names no topic."""
+LONGEST_READ = 500
+"""Characters of a statement that its topic is looked for in."""
 TIERS = (1, 2, 3)
 ITEM_KINDS = ("contradiction", "candidate")
 
@@ -82,7 +84,8 @@ def matching(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewI
         and (not kind or kind_of(item.memory) == kind)
     ]
     if topic:
-        named = topics(kept)
+        # Of everything that waits, whatever else is chosen: a topic is named the same wherever it is asked for.
+        named = topics(items)
         kept = [item for item in kept if named[item.memory.id].casefold() == topic.casefold()]
     if tier is not None:
         kept = [item for item in kept if tier_of(item.memory) == tier]
@@ -99,11 +102,15 @@ def source_of(memory: Memory) -> str:
     return memory.source or "unknown"
 
 
-def paged(items: Sequence[ReviewItem], per_source: int, explain: Callable[[ReviewItem], ReviewItem]) -> QueuePage:
-    """The items in groups, of each source at most `per_source` (0: all); only what is listed is explained."""
+def paged(
+    items: Sequence[ReviewItem],
+    named: Mapping[str, str],
+    per_source: int,
+    explain: Callable[[ReviewItem], ReviewItem],
+) -> QueuePage:
+    """The items in groups by their topics, of each source at most `per_source` (0: all); only what is listed is explained."""
     if per_source < 0:
         raise InvalidInput(f"the number per source is 0 for all, or more; not {per_source}")
-    named = topics(items)
     groups: dict[tuple[str, str], list[ReviewItem]] = {}
     for item in items:
         groups.setdefault((source_of(item.memory), named[item.memory.id]), []).append(item)
@@ -142,17 +149,18 @@ def _topics_of(memories: Sequence[Memory]) -> dict[str, str]:
     found = {}
     for memory in memories:
         shared = [term for term in words[memory.id] if 2 <= counts[term] <= most]
-        best = max(shared, key=lambda term: (counts[term], term), default="")
+        best = max(shared, key=lambda term: (counts[term], len(term), term), default="")
         found[memory.id] = memory.domain or (words[memory.id][best] if best else kind_of(memory))
     return found
 
 
 def _words(memory: Memory) -> dict[str, str]:
     """The index terms of a statement, each with the word it stands for."""
-    found: dict[str, str] = {}
-    for word in memory.statement[:500].split():
+    text = memory.statement[:LONGEST_READ]
+    telling, found = set(query_terms(text)), dict[str, str]()
+    for word in text.split():
         plain = word.strip(".,;:!?\"'()[]`").casefold()
         terms = query_terms(plain) if len(plain) > 2 else []
-        if len(terms) == 1 and not plain.isdigit():
+        if len(terms) == 1 and terms[0] in telling and not plain.isdigit():
             found.setdefault(terms[0], plain)
     return found

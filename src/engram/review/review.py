@@ -12,7 +12,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import FORGET_REQUESTED, Memory
 from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
 from engram.review.conflicts import outdated, release, waiting_on
-from engram.review.groups import QueueFilters, QueuePage, matching, paged
+from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
 from engram.review.lineage import Lineages, contradicted, refuse_outranked
 from engram.review.queue import APPROVE, CHOICES, REJECT, QueueReader, ReviewItem, is_to_be_forgotten
 from engram.review.resolution import confirmed, keep_both, keep_old, keep_one, merged_into
@@ -80,7 +80,8 @@ class Review:
     ) -> QueuePage:
         """The candidates grouped by source and topic, most worth keeping first, and of each source at most `per_source` (0: all)."""
         reader = QueueReader(self.store, self.clock(), scopes)
-        return paged(matching(reader.candidates(), filters), per_source, reader.explained)
+        items = reader.candidates()
+        return paged(matching(items, filters), topics(items), per_source, reader.explained)
 
     def provenance(self, ref: str) -> "Provenance":
         """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
