@@ -24,7 +24,7 @@ class Settings:
     autopromote_harvest: bool = False
     """So is what was captured without being asked for."""
     autopromote_kinds: str = ""
-    """Only these kinds become active by themselves, separated by commas: preference, tooling, …; "" for every low-risk kind."""
+    """The only kinds that become active without review: preference, tooling, project or infra, separated by commas; "" for all four."""
     keep_journal_days: int = 0
     """`engram prune` deletes journal images older than this; 0 keeps all."""
     keep_usage_days: int = 0
@@ -41,8 +41,21 @@ class Settings:
     """The zone in which "tomorrow" and times without a zone are read: America/Los_Angeles, UTC, +05:30; "" for the system's."""
     policy: str = "default"
     """What infers types, pins critical facts and says which fact replaces which: a preset, or one of `policies`."""
+    capture_mode: str = "smart"
+    """When buffered turns are read: smart (a high signal, the number of turns, or the time), every_n (the number alone), time."""
+    capture_turns: int = 5
+    """Turns after which a session's buffer is read."""
+    capture_minutes: int = 15
+    """Minutes from its oldest turn after which a session's buffer is read."""
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Your own policies by name: the tables `[policies.NAME]`, which `engram.gates.policies` reads."""
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    """Your own signals by language: the tables `[signals.LANGUAGE]`, which `engram.capture.signals` reads."""
+
+    @property
+    def promoted_kinds(self) -> frozenset[str]:
+        """`autopromote_kinds` as a set; empty for all."""
+        return frozenset(name.strip() for name in self.autopromote_kinds.split(",") if name.strip())
 
 
 RANGES = {
@@ -52,6 +65,8 @@ RANGES = {
     "keep_ledger_days": (0, 36_500),
     "model_timeout": (1, 600),
     "model_daily_tokens": (0, 10**9),
+    "capture_turns": (1, 1_000),
+    "capture_minutes": (1, 10_080),
 }
 """The allowed range of each number."""
 
@@ -60,17 +75,22 @@ SHAPES = {
         r"static|none|fastembed:.+|openai:.+@.+",
         "static, none, fastembed:<model> or openai:<model>@<base_url>",
     ),
+    "autopromote_kinds": (
+        r"(?:\s*(?:preference|tooling|project|infra)?\s*(?:,|$))*",
+        'preference, tooling, project or infra, separated by commas, or "" for all of them',
+    ),
     "model": (
         r"|(?:openai|anthropic|ollama):.+",
         'openai:NAME[@URL], anthropic:NAME, ollama:NAME[@URL], or "" for none',
     ),
+    "capture_mode": (r"smart|every_n|time", "smart, every_n or time"),
 }
 """The allowed forms of some texts, as a pattern and in words."""
 
 _DIGITS = 20
 """A longer number is beyond every range, and slow to parse."""
 
-TABLES = ("policies",)
+TABLES = ("policies", "signals")
 """Settings that are tables in the file."""
 
 SETTABLE = tuple(each.name for each in fields(Settings) if each.name not in TABLES)
@@ -130,7 +150,7 @@ _WORDS: dict[type, str] = {
     int: "a whole number",
     bool: "true or false",
     str: "a text in quotes",
-    dict: "tables of their own, such as [policies.NAME]",
+    dict: "tables of their own, such as [{key}.NAME]",
 }
 
 
@@ -140,7 +160,7 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
     if key not in kinds:
         raise InvalidInput(f"{where}: unknown setting {key!r}; known: {', '.join(kinds)}")
     if type(value) is not kinds[key]:
-        raise InvalidInput(f"{where}: {key} takes {_WORDS[kinds[key]]}, not {value!r:.60}")
+        raise InvalidInput(f"{where}: {key} takes {_WORDS[kinds[key]].format(key=key)}, not {value!r:.60}")
     if key in RANGES and not RANGES[key][0] <= value <= RANGES[key][1]:
         low, high = RANGES[key]
         raise InvalidInput(f"{where}: {key} takes a whole number from {low} to {high}, not {value!r:.60}")
@@ -148,27 +168,7 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
         raise InvalidInput(f"{where}: {key} takes {SHAPES[key][1]}, not {value!r:.60}")
     if key == "time_zone" and value.strip():
         _check_zone(value, where)
-    if key == "autopromote_kinds":
-        _check_kinds(value, where)
     return value
-
-
-def autopromoted_kinds(text: str) -> frozenset[str] | None:
-    """The kinds that may become active by themselves; None for every low-risk one."""
-    return frozenset(re.split(r"[\s,]+", text.strip(", \t"))) if text.strip(", \t") else None
-
-
-def _check_kinds(text: str, where: str) -> None:
-    """Raise `InvalidInput` for a kind that does not exist, or that always waits for a person."""
-    from engram.model.types import known_types
-
-    tiers: dict[str, int] = {}
-    for entry in known_types():
-        tiers[entry.kind] = min(tiers.get(entry.kind, entry.tier), entry.tier)
-    low_risk = [kind for kind, tier in tiers.items() if tier < 3]
-    for kind in sorted(autopromoted_kinds(text) or ()):
-        if kind not in low_risk:
-            raise InvalidInput(f"{where}: autopromote_kinds takes {', '.join(low_risk)}, not {kind!r:.60}")
 
 
 def _check_zone(name: str, where: str) -> None:

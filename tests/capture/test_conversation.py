@@ -629,3 +629,18 @@ def test_what_is_over_ends_neither_somebody_elses_nor_another_nor_a_critical_fac
     kept = mem.add(stored, source="human")
     mem.add_conversation(said, source="human", scope="global")
     assert mem.get(kept.id).status == "active"
+
+
+def test_the_exact_words_of_a_decision_are_kept_and_found_only_as_an_artifact(desk: Desk) -> None:
+    words = "We decided to ship the ledger on Postgres instead of Dynamo."
+    kept = desk.taking().add(words, "Noted.", scope="project:main", session="s1")
+    assert [memory.type for memory in kept] == ["decision"]
+    found = desk.mem.search("ledger Postgres Dynamo", kinds=("event",), types=("artifact",), scope="project:main")
+    assert [(hit.text, dict(hit.metadata)["verbatim"]) for hit in found] == [(words, kept[0].id)]
+    everything = desk.mem.search("ledger Postgres Dynamo", kinds=("event",), scope="project:main")
+    assert {hit.event.event_type for hit in everything if hit.event} == {"message"}
+
+
+def test_a_plain_fact_leaves_no_artifact(desk: Desk) -> None:
+    desk.taking().add("I prefer pnpm over npm.", "Noted.", scope="project:main", session="s1")
+    assert list(desk.mem.search("pnpm", kinds=("event",), types=("artifact",), scope="project:main")) == []

@@ -185,7 +185,8 @@ def test_a_merged_statement_cannot_bring_a_command_in(cli: Console) -> None:
 
 @pytest.mark.usefixtures("nobody")
 def test_an_ordinary_candidate_needs_no_person(cli: Console) -> None:
-    waiting = cli.json("learn", "The database runs on host db-3", "--type", "infra")["memory"]["id"]
+    cli("config", "autopromote_remember", "false")
+    waiting = cli.json("learn", "The database runs on host db-3")["memory"]["id"]
     assert cli.json("review", waiting, "--approve")["status"] == "active"
 
 

@@ -132,7 +132,7 @@ def test_what_cannot_be_asked_for_is_told(tabs: Engram, what: str) -> None:
 def test_a_type_that_only_files_from_elsewhere_have_is_found(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     from engram.model import types
 
-    types.register_type(types.MemoryType("recipe", "note", "procedure", 1, "Recipe", 1))
+    types.register_type(types.MemoryType("recipe", "note", "tooling", 1, "Recipe", 1))
     kept = mem.add("Rest the dough for an hour", type="recipe")
     monkeypatch.delitem(types._REGISTRY, "recipe")
     assert [memory.id for memory in mem.list(types="recipe")] == [kept.id]

@@ -164,7 +164,7 @@ def test_a_candidate_that_waits_for_approval_is_in_nobodys_way(mem: Engram) -> N
 def test_what_waits_for_another_reason_too_is_not_released(mem: Engram) -> None:
     old = stored(mem.learn(OLD))
     captured = stored(mem.learn("The api listens on port 9090 because 8080 is taken.", autonomous=True))
-    salary = stored(mem.learn(NEW, type="infra"))
+    salary = stored(mem.learn(NEW, type="people"))
     mem.forget(old.id)
     assert statuses(mem, captured, salary) == ["candidate", "candidate"]
 

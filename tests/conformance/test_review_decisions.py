@@ -154,8 +154,9 @@ def test_an_unknown_bulk_decision_is_not_found(mem: Engram) -> None:
 # -- by rule
 
 
-def rule(mem: Engram, *, harvest: bool = True, kinds: frozenset[str] | None = None) -> Promotion:
-    return Promotion(mem.store, mem.review.clock, GateSettings(autopromote_harvest=harvest), kinds)
+def rule(mem: Engram, *, harvest: bool = True, kinds: frozenset[str] = frozenset()) -> Promotion:
+    settings = GateSettings(autopromote_harvest=harvest, autopromote_kinds=kinds)
+    return Promotion(mem.store, mem.review.clock, settings)
 
 
 def promoted(promotion: Promotion) -> set[str]:
@@ -165,7 +166,7 @@ def promoted(promotion: Promotion) -> set[str]:
 def test_captured_memories_are_eligible_only_where_the_settings_allow_it(mem: Engram) -> None:
     several(mem)
     held = rule(mem, harvest=False).plan({})
-    assert not held.promoted and "autopromote_harvest is off" in next(iter(held.waiting.values()))
+    assert not held.promoted and "without an explicit request" in next(iter(held.waiting.values()))
     assert promoted(rule(mem)) == set(FACTS)
 
 
@@ -183,7 +184,7 @@ def test_the_kinds_allowed_restrict_what_is_promoted(mem: Engram) -> None:
     proposed(mem, FACTS[0], type="factual")
     plan = rule(mem, kinds=frozenset({"preference"})).plan({})
     assert [memory.type for memory in plan.promoted] == ["preference"]
-    assert "not among autopromote_kinds" in next(iter(plan.waiting.values()))
+    assert "autopromote_kinds does not name" in next(iter(plan.waiting.values()))
 
 
 def test_tier_3_is_never_promoted_by_rule(mem: Engram) -> None:

@@ -60,6 +60,9 @@ class NothingKnown:
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
+    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+        return ()
+
 
 def judged(text: str, source: str, *, autonomous: bool = False) -> Verdict:
     proposal = Proposal(

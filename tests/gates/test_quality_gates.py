@@ -6,7 +6,7 @@ import pytest
 
 from engram.gates.pipeline import judge
 from engram.gates.proposal import GateSettings, Neighbour, Proposal
-from engram.gates.quality import pattern
+from engram.gates.quality import pattern, triviality_problem
 from engram.model.decision import Outcome
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
@@ -168,6 +168,9 @@ class NothingKnown:
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
+    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+        return ()
+
 
 def stopped_by(text: str, *, autonomous: bool = True) -> str:
     memory = Memory(id="", statement=text, source="harness:claude:acme" if autonomous else "agent")
@@ -223,3 +226,18 @@ def test_the_reason_quotes_what_gave_it_away() -> None:
     memory = Memory(id="", statement="Use the old endpoint for now because the new one times out", source="harvest")
     proposal = Proposal(memory, True, "x", ())
     assert "for now" in judge(proposal, NothingKnown(), GateSettings()).reason
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["The user is on Linux.", "/home/ana/src/app", "The user's home directory is /home/ana", "Username is anab42"],
+)
+def test_what_the_machine_shows_is_trivial(said: str) -> None:
+    assert "what the machine shows" in triviality_problem(Memory("", said))
+
+
+@pytest.mark.parametrize(
+    "said", ["The user prefers Linux for servers", "Use bash, not zsh, in scripts", "The user's name is Ana"]
+)
+def test_a_choice_of_system_or_a_name_is_not_trivial(said: str) -> None:
+    assert triviality_problem(Memory("", said)) == ""

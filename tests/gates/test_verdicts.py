@@ -39,6 +39,9 @@ class Stored:
         self.asked_near += 1
         return [Neighbour(m, self.cosine) for m in self.memories]
 
+    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+        return ()
+
 
 def known(statement: str, **fields: Any) -> Memory:
     return Memory(**{"id": "ENG-2026-0101-001", "statement": statement, "source": "human"} | fields)
@@ -348,7 +351,9 @@ def test_a_captured_text_that_adds_nothing_is_redundant() -> None:
         ("tool:remember", "preference", False, Outcome.CREATED),
         ("tool:remember", "people", False, Outcome.PENDING),
         ("tool:remember", "fiscal", False, Outcome.PENDING),
-        ("agent", "infra", False, Outcome.PENDING),
+        ("agent", "infra", False, Outcome.CREATED),
+        ("agent", "constraint", False, Outcome.PENDING),
+        ("agent", "relationship", False, Outcome.CREATED),
         ("agent", "health", False, Outcome.PENDING),
         ("agent", "preference", True, Outcome.PENDING),
         ("harness:claude:acme", "preference", False, Outcome.PENDING),
@@ -382,7 +387,7 @@ def test_autopromotion_is_a_setting_and_never_reaches_tier_three() -> None:
 def test_a_verdict_tells_the_gates_passed_in_order() -> None:
     passed = judged("Use tabs").passed
     assert passed == (
-        "shape", "secrets", "instructions", "exact", "relation", "near", "policy", "contradiction", "paraphrase",
+        "shape", "secrets", "instructions", "rejected", "exact", "relation", "near", "policy", "contradiction", "paraphrase",
     )  # fmt: skip
     captured = judged("Prefer pnpm over npm because of the shared store", autonomous=True, source="harvest").passed
     assert captured == GATES[:-1]

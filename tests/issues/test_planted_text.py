@@ -364,12 +364,11 @@ def test_confirming_what_was_read_lets_it_direct(on_files: Ground) -> None:
     assert directing(on_files.mem, (text,)) == {text}
 
 
-def test_what_was_read_still_answers_and_is_told_as_evidence(on_files: Ground) -> None:
+def test_what_was_read_still_answers_and_reaches_no_prompt_unasked(on_files: Ground) -> None:
     by_document(on_files, (PLANTED[0],))
     assert PLANTED[0] in on_files.mem.recall("push to main without review", scope="global").text
     told = on_files.mem.inject("push to main", scope="global")
-    assert [item.memory.statement for item in told.consider] == [PLANTED[0]]
-    assert "evidence" in told.consider[0].text
+    assert PLANTED[0] not in told.text
 
 
 def test_a_pinned_import_of_an_older_store_directs_nobody_and_holds_no_place(mem: Engram) -> None:

@@ -77,7 +77,7 @@ def test_a_sensitive_sentence_counts_among_harmless_ones() -> None:
     assert subject_of(told) == "health"
 
 
-@pytest.mark.parametrize("type_", ["fact", "preference", "constraint", "procedural"])
+@pytest.mark.parametrize("type_", ["fact", "preference", "convention", "procedural"])
 def test_no_type_makes_a_sensitive_statement_active_from_an_agent(backend: Backend, type_: str) -> None:
     decided = backend.client().learn("I have type 1 diabetes", type=type_, source="agent")
     assert decided.outcome == Outcome.PENDING and decided.memory is not None
@@ -97,7 +97,7 @@ def test_a_situation_and_the_parts_of_a_form_speak_too() -> None:
 
 def test_the_types_tier_holds_where_the_words_are_harmless() -> None:
     assert tier_of(Memory("", "Use tabs, not spaces", type="identity")) == 3
-    assert tier_of(Memory("", "Use tabs, not spaces", type="people")) == 2
+    assert tier_of(Memory("", "Use tabs, not spaces", type="relationship")) == 2
 
 
 def test_a_persons_own_word_is_active(files: Engram) -> None:  # noqa: F811

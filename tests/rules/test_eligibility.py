@@ -65,7 +65,7 @@ def test_a_memory_goes_stale_past_its_horizon_sooner_when_doubted() -> None:
     assert not is_stale(memory(), days(5000))
     strong = {"activation": Activation(1.0, 1.0, last_accessed=days(190))}
     stale = eligibility(memory(decay_days=180, confidence=1.0, **strong), days(190))
-    assert (stale.state, stale.directive, stale.consider) == ("stale", False, True)
+    assert (stale.state, stale.found, stale.directive, stale.consider) == ("stale", False, False, False)
     verified = memory(decay_days=180, confidence=1.0, last_verified=days(100), **strong)
     assert eligibility(verified, days(190)).state == "active"
 

@@ -129,8 +129,8 @@ _OPERATIONS = {
     Outcome.REJECTED: "NOOP",
 }
 """The operation for each outcome of the gates. A contradiction is stored next to the other memory and waits for review."""
-_WRITTEN = (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRADICTION)
-_CHANGING = (*_WRITTEN, Outcome.UPDATED)
+WRITTEN = (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRADICTION)
+_CHANGING = (*WRITTEN, Outcome.UPDATED)
 
 
 def decision_of(fact: Extracted, learned: Decision, note: str = "") -> tuple[FactDecision, Memory | None]:
@@ -145,4 +145,4 @@ def decision_of(fact: Extracted, learned: Decision, note: str = "") -> tuple[Fac
         other.id if other is not None else "",
         fact.worth,
     )
-    return decision, memory if learned.outcome in _WRITTEN else None
+    return decision, memory if learned.outcome in WRITTEN else None

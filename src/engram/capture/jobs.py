@@ -38,6 +38,7 @@ class OnceLearner(Learner):
         autonomous: bool = False,
         relation: str = "",
         alone: bool = False,
+        is_typed: bool = True,
     ) -> Decision:
         """Run one proposal through the gates, unless a memory has the same evidence."""
         known = self._derived_before(given)
@@ -55,6 +56,7 @@ class OnceLearner(Learner):
             autonomous=autonomous,
             relation=relation,
             alone=alone,
+            is_typed=is_typed,
         )
 
     def _derived_before(self, given: Mapping[str, Any]) -> Memory | None:

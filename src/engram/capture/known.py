@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 NEIGHBOURS = 6
 """How many of the nearest memories by meaning, and as many by words, the gates compare with."""
+REJECTED_NEIGHBOURS = 3
+"""How many of the nearest rejected memories a proposal is compared with."""
+DISTRUST = "distrust"
+"""The operation in the journal that takes out everything of a source, whatever it says."""
 LOOKUP_TERMS = 6
 """How many of the rarest words of a statement its neighbours are looked up by."""
 COMPARED = ("active", "dormant", "candidate")
@@ -45,9 +49,20 @@ class StoreKnown:
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest memories of the same scope and of these statuses, by meaning and by words."""
-        scope = (proposal.memory.scope,)
-        filters = Filters(scopes=scope, statuses=self.statuses)
-        found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, NEIGHBOURS), filters)
+        return self._nearest(proposal, self.statuses, NEIGHBOURS)
+
+    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """The nearest memories of the same scope that were rejected for what they say, not for who said it."""
+        found = self._nearest(proposal, ("rejected",), REJECTED_NEIGHBOURS)
+        return [near for near in found if not self._was_distrusted(near.memory)]
+
+    def _was_distrusted(self, memory: Memory) -> bool:
+        decisions = self.store.history(memory.id)
+        return bool(decisions) and decisions[-1].op == DISTRUST
+
+    def _nearest(self, proposal: Proposal, statuses: tuple[str, ...], limit: int) -> Sequence[Neighbour]:
+        filters = Filters(scopes=(proposal.memory.scope,), statuses=statuses)
+        found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, limit), filters)
         numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
         hits = self.store.get_many(numbers)
         cosines = self._cosines([hit.n for hit in hits])
@@ -104,3 +119,7 @@ class LateKnown:
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """All of them; their cosines are unknown."""
         return [Neighbour(memory, -1.0) for memory in self.memories]
+
+    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """None: what is rejected in that moment was judged with the rest."""
+        return ()

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
 from engram.capture.known import COMPARED, LateKnown, OtherKnown, StoreKnown, propose
+from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
+from engram.gates.nature import nature_of
 from engram.gates.pipeline import admit_all, exception_reason, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
@@ -24,8 +26,8 @@ from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Association
 from engram.model.usage import Use
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
-from engram.rules.eligibility import outlasts
-from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
+from engram.rules.eligibility import has_expired, outlasts
+from engram.rules.sources import CONFIRMED, CORROBORATED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import ProposalKeys, Store, Transaction
@@ -71,11 +73,13 @@ class Learner:
         autonomous: bool = False,
         relation: str = "",
         alone: bool = False,
+        is_typed: bool = True,
     ) -> Decision:
         """Run one proposal through the gates and store it. The decision says what happened and why.
 
         `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise. Where it
         names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
+        `is_typed` says whether a type that is given is somebody's word.
         """
         now = self.clock()
         try:
@@ -83,8 +87,12 @@ class Learner:
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
         memory = memory.but(conflict_key="") if alone else memory
+        if not memory.memory_kind:
+            said = f"{memory.context} {memory.statement}" if autonomous else memory.statement
+            memory = memory.but(memory_kind=nature_of(said, memory.type, memory.tags))
         stated = self._stated(propose(memory, autonomous=autonomous), relation, placed=bool(given.get("scope")))
-        proposal = replace(stated, alone=alone)
+        is_typed = is_typed and ("type" in given or "memory_type" in given)
+        proposal = replace(stated, alone=alone, is_typed=is_typed)
         memory = proposal.memory
         vectors = self._embed([memory])
         vector = vectors[0] if vectors is not None else None
@@ -275,7 +283,8 @@ class Learner:
         return self._is_trusted(proposal) and self._is_trusted(replace(proposal, memory=found.but(source=source)))
 
     def _is_trusted(self, proposal: Proposal) -> bool:
-        return trust(proposal.memory, proposal.autonomous, self.settings).status == "active"
+        is_typed = proposal.is_typed
+        return trust(proposal.memory, proposal.autonomous, self.settings, is_typed=is_typed).status == "active"
 
     def _judged(self, proposal: Proposal, known: Known) -> Verdict:
         """The gates' verdict; a memory that they alone take for replaced stays where the caller has named what is replaced."""
@@ -305,7 +314,8 @@ class Learner:
     ) -> Decision:
         """Count and reinforce a duplicate of a stored memory, at most once per session (per day without one).
 
-        If the source is more trusted, it becomes the memory's source. Content and transcripts count for nothing.
+        If the source is more trusted, it becomes the memory's source. Content counts for nothing, and a transcript only for what
+        came from one; but where an independent source says the same, that corroborates it.
         """
         key = session or f"day:{now.date().isoformat()}"
         with self.store.deciding(
@@ -315,17 +325,37 @@ class Learner:
             if known is None:
                 return Decision(Outcome.NOOP, None, verdict.other, "the duplicate was removed meanwhile", verdict.gate)
             counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
+            before = known
             # A team's file changes by decisions, never by use.
-            if not counted and not is_untrusted(proposal.memory.source) and self.store.owned([other.id]):
+            if not counted and _counts(proposal.memory.source, known) and self.store.owned([other.id]):
                 # The use is recorded first: a crash in between may lose a count, but never counts twice.
                 self.store.note_use(Use("derived", (other.id,), now, key))
                 known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
+            if self.store.owned([other.id]):
+                known = self._corroborated(deciding, confirmed_guess(known, proposal.memory), proposal, session, now)
+            if known != before:
                 deciding.put(known)
         vouched = self._vouched_for(known, proposal, now)
         return self._repeated(verdict, known, vouched)
 
+    def _corroborated(
+        self, deciding: Transaction, known: Memory, proposal: Proposal, session: str, now: datetime
+    ) -> Memory:
+        """Evidence that an independent source repeats: corroborated, and active if nothing else is in its way."""
+        if not corroborates(proposal.memory, known, session) or injection_problem(known):
+            return known
+        evidence = tuple(dict.fromkeys((*known.evidence, *proposal.memory.evidence)))
+        known = known.but(verification=CORROBORATED, evidence=evidence, last_verified=now, updated=now)
+        if known.status != "candidate" or tier_of(known) > 1 or contradicted(deciding.get, known) is not None:
+            return known
+        return self._activated(deciding, known, known.source, now)
+
     def _repeated(self, verdict: Verdict, known: Memory, vouched: Memory) -> Decision:
         """The decision about a duplicate, by what became of the stored memory."""
+        before = verdict.other
+        if before is not None and before.status == "candidate" and known.status == "active":
+            reason = f"{verdict.reason}, which is active now: an independent source says the same"
+            return Decision(Outcome.UPDATED, vouched, None, reason, verdict.gate)
         if known.status != "candidate" or vouched.status != "active":
             return Decision(Outcome.DUPLICATE, vouched, vouched, verdict.reason, verdict.gate)
         replaced = [other for other in map(self.store.get, vouched.supersedes) if other is not None]
@@ -455,7 +485,7 @@ class Learner:
             for i, memory in enumerate(drafted):
                 key = (hashes[i], memory.scope)
                 known = added.get(key) or deciding.exact(*key)
-                if known is not None and same_text(known.statement, memory.statement):
+                if known is not None and same_text(known.statement, memory.statement) and not _is_over(known, now):
                     duplicates.append(i)
                 else:
                     known = self._added(deciding, memory, names[i], source, now, team, changes.get(i))
@@ -635,6 +665,16 @@ def _vouches(repeated: Memory, known: Memory) -> bool:
     if is_human(repeated.source):
         return known.status == "candidate" or said_by(known) < Rank.PERSON
     return rank_of(repeated.source) > said_by(known) and is_evidence(known) and not is_untrusted(repeated.source)
+
+
+def _counts(source: str, known: Memory) -> bool:
+    """Whether a repetition from this source counts as another derivation: content never, a transcript for what came from one."""
+    rank = rank_of(source)
+    return rank >= Rank.AGENT or (rank == Rank.HARVEST and said_by(known) <= rank)
+
+
+def _is_over(memory: Memory, now: datetime) -> bool:
+    return has_expired(memory, now) or (memory.valid_until is not None and memory.valid_until <= now)
 
 
 def _wanted_name(memory: Memory) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol, Unpack
 
 from engram.capture.draft import draft
-from engram.capture.exchange import ASSISTANT, Exchange, FactDecision, decision_of
+from engram.capture.exchange import ASSISTANT, WRITTEN, Exchange, FactDecision, decision_of
 from engram.capture.extraction import END, FORGET, Extracted
 from engram.capture.known import COMPARED, LateKnown, propose
 from engram.capture.learn import Learner
@@ -17,14 +17,14 @@ from engram.gates.trust import is_human
 from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import Refused
-from engram.model.event import Event
+from engram.model.event import VERBATIM, Event
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.types import memory_type
 from engram.rules.scopes import seen_from
 from engram.rules.sources import may_replace
-from engram.store.protocol import Store
+from engram.store.protocol import NewEvent, Store
 from engram.store.records import CURRENT, start_of
 from engram.text.content_hash import quote_hash
 
@@ -36,6 +36,11 @@ TEMPORARY_DAYS = 30
 """The decay horizon of what is true for a while only."""
 ALWAYS_REVIEWED = ("identity", "fiscal")
 """Types whose facts always wait for review: numbers of documents, accounts and taxes."""
+CATEGORIES = ("relationship", "constraint")
+"""Categories of what people say of themselves that an agent could not store unseen."""
+QUOTED_TYPES = ("decision", "correction", "principle", "commitment")
+QUOTED_FROM = 0.8
+"""Types whose exact words are kept as an artifact, and the confidence from which they are (spec 5)."""
 _CORRECTED = re.compile(r",? (?:and )?not [^,;]{1,60}(?=\.$)")
 
 
@@ -209,6 +214,24 @@ class Settlement:
         reason, source = f"{choice.operation}: {choice.reason}", exchange.source_of(fact)
         return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
+    def _keep_quote(self, exchange: Exchange, fact: Extracted, learned: Decision) -> None:
+        """Keep the exact words of a decision, a correction, a principle or a commitment that is sure enough."""
+        memory, event = learned.memory, exchange.events[fact.turn]
+        if learned.outcome not in WRITTEN or memory is None or fact.confidence < QUOTED_FROM:
+            return
+        if fact.type not in QUOTED_TYPES:
+            return
+        quote = event.content[slice(*fact.span)]
+        artifact = NewEvent(
+            event.role,
+            quote,
+            event.at,
+            "artifact",
+            key=f"quote {event.id} {fact.span[0]}-{fact.span[1]}",
+            metadata={VERBATIM: memory.id, "type": fact.type},
+        )
+        self.store.append_events(f"artifacts-{event.session}", [artifact], scope=exchange.scope)
+
     def _learn(
         self,
         exchange: Exchange,
@@ -223,7 +246,7 @@ class Settlement:
             cautious = replace(learner.settings, autopromote_remember=False, autopromote_harvest=False)
             learner = replace(learner, settings=cautious)
             source = TRANSCRIPT if is_human(source) else source
-        return learner.learn(
+        learned = learner.learn(
             {**self._given(exchange, fact), **({"supersedes": supersedes} if supersedes else {})},
             source=source,
             learned_by=LEARNED_BY,
@@ -231,18 +254,22 @@ class Settlement:
             autonomous=self.autonomous,
             relation=relation,
             alone=alone,
+            is_typed=fact.type in ALWAYS_REVIEWED,
         )
+        self._keep_quote(exchange, fact, learned)
+        return learned
 
     def _drafted(self, exchange: Exchange, fact: Extracted) -> Memory:
         given, source = self._given(exchange, fact), exchange.source_of(fact)
         return draft(given, learned_by=LEARNED_BY, source=source, now=self.clock())
 
     def _type_of(self, fact: Extracted) -> str:
-        """The extracted type. For a plain fact, or a type that would wait for review, the policy chooses the type.
+        """The extracted type. For a plain fact, or a sensitive type, the policy chooses the type.
 
         People state where they live or work, or what they eat, themselves; what identifies them or their money still waits.
         """
-        if fact.type in ALWAYS_REVIEWED or (fact.type != PLAIN_FACT and memory_type(fact.type).tier == 1):
+        is_own = fact.type in (*ALWAYS_REVIEWED, *CATEGORIES) or memory_type(fact.type).tier == 1
+        if fact.type != PLAIN_FACT and is_own:
             return fact.type
         return self.learner.policy.described(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
 

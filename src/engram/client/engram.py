@@ -46,6 +46,7 @@ class Setup:
     ) -> Self:
         """From the settings file and its overrides; raises `InvalidInput` for settings that cannot be used."""
         settings = _chosen(load_settings(config), embedder)
+        _check_signals(settings, config)
         return cls(settings, _policy(policy, settings, config), _embedder(settings), _zone(time_zone, settings))
 
 
@@ -188,6 +189,14 @@ def _policy(policy: "str | MemoryPolicy", settings: Settings, config: Path | Non
     if isinstance(policy, MemoryPolicy):
         return policy
     return chosen_policy(policy or settings.policy, settings.policies, str(config or "config.toml"))
+
+
+def _check_signals(settings: Settings, config: Path | None) -> None:
+    """Raise `InvalidInput` for a signal of the owner that cannot be used."""
+    if settings.signals:
+        from engram.capture.signals import custom_signals
+
+        custom_signals(settings.signals, config)
 
 
 def _zone(chosen: str | tzinfo | None, settings: Settings) -> tzinfo:

@@ -17,7 +17,7 @@ from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.scopes import GLOBAL, is_person
-from engram.settings import Settings, autopromoted_kinds
+from engram.settings import Settings
 from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT, find_memory, no_memory
 from engram.store.screen import Screen
@@ -115,6 +115,7 @@ class Facets:
         return GateSettings(
             autopromote_remember=self.settings.autopromote_remember,
             autopromote_harvest=self.settings.autopromote_harvest,
+            autopromote_kinds=self.settings.promoted_kinds,
         )
 
     @cached_property
@@ -315,9 +316,8 @@ class Facets:
         """What waits for review."""
         from engram.review.review import Review
 
-        kinds = autopromoted_kinds(self.settings.autopromote_kinds)
         # Only an edit needs the policy.
-        return Review(self.store, self._clock, self._gate_settings, kinds, lambda *given: self.policy.reapplied(*given))
+        return Review(self.store, self._clock, self._gate_settings, lambda *given: self.policy.reapplied(*given))
 
     @cached_property
     def sessions(self) -> "Sessions":

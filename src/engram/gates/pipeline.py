@@ -1,7 +1,7 @@
 """Runs the gates in order (DESIGN §2): each one passes the proposal on or decides its outcome, always with a reason.
 
-    shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → redundancy
-          → exact → relation → near → policy → contradiction → paraphrase → trust
+    shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → rejected
+          → redundancy → exact → relation → near → policy → contradiction → paraphrase → trust
 
 Triviality and the five quality gates apply to autonomous capture only. A memory that `instructions` finds suspicious still
 goes through the other gates, so that a duplicate is reported as one; otherwise it waits for review. `relation` is what the caller
@@ -18,12 +18,12 @@ from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Prop
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
-from engram.gates.trust import Trust, is_human, is_untrusted, tier_3_reason, trust
+from engram.gates.trust import Trust, is_human, is_untrusted, tier_3_reason, tier_of, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
-from engram.rules.eligibility import outlasts
+from engram.rules.eligibility import has_expired, outlasts
 from engram.rules.sources import may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
@@ -31,7 +31,7 @@ __all__ = ["GATES", "admit", "admit_all", "exception_reason", "judge", "mention"
 
 GATES = (
     "shape", "secrets", "instructions", "triviality", "behavioral", "documentation", "specificity", "scope",
-    "redundancy", "exact", "relation", "near", "policy", "contradiction", "paraphrase", "trust",
+    "rejected", "redundancy", "exact", "relation", "near", "policy", "contradiction", "paraphrase", "trust",
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ class _GateRun:
 
     def _exact(self, known: Known) -> Verdict | None:
         twin = exact_duplicate(self.proposal, known)
-        if twin is not None:
+        if twin is not None and not self._is_over(twin):
             return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {mention(twin)}", twin)
         self.passed.append("exact")
         return None
@@ -119,11 +119,36 @@ class _GateRun:
 
     def _compared(self, known: Known) -> Verdict:
         """Compare with stored memories. The expensive lookup of neighbours runs once, and only if needed."""
-        neighbours = known.near(self.proposal) if self.proposal.autonomous else None
+        if refused := self._rejected(known):
+            return refused
+        neighbours = self._near(known) if self.proposal.autonomous else None
         redundant = self._redundancy(neighbours) if neighbours is not None else None
         if duplicate := redundant or self._exact(known) or self._stated():
             return duplicate
-        return self._against(known, known.near(self.proposal) if neighbours is None else neighbours)
+        return self._against(known, self._near(known) if neighbours is None else neighbours)
+
+    def _near(self, known: Known) -> list[Neighbour]:
+        return [near for near in known.near(self.proposal) if not self._is_over(near.memory)]
+
+    def _is_over(self, other: Memory) -> bool:
+        """Whether a stored memory holds no more: told again, it is learned again."""
+        now = self.memory.created
+        return now is not None and (
+            has_expired(other, now) or (other.valid_until is not None and other.valid_until <= now)
+        )
+
+    def _rejected(self, known: Known) -> Verdict | None:
+        """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""
+        if is_human(self.memory.source):
+            return None
+        found = known.rejected(self.proposal)
+        near = Neighbourhood(self.proposal, found) if found else None
+        twin = (near.duplicate() or near.paraphrase()) if near is not None else None
+        if twin is not None:
+            reason = f"{mention(twin)} was rejected in review; a person may say it again, or undo that"
+            return self._answer(Outcome.REJECTED, "rejected", reason, twin)
+        self.passed.append("rejected")
+        return None
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
         twin = covering(self.proposal, neighbours)
@@ -215,7 +240,8 @@ class _GateRun:
     def _trust(self) -> Trust:
         if self.suspicion:
             return Trust("candidate", f"{self.suspicion}; it waits for review")
-        return trust(self.memory, self.proposal.autonomous, self.settings)
+        proposal = self.proposal
+        return trust(self.memory, proposal.autonomous, self.settings, is_typed=proposal.is_typed)
 
     def _trusted_over(self, heads: Sequence[Memory]) -> Trust:
         """Trust, given the memories it would supersede: no source supersedes what a more trusted one said."""
@@ -230,6 +256,10 @@ class _GateRun:
             self.passed.append("paraphrase")
         found = self._trust()
         merging = f"paraphrases {mention(similar)}; consider merging the two" if similar else ""
+        if similar is not None and found.status == "active" and not is_human(self.memory.source):
+            tier = tier_of(self.memory)
+            if tier > 1:
+                found = Trust("candidate", f"tier {tier} and close to a stored memory; it waits for review")
         if found.status == "active":
             reason = merging or found.reason
             return self._answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)

@@ -31,6 +31,8 @@ class Proposal:
     """How it relates to them, by the caller's word: one of `model.decision.RELATIONS`."""
     alone: bool = False
     """It is not clear what it is about, so it replaces nothing that the caller does not name."""
+    is_typed: bool = True
+    """Whether somebody said what type it is; a type that the policy infers makes nothing wait."""
 
     def leaves_out(self, memory_id: str) -> bool:
         """Whether the caller has already said how it relates to this memory, and may: no agent says that a person's word is no matter."""
@@ -77,6 +79,9 @@ class Known(Protocol):
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest live memories in the proposal's scope, by meaning and by words."""
 
+    def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """The nearest memories in the proposal's scope that were rejected in review."""
+
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
@@ -86,6 +91,8 @@ class GateSettings:
     """An explicit `remember` or `learn` of tier 1 becomes active at once."""
     autopromote_harvest: bool = False
     """Tier 1 memories that were captured, harvested or imported without an explicit request also become active at once."""
+    autopromote_kinds: frozenset[str] = frozenset()
+    """The only kinds that become active without review; empty for every kind of tiers 1 and 2."""
     max_statement_chars: int = MAX_STATEMENT_CHARS
     """For `learn` and `remember`."""
     max_added_bytes: int = MAX_ADDED_BYTES

@@ -170,6 +170,8 @@ _BY_TYPE = {
 _LONG, _LONGEST_BONUS = 200, 0.1
 _NUMBERED = re.compile(r"\d{2,}|version|api|config")
 _LETTER = re.compile(r"[^\W\d_]")
+_PATH = re.compile(r"(?<!\S)[`\"']?(?:~|[A-Za-z]:)?(?:[/\\][\w.@+-]+)+[/\\]?[`\"']?(?=[\s.,;:!?)]|$)")
+_VERSION = re.compile(r"v?\d+(?:\.\d+)*")
 
 
 def triviality_problem(memory: Memory) -> str:
@@ -179,6 +181,8 @@ def triviality_problem(memory: Memory) -> str:
         return "the statement contains no words"
     if _is_small_talk(words):
         return "small talk: only a greeting, thanks or an acknowledgement"
+    if _is_surroundings(memory.statement):
+        return "says only what the machine shows: a system, a path or an account"
     if _is_question(memory.statement):
         return "a question states no fact; store the answer instead"
     if importance_of(memory.statement, memory.type) < LEAST_IMPORTANCE or memory.importance < LEAST_IMPORTANCE:
@@ -205,6 +209,15 @@ def _is_small_talk(words: list[str]) -> bool:
     """Decided by the words, never by length: "I use vim" is short and worth storing."""
     filler = phrases("trivial.txt", "filler")
     return all(word.strip("'-") in filler.words or word in filler.runs for word in words)
+
+
+def _is_surroundings(text: str) -> bool:
+    """Whether a text names nothing but the operating system, a path or an account: "The user is on Linux", "/home/ana/src"."""
+    names = phrases("trivial.txt", "surroundings").words
+    words = _PATH.sub(" ", text).casefold().replace("’", "'").split()
+    left = [word for word in (word.strip(".,;:!?\"'`()") for word in words) if word and word not in names]
+    identified = not {"username", "login", "identifier"}.isdisjoint(words)
+    return all(_VERSION.fullmatch(word) for word in left) or (identified and len(left) == 1)
 
 
 def _is_question(text: str) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "Trust",
     "is_human",
     "is_untrusted",
+    "kind_of",
     "sensitive_subject",
     "tier_3_reason",
     "tier_of",
@@ -55,6 +56,13 @@ def sensitive_subject(memory: Memory) -> str:
     return next((found for text in texts if text and (found := subject_of(text))), "")
 
 
+def kind_of(memory: Memory) -> str:
+    """The kind of a memory, one of spec 4's ten: that of its type, or of what it says where that is more sensitive."""
+    own = type_or_default(memory.type)
+    subject = sensitive_subject(memory) if own.tier < HIGHEST_TIER else ""
+    return subject or own.kind
+
+
 def tier_3_reason(memory: Memory) -> str:
     """Why a memory is tier 3; "" if its tier is lower."""
     if type_or_default(memory.type).tier >= HIGHEST_TIER:
@@ -63,18 +71,20 @@ def tier_3_reason(memory: Memory) -> str:
     return f"it is about somebody's {_SUBJECTS[subject]}, which is tier {HIGHEST_TIER}" if subject else ""
 
 
-def trust(memory: Memory, autonomous: bool, settings: GateSettings) -> Trust:
-    """A person's memory is active. Tier 1 is active if autopromotion allows it. Everything else waits for review."""
+def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed: bool = True) -> Trust:
+    """A person's memory is active. Tiers 1 and 2 are active if autopromotion allows it. Everything else waits for review.
+
+    A type that was only inferred (not `is_typed`) makes nothing wait: what is said decides.
+
+    Tier 2 relies on the gates before this one: what resembles or contradicts a stored memory has not come this far.
+    """
     source = memory.source or "unknown"
     if is_human(memory.source):
         return Trust("active", "stored as active: a person said it")
-    if sensitive := tier_3_reason(memory):
+    if sensitive := tier_3_reason(memory if is_typed else memory.but(type="fact")):
         return Trust("candidate", f"{sensitive}; only a person can approve it")
-    tier = type_or_default(memory.type).tier
-    if tier > 1:
-        return Trust(
-            "candidate", f"type {memory.type!r} is tier {tier} and the source is {source}; it waits for review"
-        )
+    if settings.autopromote_kinds and (kind := kind_of(memory)) not in settings.autopromote_kinds:
+        return Trust("candidate", f"autopromote_kinds does not name {kind}; it waits for review")
     if autonomous or is_untrusted(memory.source):
         return _captured(source, settings)
     if settings.autopromote_remember:
@@ -83,6 +93,8 @@ def trust(memory: Memory, autonomous: bool, settings: GateSettings) -> Trust:
 
 
 def _captured(source: str, settings: GateSettings) -> Trust:
+    if rank_of(source) < Rank.HARVEST:
+        return Trust("candidate", f"from {source}, which nobody vouches for; it waits for review")
     if settings.autopromote_harvest:
         return Trust(
             "active", f"stored as active: captured from {source}, a low-risk type, and autopromote_harvest is on"

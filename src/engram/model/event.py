@@ -11,6 +11,8 @@ DOCUMENT_ROLE = "document"
 """The role of a document's chunk, which is ranked without its neighbours."""
 SUMMARY_ROLE = "summary"
 """The role of the event that a session's summary becomes when it ends, so that a search finds it."""
+VERBATIM = "verbatim"
+"""The metadata of an artifact that has the exact words of a memory: its id. Only a search for artifacts finds it."""
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 

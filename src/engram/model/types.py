@@ -14,9 +14,9 @@ class MemoryType:
     nature: str
     """`note` (a lasting statement) or `episode` (something that happened)."""
     kind: str
-    """Spec 4's kind: fact, preference, procedure, decision or event."""
+    """Spec 4's kind, one of `KINDS`."""
     tier: int
-    """Risk tier 1–3: 1 may become active at once, 3 always waits for a person."""
+    """Risk tier 1–3: 1 may become active at once, 2 if it conflicts with nothing stored, 3 always waits for a person."""
     label: str
     """How the type reads in a prompt."""
     priority: int
@@ -27,37 +27,43 @@ class MemoryType:
     """Whether decay may take it below fading."""
 
 
+KINDS = {
+    **dict.fromkeys(("preference", "tooling", "project", "infra"), 1),
+    **dict.fromkeys(("identity", "fiscal", "people", "constraint", "location", "health"), 3),
+}
+"""The kinds of spec 4, each with its risk tier. Every kind is also the name of a type."""
+
 _TABLE = (
     # name, nature, kind, tier, label, priority, spared, may_sink            source
-    ("behavioral", "note", "procedure", 1, "Behaviour", 1, False, True),  # spec 1
-    ("correction", "note", "procedure", 1, "Correction", 0, True, False),
+    ("behavioral", "note", "preference", 1, "Behaviour", 1, False, True),  # spec 1
+    ("correction", "note", "preference", 1, "Correction", 0, True, False),
     ("preference", "note", "preference", 1, "Preference", 1, True, False),
-    ("convention", "note", "procedure", 1, "Convention", 1, True, False),
-    ("procedural", "note", "procedure", 1, "Procedure", 1, False, True),
-    ("factual", "note", "fact", 1, "Fact", 2, False, True),
-    ("semantic", "note", "fact", 1, "Fact", 2, False, True),  # spec 2
-    ("episodic", "episode", "event", 1, "Episode", 3, False, True),
-    ("constraint", "note", "procedure", 1, "Constraint", 0, True, False),
-    ("decision", "note", "decision", 1, "Decision", 1, True, False),
-    ("profile", "note", "fact", 2, "Profile", 2, True, True),
-    ("project", "note", "fact", 1, "Project", 2, False, True),
-    ("task", "episode", "event", 1, "Task", 3, False, True),
-    ("tool_result", "episode", "event", 1, "Tool result", 3, False, True),
-    ("feedback", "note", "procedure", 1, "Feedback", 1, False, True),  # spec 3
-    ("fact", "note", "fact", 1, "Fact", 2, False, True),
-    ("tooling", "note", "procedure", 1, "Tooling", 1, False, True),  # spec 4
-    ("infra", "note", "fact", 2, "Infrastructure", 2, False, True),
-    ("identity", "note", "fact", 3, "Identity", 2, True, True),
-    ("fiscal", "note", "fact", 3, "Fiscal", 2, True, True),
-    ("people", "note", "fact", 2, "People", 2, False, True),
-    ("location", "note", "fact", 2, "Location", 2, False, True),
-    ("health", "note", "fact", 3, "Health", 2, True, True),
-    ("entity", "note", "fact", 1, "Entity", 2, False, True),  # spec 5
-    ("relationship", "note", "fact", 2, "Relationship", 2, False, True),
-    ("principle", "note", "decision", 1, "Principle", 1, True, True),
-    ("commitment", "episode", "event", 1, "Commitment", 1, False, True),
-    ("moment", "episode", "event", 1, "Moment", 3, True, True),
-    ("skill", "note", "procedure", 1, "Skill", 1, False, True),
+    ("convention", "note", "tooling", 1, "Convention", 1, True, False),
+    ("procedural", "note", "tooling", 1, "Procedure", 1, False, True),
+    ("factual", "note", "project", 1, "Fact", 2, False, True),
+    ("semantic", "note", "project", 1, "Fact", 2, False, True),  # spec 2
+    ("episodic", "episode", "project", 1, "Episode", 3, False, True),
+    ("constraint", "note", "constraint", 3, "Constraint", 0, True, False),
+    ("decision", "note", "project", 1, "Decision", 1, True, False),
+    ("profile", "note", "identity", 2, "Profile", 2, True, True),
+    ("project", "note", "project", 1, "Project", 2, False, True),
+    ("task", "episode", "project", 1, "Task", 3, False, True),
+    ("tool_result", "episode", "project", 1, "Tool result", 3, False, True),
+    ("feedback", "note", "preference", 1, "Feedback", 1, False, True),  # spec 3
+    ("fact", "note", "project", 1, "Fact", 2, False, True),
+    ("tooling", "note", "tooling", 1, "Tooling", 1, False, True),  # spec 4
+    ("infra", "note", "infra", 1, "Infrastructure", 2, False, True),
+    ("identity", "note", "identity", 3, "Identity", 2, True, True),
+    ("fiscal", "note", "fiscal", 3, "Fiscal", 2, True, True),
+    ("people", "note", "people", 3, "People", 2, False, True),
+    ("location", "note", "location", 3, "Location", 2, False, True),
+    ("health", "note", "health", 3, "Health", 2, True, True),
+    ("entity", "note", "project", 1, "Entity", 2, False, True),  # spec 5
+    ("relationship", "note", "people", 2, "Relationship", 2, False, True),
+    ("principle", "note", "preference", 1, "Principle", 1, True, True),
+    ("commitment", "episode", "project", 1, "Commitment", 1, False, True),
+    ("moment", "episode", "project", 1, "Moment", 3, True, True),
+    ("skill", "note", "tooling", 1, "Skill", 1, False, True),
 )
 
 _REGISTRY: dict[str, MemoryType] = {row[0]: MemoryType(*row) for row in _TABLE}

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
-from engram.model.event import Event
+from engram.model.event import VERBATIM, Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
@@ -157,6 +157,11 @@ class Searcher:
             with_excerpts(hits, query.terms)
         hits.mode = query.mode if query.vector is not None or query.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
+        stale = [one.id for one in filtered if one.reason.startswith("stale")]
+        if stale and not hits:
+            hits.warnings.append(
+                f"{stale[0]} may answer this, but is past its horizon: `engram verify {stale[0]}` if it still holds."
+            )
         if without_embedder and not candidates.warnings:
             hits.warnings.append("Searched by keyword: this store has no embedder (`engram config embedder static`).")
         hits.terms, hits.pruned_terms = query.terms, candidates.pruned
@@ -208,7 +213,8 @@ class Searcher:
         pairs = [(found[place.n], place) for place in ranked if place.n in found]
         if query.filters.known_at is not None:
             pairs = list(_as_known(pairs, query.known_then))
-        reasons = [_failed_filter(found, query.filters) for found, _ in pairs]
+        now = self.clock()
+        reasons = [_failed_filter(found, query.filters, now) for found, _ in pairs]
         failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
         return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
 
@@ -280,17 +286,27 @@ def _listed(candidates: Candidates) -> list[Ranked]:
     return [Ranked(n, RELEVANCE_SCALE, found_by={"filters": 1}, relevance=LOOKED_UP) for n in numbers]
 
 
-def _failed_filter(found: StoredRecord, filters: Filters) -> str:
+def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
     """Why a record does not pass the filters; "" where it does."""
     record = found.record
     if isinstance(record, Memory) and filters.known_at is not None and not was_current(record, filters):
         return "not current at the time of known_at"
     if filters.metadata and not matches_metadata(record.metadata, filters.metadata):
         return "other metadata"
+    if isinstance(record, Event) and VERBATIM in record.metadata and "artifact" not in (filters.types or ()):
+        return "the exact words of a memory: a search for artifacts finds them"
     # A hand edit picked up during this search may have changed the status.
     if isinstance(record, Event) or filters.statuses is None or filters.as_of:
         return ""
-    return "" if record.status in filters.statuses else f"status {record.status}"
+    if record.status not in filters.statuses:
+        return f"status {record.status}"
+    return _outlived(record, now) if filters.statuses == LIVE and filters.known_at is None else ""
+
+
+def _outlived(memory: Memory, now: datetime) -> str:
+    """Why a current memory answers no more until it is verified or told again; "" where it does."""
+    state = eligibility(memory, now)
+    return f"{state.state}: {state.reason}" if state.state in ("stale", "expired") and not state.found else ""
 
 
 def _search_trace(

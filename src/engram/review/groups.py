@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypedDict
 
-from engram.gates.trust import tier_of
+from engram.gates.trust import kind_of, tier_of
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.model.types import known_types, type_or_default
+from engram.model.types import KINDS, type_or_default
 from engram.review.queue import ReviewItem
 from engram.text.tokens import query_terms
 
@@ -52,11 +52,6 @@ class QueuePage:
     more: Mapping[str, int] = field(default_factory=dict)
 
 
-def kind_of(memory: Memory) -> str:
-    """Spec 4's kind of a memory."""
-    return type_or_default(memory.type).kind
-
-
 def worth(memory: Memory) -> float:
     """How much a candidate is worth a person's time, from 0 to about 1: confidence, importance, type, and how often it was derived."""
     urgency = 1 - type_or_default(memory.type).priority / LOWEST_PRIORITY
@@ -72,7 +67,7 @@ def is_from(source: str, pattern: str) -> bool:
 def matching(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewItem]:
     """The items that pass the filters, contradictions first, then by worth. Raises `InvalidInput` for an unknown kind or tier."""
     kind, tier, topic = filters.get("kind", ""), filters.get("tier"), filters.get("group", "")
-    _check("kind", kind, sorted({entry.kind for entry in known_types()}))
+    _check("kind", kind, tuple(KINDS))
     if tier is not None:
         _check("tier", str(tier), [str(one) for one in TIERS])
     source, scope = filters.get("source", ""), filters.get("scope", "")
@@ -132,7 +127,7 @@ def _by_worth(group: tuple[tuple[str, str], list[ReviewItem]]) -> tuple[str, flo
 
 
 def topics(items: Iterable[ReviewItem]) -> dict[str, str]:
-    """The topic of each item, by memory id: its domain, else the word it shares with most others of its source, else its kind."""
+    """The topic of each item, by memory id: its domain, else the word it shares with most others of its source, else the kind of its type."""
     found: dict[str, str] = {}
     by_source: dict[str, list[Memory]] = {}
     for item in items:
@@ -150,7 +145,7 @@ def _topics_of(memories: Sequence[Memory]) -> dict[str, str]:
     for memory in memories:
         shared = [term for term in words[memory.id] if 2 <= counts[term] <= most]
         best = max(shared, key=lambda term: (counts[term], len(term), term), default="")
-        found[memory.id] = memory.domain or (words[memory.id][best] if best else kind_of(memory))
+        found[memory.id] = memory.domain or (words[memory.id][best] if best else type_or_default(memory.type).kind)
     return found
 
 

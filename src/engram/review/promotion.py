@@ -12,16 +12,16 @@ from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import mention
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets.scan import redact
-from engram.gates.trust import is_human, tier_3_reason, tier_of
+from engram.gates.trust import tier_of, trust
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.review.approval import approve_in, refuse_settled, reject_in
 from engram.review.bulk import BulkDecision, new_bulk, sliced
-from engram.review.groups import QueueFilters, kind_of, matching
+from engram.review.groups import QueueFilters, matching
 from engram.review.lineage import replaced_by
 from engram.review.queue import APPROVE, QueueReader, ReviewItem
-from engram.rules.sources import Rank, is_evidence, rank_of
+from engram.rules.sources import Rank, rank_of
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store, Transaction
@@ -48,7 +48,6 @@ class Promotion:
     store: Store
     clock: Callable[[], datetime]
     settings: GateSettings
-    kinds: frozenset[str] | None = None
 
     def plan(self, filters: QueueFilters, scopes: Collection[str] | None = None) -> PromotionPlan:
         """Which candidates may be promoted, the most worth keeping first; nothing is written."""
@@ -83,23 +82,12 @@ class Promotion:
             return f"contradicts {mention(item.other)}"
         if item.other is not None:
             return f"would supersede {mention(item.other)}"
-        if self.kinds is not None and kind_of(memory) not in self.kinds:
-            return f"kind {kind_of(memory)!r} is not among autopromote_kinds"
-        if sensitive := tier_3_reason(memory):
-            return f"{sensitive}; only a person can approve it"
         if command := injection_problem(memory):
             return f"{command}; only a person can approve it"
-        return self._source_held_back(memory)
-
-    def _source_held_back(self, memory: Memory) -> str:
         # Only `remember` is known to have been explicit: `learn` serves autonomous capture, too.
-        explicit = memory.learned_by == "remember" and not is_evidence(memory)
-        source = memory.source or "unknown"
-        if is_human(memory.source) or rank_of(memory.source) >= Rank.PROGRAM:
-            return ""
-        if explicit:
-            return "" if self.settings.autopromote_remember else f"from {source}, and autopromote_remember is off"
-        return "" if self.settings.autopromote_harvest else f"captured from {source}, and autopromote_harvest is off"
+        autonomous = memory.learned_by != "remember" and rank_of(memory.source) < Rank.PROGRAM
+        found = trust(memory, autonomous, self.settings)
+        return found.reason if found.status != "active" else ""
 
     def _embedded(self, memories: Sequence[Memory]) -> "Iterator[tuple[Memory, Vectors | None]]":
         by_id = {memory.id: memory for memory in memories}

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import GATES
 from engram.gates.proposal import GateSettings
-from engram.gates.trust import tier_of, trust
+from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.review.groups import kind_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT

@@ -40,8 +40,6 @@ class Review:
     store: Store
     clock: Callable[[], datetime]
     settings: GateSettings = GateSettings()
-    kinds: frozenset[str] | None = None
-    """The kinds that `promote_eligible` may promote; None for all that are low-risk."""
     described: Redescribe = lambda before, after, changes: after
 
     # -- what waits
@@ -266,7 +264,7 @@ class Review:
     def _promotion(self) -> "Promotion":
         from engram.review.promotion import Promotion
 
-        return Promotion(self.store, self.clock, self.settings, self.kinds)
+        return Promotion(self.store, self.clock, self.settings)
 
     def undo_bulk(self, decision: str, *, actor: str = "manual") -> "BulkDecision":
         """Undo a bulk decision (`DEC-…`) as a whole; what was decided otherwise since stays, and is reported."""

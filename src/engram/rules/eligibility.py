@@ -6,7 +6,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.rules import numbers as n
-from engram.rules.sources import is_evidence
+from engram.rules.sources import CAPTURED, CORROBORATED, Rank, is_evidence, said_by
 from engram.rules.strength import band, days_between, strength
 
 FORBIDDEN = frozenset({"retired", "rejected"})
@@ -48,6 +48,17 @@ def is_stale(memory: Memory, now: datetime) -> bool:
     return days is not None and days_between(memory.last_verified or memory.created, now) > days
 
 
+def is_speculative(memory: Memory) -> bool:
+    """Whether a captured memory is only a guess, which nobody has confirmed."""
+    captured = memory.learned_by == CAPTURED and memory.verification in ("unverified", "disputed")
+    return captured and memory.confidence < n.INFERRED_FROM
+
+
+def has_expired(memory: Memory, now: datetime) -> bool:
+    """Whether a guess has waited longer than it is kept without another capture that confirms it (spec 5)."""
+    return is_speculative(memory) and days_between(memory.last_verified or memory.created, now) > n.SPECULATIVE_DAYS
+
+
 def is_valid(memory: Memory, at: datetime) -> bool:
     """Whether its validity, a half-open interval, includes the moment."""
     if memory.valid_from is not None and at < memory.valid_from:
@@ -72,12 +83,16 @@ def eligibility(memory: Memory, now: datetime) -> Eligibility:
 
 
 def _by_trust(memory: Memory, state: Eligibility) -> Eligibility:
-    """The eligibility of evidence: pinned or not, it is no directive until a person confirms it."""
+    """The eligibility of evidence: pinned or not, it is no directive until a person confirms it.
+
+    Content that nobody vouches for reaches no prompt unasked, either, until independent sources corroborate it.
+    """
     if not is_evidence(memory):
         return state
     how = memory.learned_by if memory.source in ("", "unknown") else memory.source
     reason = f"{state.reason}; evidence from {how}: `engram verify` by a person lets it direct"
-    return replace(state, directive=False, evidence=True, reason=reason)
+    heard = said_by(memory) >= Rank.HARVEST or memory.verification == CORROBORATED
+    return replace(state, directive=False, consider=state.consider and heard, evidence=True, reason=reason)
 
 
 def _by_status(memory: Memory, value: float) -> Eligibility | None:
@@ -99,6 +114,9 @@ def _by_status(memory: Memory, value: float) -> Eligibility | None:
 
 
 def _by_validity(memory: Memory, now: datetime, value: float) -> Eligibility | None:
+    if has_expired(memory, now):
+        reason = f"a guess that nothing confirmed for {n.SPECULATIVE_DAYS} days"
+        return Eligibility(False, False, False, "expired", reason, 0.0, value)
     if is_valid(memory, now):
         return None
     early = memory.valid_from is not None and now < memory.valid_from
@@ -124,5 +142,6 @@ def _by_strength(memory: Memory, now: datetime, value: float) -> Eligibility:
         return Eligibility(True, False, True, "disputed", "contradicted and not yet resolved", n.DISPUTED_WEIGHT, value)
     if is_stale(memory, now):
         kept = memory.pinned or bool(memory.critical_slot)
-        return Eligibility(True, kept, True, "stale", "past its horizon: verify it", n.STALE_WEIGHT, value)
+        advice = "past its horizon: `engram verify` makes it current again"
+        return Eligibility(kept, kept, kept, "stale", advice, n.STALE_WEIGHT, value)
     return Eligibility(True, True, True, state, reason, weight, value)

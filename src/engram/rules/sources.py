@@ -10,7 +10,9 @@ from enum import IntEnum
 from engram.model.memory import Memory
 
 __all__ = [
+    "CAPTURED",
     "CONFIRMED",
+    "CORROBORATED",
     "EVIDENCE",
     "IMPORTED",
     "Rank",
@@ -26,6 +28,11 @@ CONFIRMED = "user_confirmed"
 """Verified by a person: whatever its source was, the memory now has a person's rank."""
 IMPORTED = "import"
 """`learned_by` of imported memories. The source the file claims counts only once a person has confirmed it."""
+
+CORROBORATED = "system_inferred"
+"""Verified by independent sources: not a person's word, but no longer only one source's."""
+CAPTURED = "harvest"
+"""`learned_by` of what was captured from conversations and transcripts."""
 
 EVIDENCE = "evidence"
 """The label in prompts of a memory that comes only from content or a transcript."""

@@ -91,6 +91,7 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
 
 def _diagnosed(surface: Surface, repair: bool = False) -> Report:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
+    from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
     from engram.settings import read_settings
@@ -100,6 +101,7 @@ def _diagnosed(surface: Surface, repair: bool = False) -> Report:
     config, opened = _to_examine(surface.home)
     settings, problems = read_settings(config)
     problems += policy_problems(settings.policy, settings.policies, str(config))
+    problems += signal_problems(settings.signals, config)
     try:
         embedder = load_embedder(settings.embedder)
     except EmbedderError as error:

@@ -122,7 +122,7 @@ def _draw_page(page: "QueuePage", surface: Surface) -> None:
 
 
 def _draw_group(group: "QueueGroup", surface: Surface) -> None:
-    from engram.review.groups import kind_of
+    from engram.gates.trust import kind_of
 
     display.lines([(line(group.source), "bold"), f" · {line(group.topic)}", (f"  {group.count:,}", "bright_black")])
     rows: list[list[display.Cell]] = [

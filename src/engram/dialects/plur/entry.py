@@ -44,15 +44,10 @@ _TO_TYPE = {
     "project": "architectural",
     "procedural": "procedural",
     "skill": "procedural",
-    "behavioral": "behavioral",
-}
-_TYPE_OF_KIND = {
-    "fact": "terminological",
-    "event": "terminological",
     "decision": "architectural",
-    "preference": "behavioral",
-    "procedure": "behavioral",
+    "principle": "architectural",
 }
+_BEHAVIORAL_KINDS = frozenset({"preference", "tooling", "constraint"})
 _TO_STATUS = {"superseded": "retired", "archived": "retired", "rejected": "retired"}
 
 
@@ -63,7 +58,8 @@ def engram_type(plur_type: str) -> str:
 
 def plur_type(type_name: str) -> str:
     """The PLUR type nearest to one of Engram's: by its name, else by its kind."""
-    return _TO_TYPE.get(type_name) or _TYPE_OF_KIND[type_or_default(type_name).kind]
+    behaves = type_or_default(type_name).kind in _BEHAVIORAL_KINDS
+    return _TO_TYPE.get(type_name) or ("behavioral" if behaves else "terminological")
 
 
 def plur_status(status: str) -> str:

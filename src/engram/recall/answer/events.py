@@ -163,7 +163,7 @@ def _names(question: str) -> set[str]:
 
 def happened(memory: Memory) -> bool:
     """Whether a memory describes an event, not a state."""
-    if memory.occurred_at is not None or memory.memory_kind == "episode" or _is_episode(memory):
+    if memory.occurred_at is not None or _is_episode(memory):
         return True
     keys = [word.key for word in words(memory.statement)]
     return any(is_past(key) and before not in _NO_SUBJECTS for before, key in pairwise(keys))

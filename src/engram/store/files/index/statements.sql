@@ -58,7 +58,7 @@ INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET la
 SELECT r.n, r.record FROM docs d INDEXED BY docs_hash JOIN records r ON r.n = d.n
 WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory'
     AND d.status IN ('active', 'dormant', 'candidate')
-ORDER BY d.status = 'active' DESC, d.n LIMIT 1
+ORDER BY d.status = 'active' DESC, d.n DESC LIMIT 1
 
 -- name: known_hashes
 SELECT d.hash FROM json_each(?) j CROSS JOIN docs d INDEXED BY docs_hash ON d.hash = j.value AND d.hash <> ''

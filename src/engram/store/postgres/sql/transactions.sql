@@ -103,5 +103,5 @@ CROSS JOIN LATERAL (
         WHERE d.tenant = %(tenant)s AND d.hash = wanted.hash AND d.hash <> '' OFFSET 0
     ) d JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = d.id
     WHERE d.scope = wanted.scope AND d.status IN ('active', 'dormant', 'candidate')
-    ORDER BY d.status = 'active' DESC, d.n LIMIT 1
+    ORDER BY d.status = 'active' DESC, d.n DESC LIMIT 1
 ) known
