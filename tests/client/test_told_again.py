@@ -6,6 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.decision import Decision, Outcome
+from engram.model.lazy import replace
 from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.clock import Clock
@@ -104,3 +105,15 @@ def test_content_that_nobody_vouches_for_is_injected_nowhere(mem: Engram) -> Non
     mem.review.approve(waiting.id, actor="program")
     assert [hit.id for hit in mem.search("tabs in the billing service")] == [waiting.id]
     assert TABS not in mem.inject("tabs or spaces in the billing service").text
+
+
+def test_an_untrusted_source_has_a_limit_a_day(backend: Backend, clock: Clock) -> None:
+    mem = backend.client()
+    mem.settings = replace(mem.settings, source_daily_limit=2)
+    tools = ("pnpm", "uv", "cargo")
+    outcomes = [captured(mem, f"The user prefers {tool} for scripts", "web:example.org").outcome for tool in tools]
+    assert outcomes == [Outcome.PENDING, Outcome.PENDING, Outcome.REJECTED]
+    assert captured(mem, "The user prefers cargo for scripts", "web:example.com").outcome == Outcome.PENDING
+    assert mem.learn("Prefer make over just in this repository").outcome == Outcome.CREATED
+    clock.forward(days=1)
+    assert captured(mem, "The user prefers deno for tools", "web:example.org").outcome == Outcome.PENDING

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
 from engram.capture.known import COMPARED, LateKnown, OtherKnown, StoreKnown, propose
+from engram.capture.rate import GATE as RATE
+from engram.capture.rate import counted
 from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
 from engram.gates.nature import nature_of
@@ -33,7 +35,7 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import ProposalKeys, Store, Transaction
 from engram.store.records import CURRENT, find_memory
 from engram.text.content_hash import content_hash, same_text
-from engram.text.display import slug
+from engram.text.display import notice, slug
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +105,8 @@ class Learner:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if not verdict.admitted:
             return self._not_stored(proposal, verdict, session)
+        if is_untrusted(source) and (over := counted(self.store, source, now, self.settings.most_per_source)):
+            return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
         return self._write(proposal, verdict, vector, session, mark)
 
     def _stated(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:

@@ -116,6 +116,7 @@ class Facets:
             autopromote_remember=self.settings.autopromote_remember,
             autopromote_harvest=self.settings.autopromote_harvest,
             autopromote_kinds=self.settings.promoted_kinds,
+            most_per_source=self.settings.source_daily_limit,
         )
 
     @cached_property

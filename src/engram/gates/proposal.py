@@ -93,6 +93,8 @@ class GateSettings:
     """Tier 1 memories that were captured, harvested or imported without an explicit request also become active at once."""
     autopromote_kinds: frozenset[str] = frozenset()
     """The only kinds that become active without review; empty for every kind of tiers 1 and 2."""
+    most_per_source: int = 500
+    """Candidates that one untrusted source may add a day; 0 for no limit."""
     max_statement_chars: int = MAX_STATEMENT_CHARS
     """For `learn` and `remember`."""
     max_added_bytes: int = MAX_ADDED_BYTES

@@ -1,0 +1,30 @@
+"""The rate limit of untrusted sources: none fills the review queue, or wears down who reads it (DESIGN §12)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from engram.store.protocol import Store
+
+STATE = "rates"
+"""The state with today's counts by source."""
+GATE = "rate"
+"""The gate that a decision names when a source is over its limit."""
+
+
+def counted(store: Store, source: str, now: datetime, most: int) -> str:
+    """Count another candidate of a source today; why not, if it has had as many as it may. 0 sets no limit."""
+    if not most:
+        return ""
+    day, refused = now.date().isoformat(), False
+
+    def count(before: Mapping[str, Any]) -> Mapping[str, Any]:
+        nonlocal refused
+        counts = dict(before.get("counts", {})) if before.get("day") == day else {}
+        refused = counts.get(source, 0) >= most
+        return before if refused else {"day": day, "counts": {**counts, source: counts.get(source, 0) + 1}}
+
+    store.change_state(STATE, count)
+    if not refused:
+        return ""
+    return f"{source} has added {most} candidates today, its limit (`source_daily_limit`); propose it again tomorrow"
