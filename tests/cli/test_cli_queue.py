@@ -80,7 +80,9 @@ def test_show_has_the_provenance_of_a_candidate(cli: Console) -> None:
 
 def test_show_quotes_the_turn_that_a_candidate_comes_from(cli: Console) -> None:
     with Engram.open(cli.folder / "home") as mem:
-        added = mem.add_conversation("I always deploy on Fridays from the office", session="S-7", source="harness:codex:acme")
+        added = mem.add_conversation(
+            "I always deploy on Fridays from the office", session="S-7", source="harness:codex:acme"
+        )
     (waiting,) = [memory.id for memory in added if memory.status == "candidate"]
     (quote,) = cli.json("show", waiting)["provenance"]["quotes"]
     assert quote["session"] == "S-7" and "deploy on Fridays" in quote["text"]

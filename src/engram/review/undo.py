@@ -55,7 +55,10 @@ def _undone_whole(store: Store, parts: Sequence[Image], now: datetime, actor: st
     """Undo every entry of a decision, newest first given; each memory returns to what it was before the first of them."""
     first: dict[str, Image] = {i: part for part in parts for i in part.ids}
     numbers = {part.seq for part in parts}
-    left = {i: why for i in first if (why := _unrestorable(store, i, numbers, actor))}
+    left: dict[str, str] = {}
+    for ids in sliced(list(first)):
+        told = store.histories(ids)
+        left |= {i: why for i in ids if (why := _unrestorable(told[i], numbers, actor))}
     wanted = {i: part for i, part in first.items() if i not in left}
     mark, done = new_bulk(store), list[Memory]()
     for ids in sliced(list(wanted)):
@@ -75,12 +78,11 @@ def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDeci
     return _undone_whole(store, [last], now, actor)
 
 
-def _unrestorable(store: Store, memory_id: str, decisions: Collection[int], actor: str) -> str:
+def _unrestorable(history: Sequence[Image], decisions: Collection[int], actor: str) -> str:
     """Why a memory of a bulk decision cannot be put back; "" where it can."""
-    memory = store.get(memory_id)
+    memory = history[-1].memory if history else None
     if memory is None:
         return "purged since"
-    history = store.history(memory_id)
     last = last_decision(history)
     if last.seq not in decisions:
         return f"decided about since: {last.op} by {last.actor or 'unknown'}"
@@ -117,7 +119,8 @@ def _undone(
     about = [*wanted, *(version.id for i in wanted for version in _all_versions(store, i))]
     about += [other.id for other in waiting]
     with store.deciding("undo", actor=actor, reason=reason, session=session, scopes=scopes, about=about) as deciding:
-        restored = {i: _restored(deciding, i, store.history(i), wanted[i], now) for i in wanted}
+        told = store.histories(list(wanted))
+        restored = {i: _restored(deciding, i, told[i], wanted[i], now) for i in wanted}
         replaced = _replaced_since(deciding, restored.values())
         for other in restored.values():
             _refuse_split(locked_memory(deciding, other.id), other, wanted)
@@ -179,7 +182,8 @@ def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
 
 def _scopes(store: Store, ids: list[str]) -> list[str]:
     """Every scope these memories were in, and so may return to."""
-    return sorted({image.memory.scope for i in ids for image in store.history(i) if image.memory is not None})
+    told = store.histories(ids).values()
+    return sorted({image.memory.scope for history in told for image in history if image.memory is not None})
 
 
 def _restored(deciding: Transaction, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:

@@ -373,6 +373,9 @@ class Store(Protocol):
     def history(self, memory_id: str) -> list[Image]:
         """Every decision about a memory, oldest first."""
 
+    def histories(self, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+        """The history of each of these memories; what they were decided about together is read once."""
+
     def decisions(self, limit: int | None = None, *, session: str = "") -> list[Image]:
         """The last decisions that changed memories, newest first, without those memories; only of one session if it is named."""
 
