@@ -1,6 +1,6 @@
 """Where a memory comes from, what it resembles, and why the gates let it through: what a reviewer decides by."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -56,12 +56,19 @@ class Provenance:
     """The gates it passed, the one that decided, and why."""
 
 
-def provenance_of(store: Store, memory: Memory, settings: GateSettings) -> Provenance:
-    """The provenance of a memory; of what was purged or pruned, as much as is left."""
+def provenance_of(
+    store: Store, memory: Memory, settings: GateSettings, scopes: Collection[str] | None = None
+) -> Provenance:
+    """The provenance of a memory, for a caller who sees these scopes; of what was purged or pruned, as much as is left."""
     vectors = store.embed([meaning_of(memory)])
     near = neighbours_of(store, memory, vectors[0] if vectors is not None else None)
     return Provenance(
-        memory, kind_of(memory), tier_of(memory), tuple(_quotes(store, memory)), near, _passed(store, memory, settings)
+        memory,
+        kind_of(memory),
+        tier_of(memory),
+        tuple(_quotes(store, memory, scopes)),
+        near,
+        _passed(store, memory, settings),
     )
 
 
@@ -80,10 +87,10 @@ def neighbours_of(store: Store, memory: Memory, vector: "Vectors | None") -> Rel
     return RelatedMemories(tuple(same.values()), tuple(order), tuple(head for head in heads if head.id != memory.id))
 
 
-def _quotes(store: Store, memory: Memory) -> Iterator[Quote]:
+def _quotes(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Quote]:
     for evidence in memory.evidence:
         event = store.event(evidence.event)
-        if event is not None:
+        if event is not None and (scopes is None or store.owner_of(event.id) in scopes):
             text = event.content[slice(*evidence.span)] if evidence.span is not None else event.content
             yield Quote(event.id, event.session, event.role, event.at, cut(text, LONGEST_QUOTE))
 

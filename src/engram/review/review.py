@@ -81,11 +81,11 @@ class Review:
         items = reader.candidates()
         return paged(matching(items, filters), topics(items), per_source, reader.explained)
 
-    def provenance(self, ref: str) -> "Provenance":
+    def provenance(self, ref: str, *, scopes: Collection[str] | None = None) -> "Provenance":
         """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
         from engram.review.provenance import provenance_of
 
-        return provenance_of(self.store, find_memory(self.store, ref), self.settings)
+        return provenance_of(self.store, find_memory(self.store, ref, scopes), self.settings, scopes)
 
     # -- decisions about contradictions
 

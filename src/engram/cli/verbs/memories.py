@@ -1,7 +1,7 @@
 """show, list, history, lineage: read what is stored."""
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from engram.cli import display, views
 from engram.cli.display import Column, line, moment
@@ -11,10 +11,6 @@ from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
 from engram.model.fields import aware
 from engram.model.memory import Memory
-
-if TYPE_CHECKING:
-    from engram.client import Engram
-    from engram.review.provenance import Provenance
 
 AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
 Offset = Annotated[int, Option("--offset", metavar="N", help="Skip the first N.")]
@@ -35,7 +31,7 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
             return
         memory, now = mem.get(ref, scope=scope or None), surface.now
         file = mem.store.file_of(memory.id)
-        found = _provenance(mem, memory, seen) if memory.status == "candidate" else None
+        found = mem.review.provenance(memory.id, scopes=seen) if memory.status == "candidate" else None
         more = {"provenance": provenance_data(found)} if found is not None else {}
 
         def draw() -> None:
@@ -46,15 +42,6 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
                 draw_provenance(found)
 
         surface.answer({**memory_data(memory, now), "file": file, **more}, draw)
-
-
-def _provenance(mem: "Engram", memory: Memory, seen: "Collection[str] | None") -> "Provenance":
-    """Where a candidate comes from, without quotes from ledgers that the caller does not see."""
-    from engram.model.lazy import replace
-
-    found = mem.review.provenance(memory.id)
-    quotes = tuple(quote for quote in found.quotes if seen is None or mem.store.owner_of(quote.event) in seen)
-    return replace(found, quotes=quotes)
 
 
 def _show_event(event: Any) -> None:
