@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import SessionHandle as SessionHandle
     from engram.store.protocol import Purged as Purged
     from engram.text.time.windows import Window as Window
+    from engram.upkeep.context_files import ContextUpdate as ContextUpdate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "AsyncEngram",
     "AsyncSession",
     "Checkpoint",
+    "ContextUpdate",
     "Conversation",
     "Decision",
     "EmbedderError",
@@ -128,6 +130,7 @@ _HOMES = {
     "AsyncEngram": "engram.aio",
     "AsyncSession": "engram.aio",
     "Checkpoint": "engram.model.task",
+    "ContextUpdate": "engram.upkeep.context_files",
     "Conversation": "engram.capture.exchange",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",

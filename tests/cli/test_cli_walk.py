@@ -107,7 +107,7 @@ def test_the_walk_shows_where_each_came_from_and_why_it_got_this_far(cli: Consol
     person = Person("review")
     person.sees(f"from {HARNESS}")
     person.sees("“I always deploy on Fridays from the office”  user in S-7")
-    person.sees("gates: passed shape, secrets")
+    person.sees("gates: every gate before “trust” let it pass")
     person.sees(PROMPT)
     person.types("q")
     assert person.leaves() == 0

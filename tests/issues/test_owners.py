@@ -123,6 +123,7 @@ READS: dict[str, Read] = {
     "recall_critical": lambda w, o: w.mem.recall_critical(**o),
     "trace_recall": lambda w, o: w.mem.trace_recall(QUESTION, expected_terms=["Lisbon"], **o),
     "get_context_block": lambda w, o: w.mem.get_context_block(QUESTION, **o),
+    "gen_context": lambda w, o: w.mem.gen_context("AGENTS.md", dry_run=True, **o),
     "inject": lambda w, o: w.mem.inject("Begin the parade in Lisbon", **o),
     "history": lambda w, o: w.mem.history(w.memory, **o),
     "get_current": lambda w, o: w.mem.get_current(w.old, **o),

@@ -169,6 +169,7 @@ class AsyncEngram(Twin[Engram], Opened):
     # -- upkeep
 
     doctor = awaited(Engram.doctor)
+    gen_context = awaited(Engram.gen_context)
     health_check = awaited(Engram.health_check)
     rebuild_index = awaited(Engram.rebuild_index)
 

@@ -26,7 +26,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Store": {
         "init": "setup", "status": "health", "doctor": "health", "config": "setup", "index": "health",
-        "sync": "upkeep", "prune": "upkeep", "pause": "upkeep", "resume": "upkeep", "backup": "upkeep",
+        "gen-context": "context", "sync": "upkeep", "prune": "upkeep", "pause": "upkeep", "resume": "upkeep", "backup": "upkeep",
         "restore": "upkeep", "import": "exchange", "export": "exchange", "migrate": "migrate", "bench": "bench",
         "demo": "setup", "version": "setup",
     },
@@ -36,8 +36,8 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 LASTING = frozenset({"mcp", "bench", "worker"})
 """Verbs that keep running; the others answer once and end."""
-_FUNCTIONS = {"list": "list_", "import": "import_"}
-"""Verbs whose name Python already uses for something else."""
+_FUNCTIONS = {"list": "list_", "import": "import_", "gen-context": "gen_context"}
+"""Verbs whose name is no name in Python, or already means something else."""
 
 
 class _Verbs(Mapping[str, "Verb | Group"]):

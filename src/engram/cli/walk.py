@@ -199,8 +199,10 @@ def _draw_item(item: "ReviewItem", provenance: "Provenance | None", now: datetim
     if item.other is not None:
         _draw_one("old", item.other, now)
     if provenance is not None:
-        draw_provenance(provenance, "  ")
-    display.lines([(f"  {item.reason}", "bright_black")], [""])
+        draw_provenance(provenance, "  ", without=item.other.id if item.other is not None else "")
+    if provenance is None or item.other is not None:
+        display.lines([(f"  {item.reason}", "bright_black")])
+    display.lines([""])
 
 
 def _draw_one(label: str, memory: Memory, now: datetime) -> None:
@@ -211,14 +213,14 @@ def _draw_one(label: str, memory: Memory, now: datetime) -> None:
     display.lines([(f"  {'' if not label else '    '}{where}", "bright_black")])
 
 
-def draw_provenance(found: "Provenance", indent: str = "") -> None:
-    """Where a memory comes from, its duplicates and contradictions, and why the gates let it through."""
+def draw_provenance(found: "Provenance", indent: str = "", without: str = "") -> None:
+    """Where a memory comes from, its duplicates and contradictions but one that is shown already, and why the gates let it through."""
     display.lines([(f"{indent}tier {found.tier} · kind {found.kind}", "bright_black")])
     for quote in found.quotes:
         said = f"{quote.role} in {line(quote.session)}, {moment(quote.at)}"
         display.lines([(f"{indent}“{line(quote.text)}”", "italic"), (f"  {said}", "bright_black")])
     for label, others in (("same as", found.neighbours.same), ("contradicts", found.neighbours.conflicts)):
-        for other in others:
+        for other in (one for one in others if one.id != without):
             told = f"{indent}{label} {line(other.id)} ({other.status}): {line(other.statement, 100)}"
             display.lines([(told, "yellow")])
     if found.gates:

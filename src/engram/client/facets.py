@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import Sessions
     from engram.sessions.tasks import Tasks
     from engram.store.files.home import Home
+    from engram.upkeep.context_files import ContextFiles
     from engram.upkeep.upkeep import Upkeep
 
 PAUSED = "Engram is paused; `engram resume` resumes it."
@@ -224,6 +225,13 @@ class Facets:
         from engram.recall.prompt.blocks import Blocks
 
         return Blocks(self._searcher, self._clock, count_tokens)
+
+    @property
+    def _context_files(self) -> "ContextFiles":
+        from engram.embedding.tokenizer import count_tokens
+        from engram.upkeep.context_files import ContextFiles
+
+        return ContextFiles(self.store, self._clock, count_tokens, self.directory)
 
     @property
     def _scopes(self) -> ScopeResolver:

@@ -9,18 +9,14 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.types import KINDS, type_or_default
-from engram.review.queue import ReviewItem
+from engram.review.queue import ReviewItem, worth
 from engram.text.tokens import query_terms
 
-CONFIDENCE_SHARE, IMPORTANCE_SHARE, TYPE_SHARE, REPEAT_STEP, REPEAT_MAX = 0.5, 0.3, 0.2, 0.02, 0.1
-"""What a candidate's worth is made of: corrections and constraints come before facts, what was said often before what was said once."""
-LOWEST_PRIORITY = 3
 BROADEST_TOPIC = 0.5
 """A word in more than this share of a source's candidates names no topic."""
 LONGEST_READ = 500
 """Characters of a statement that its topic is looked for in."""
 TIERS = (1, 2, 3)
-ITEM_KINDS = ("contradiction", "candidate")
 
 
 class QueueFilters(TypedDict, total=False):
@@ -52,20 +48,13 @@ class QueuePage:
     more: Mapping[str, int] = field(default_factory=dict)
 
 
-def worth(memory: Memory) -> float:
-    """How much a candidate is worth a person's time, from 0 to about 1: confidence, importance, type, and how often it was derived."""
-    urgency = 1 - type_or_default(memory.type).priority / LOWEST_PRIORITY
-    repeated = min(REPEAT_MAX, REPEAT_STEP * max(0, memory.derivation_count - 1))
-    return CONFIDENCE_SHARE * memory.confidence + IMPORTANCE_SHARE * memory.importance + TYPE_SHARE * urgency + repeated
-
-
 def is_from(source: str, pattern: str) -> bool:
     """Whether a source is the named one or below it: `harness:codex` includes `harness:codex:acme`, not `harness:codex2`."""
     return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 
 def matching(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewItem]:
-    """The items that pass the filters, contradictions first, then by worth. Raises `InvalidInput` for an unknown kind or tier."""
+    """The items that pass the filters, in their order. Raises `InvalidInput` for an unknown kind or tier."""
     kind, tier, topic = filters.get("kind", ""), filters.get("tier"), filters.get("group", "")
     _check("kind", kind, tuple(KINDS))
     if tier is not None:
@@ -84,7 +73,7 @@ def matching(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewI
         kept = [item for item in kept if named[item.memory.id].casefold() == topic.casefold()]
     if tier is not None:
         kept = [item for item in kept if tier_of(item.memory) == tier]
-    return sorted(kept, key=lambda item: (ITEM_KINDS.index(item.kind), -worth(item.memory), item.memory.id))
+    return kept
 
 
 def _check(name: str, value: str, known: Sequence[str]) -> None:

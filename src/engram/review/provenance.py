@@ -53,7 +53,7 @@ class Provenance:
     quotes: tuple[Quote, ...]
     neighbours: RelatedMemories
     gates: str
-    """The gates it passed, the one that decided, and why."""
+    """The gate that decided, and why; those before it had no objection."""
 
 
 def provenance_of(
@@ -104,6 +104,5 @@ def _passed(store: Store, memory: Memory, settings: GateSettings) -> str:
     gate, _, other = first.reason.partition(": ")
     if gate not in GATES:
         return f"{first.op} by {first.actor or 'unknown'}{f': {first.reason}' if first.reason else ''}"
-    passed = ", ".join(GATES[: GATES.index(gate)])
     why = trust(memory, memory.learned_by not in EXPLICIT, settings).reason if gate == "trust" else other
-    return f"passed {passed}; decided by {gate}{f': {why}' if why else ''}"
+    return f"every gate before “{gate}” let it pass; {gate}{f': {why}' if why else ''}"

@@ -6,6 +6,7 @@ from datetime import datetime
 from engram.gates.trust import tier_3_reason
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, MAY_SUPERSEDE, Memory
+from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
 from engram.rules.scopes import shows
 from engram.store.protocol import Filters, Store
@@ -15,6 +16,9 @@ APPROVE, REJECT = "approve", "reject"
 CHOICES = ("new", "old", "merge", "both")
 KINDS = ("contradiction", "update", "forget", "candidate", "retirement")
 """The kinds of items, in the order they are listed."""
+CONFIDENCE_SHARE, IMPORTANCE_SHARE, TYPE_SHARE, REPEAT_STEP, REPEAT_MAX = 0.5, 0.3, 0.2, 0.02, 0.1
+"""What a candidate's worth is made of: corrections and constraints come before facts, what was said often before what was said once."""
+LOWEST_PRIORITY = 3
 _ACTIONS = {
     **dict.fromkeys(("contradiction", "update"), CHOICES),
     **dict.fromkeys(("candidate", "forget"), (APPROVE, REJECT)),
@@ -37,6 +41,13 @@ class ReviewItem:
         return memory_id == self.memory.id or (self.other is not None and memory_id == self.other.id)
 
 
+def worth(memory: Memory) -> float:
+    """How much a candidate is worth a person's time, from 0 to about 1: confidence, importance, type, and how often it was derived."""
+    urgency = 1 - type_or_default(memory.type).priority / LOWEST_PRIORITY
+    repeated = min(REPEAT_MAX, REPEAT_STEP * max(0, memory.derivation_count - 1))
+    return CONFIDENCE_SHARE * memory.confidence + IMPORTANCE_SHARE * memory.importance + TYPE_SHARE * urgency + repeated
+
+
 @dataclass(frozen=True, slots=True)
 class QueueReader:
     """Reads the queue for a caller who sees these scopes."""
@@ -46,12 +57,12 @@ class QueueReader:
     scopes: Collection[str] | None = None
 
     def candidates(self) -> list[ReviewItem]:
-        """The memories that wait to become active, those that contradict a current one first; newest first, without reasons."""
+        """The memories that wait to become active, without reasons: those that contradict a current one first, then by worth."""
         waiting = self._listed(("candidate",))
         known = self._linked(waiting, CONTRADICTS)
         known |= self._named(i for memory in waiting for i in memory.supersedes)
         items = [self._candidate(memory, known) for memory in waiting]
-        return sorted(items, key=lambda item: KINDS.index(item.kind))
+        return sorted(items, key=lambda item: (KINDS.index(item.kind), -worth(item.memory), item.memory.id))
 
     def all(self) -> list[ReviewItem]:
         """Everything that waits, in the order of `KINDS`, without reasons."""

@@ -87,7 +87,7 @@ def _hint_queue(surface: Surface, page: "QueuePage") -> None:
 
 
 def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
-    from engram.review.groups import worth
+    from engram.review.queue import worth
 
     def item_data(item: "ReviewItem") -> dict[str, Any]:
         return {
