@@ -100,6 +100,7 @@ class AsyncEngram(Twin[Engram], Opened):
     add_batch = awaited(Engram.add_batch)
     add_conversation = awaited(Engram.add_conversation)
     extract = awaited(Engram.extract)
+    harvest = awaited(Engram.harvest)
     revise = awaited(Engram.revise)
     update = awaited(Engram.update)
     pin = awaited(Engram.pin)
