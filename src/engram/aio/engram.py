@@ -101,6 +101,7 @@ class AsyncEngram(Twin[Engram], Opened):
     add_conversation = awaited(Engram.add_conversation)
     extract = awaited(Engram.extract)
     harvest = awaited(Engram.harvest)
+    import_chats = awaited(Engram.import_chats)
     revise = awaited(Engram.revise)
     update = awaited(Engram.update)
     pin = awaited(Engram.pin)
