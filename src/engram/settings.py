@@ -25,10 +25,10 @@ class Settings:
     """So is what was captured without being asked for."""
     autopromote_kinds: str = ""
     """The only kinds that become active without review: preference, tooling, project or infra, separated by commas; "" for all four."""
-    source_daily_limit: int = 500
-    """Candidates that one untrusted source (a transcript, a page, a tool) may add a day; 0 for no limit."""
     harvest_limit: int = 100
     """Candidates that one harvest takes from one source; the rest waits for the next one."""
+    source_daily_limit: int = 500
+    """Candidates that one untrusted source (a transcript, a page, a tool) may add a day; 0 for no limit."""
     keep_journal_days: int = 0
     """`engram prune` deletes journal images older than this; 0 keeps all."""
     keep_usage_days: int = 0
@@ -64,8 +64,8 @@ class Settings:
 
 RANGES = {
     "budget": (50, 1_000_000),
-    "source_daily_limit": (0, 1_000_000),
     "harvest_limit": (1, 100_000),
+    "source_daily_limit": (0, 1_000_000),
     "keep_journal_days": (0, 36_500),
     "keep_usage_days": (0, 36_500),
     "keep_ledger_days": (0, 36_500),

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,3 +197,18 @@ def test_an_unknown_harness_or_place_is_refused(mem: Engram, tmp_path: Path) -> 
     with pytest.raises(InvalidInput, match="name it with --harness"):
         mem.harvest(tmp_path)
     assert "no sessions of codex were found" in mem.harvest(tmp_path, harness="codex").problems[0]
+
+
+def test_a_session_that_cannot_be_stored_does_not_stop_the_others(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path, RULE, session="ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789")
+    claude_file(tmp_path, OTHER)
+    report = mem.harvest(tmp_path)
+    assert statements(mem) == {OTHER}
+    assert sorted(fact.outcome for fact in report.facts) == ["proposed", "refused"]
+
+
+def test_hostile_places_and_times_do_no_harm(mem: Engram, tmp_path: Path) -> None:
+    odd: dict[str, Any] = {"cwd": "../../..\0\n\u202e", "timestamp": "0001-01-01T00:00:00Z"}
+    claude_file(tmp_path, said("user", OTHER, "a", **odd), said("user", RULE, "b", cwd=["x"], timestamp=10**30))
+    mem.harvest(tmp_path)
+    assert statements(mem) == {RULE, OTHER}

@@ -24,10 +24,11 @@ from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
+from engram.review.distrust import is_distrusted
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
@@ -101,7 +102,12 @@ class Importer:
     """Records that were written before the new ids of all they link to were known."""
 
     def take(self, source: ImportSource, report: Callable[[str, int, int], None], *, dry_run: bool = False) -> Imported:
-        """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other."""
+        """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other.
+
+        Raises `Refused` for a file whose name is distrusted, unless a person vouches for it.
+        """
+        if not self.trusted and (why := is_distrusted(self.store, self.source)):
+            raise Refused(why)
         self.origin = source
         self.exported_at = self._last_export(source.origin)
         self.done.skipped += source.skipped

@@ -324,7 +324,7 @@ class WriteVerbs(Facets):
 
     def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Undo the last decision about a memory."""
-        from engram.review.lineage import undo
+        from engram.review.undo import undo
 
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
 

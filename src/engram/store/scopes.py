@@ -27,7 +27,7 @@ def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
 def session_scope(directory: str, remote: str = "", trusted: Collection[str] = ()) -> str | None:
     """The project scope of a session that ran in a directory which may be gone since: then its remote's, or its folder's name."""
     path = Path(directory)
-    if directory and path.is_dir():
+    if path.is_absolute() and path.is_dir():
         return scope_of(path, trusted)
     if remote and (scope := normalised_remote(remote)):
         return scope

@@ -1,6 +1,7 @@
 """Claude Code's transcripts: what the person, the assistant and the tools say is read, everything else is left out."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_results_of_tools_given_as_blocks_are_joined(tmp_path: Path) -> None:
         {"origin": {"kind": "task-notification"}}, {"origin": {"kind": "peer"}},
     ],
 )  # fmt: skip
-def test_a_turn_that_no_person_sent_is_left_out(tmp_path: Path, more: dict[str, object]) -> None:
+def test_a_turn_that_no_person_sent_is_left_out(tmp_path: Path, more: dict[str, Any]) -> None:
     claude_file(tmp_path, said("user", "I always use tabs.", **more), "Hello.")
     assert spoken("claude-code", tmp_path) == [("user", "Hello.")]
 

@@ -1,6 +1,7 @@
 """What a harness adds to a person's turns: reminders, command wrappers, notifications, summaries. `data/boilerplate.txt` lists it."""
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ _COMMENT = ";;"
 class _Boilerplate:
     drop: tuple[str, ...]
     remove: re.Pattern[str]
-    keep: re.Pattern[str]
+    keep: tuple[str, ...]
     wrapper: tuple[str, ...]
     after: tuple[str, ...]
 
@@ -24,14 +25,23 @@ def typed_text(content: str) -> str:
     known = _boilerplate()
     text = content.strip()
     if "<" in text:
-        if kept := known.keep.findall(text):
-            return "\n".join(filter(None, (inner.strip() for _, inner in kept)))
+        if kept := [inner for name in known.keep for inner in _inside(text, name)]:
+            return "\n".join(filter(None, kept))
         if any(f"<{name}>" in text for name in known.wrapper):
             return ""
         text = known.remove.sub("", text).strip()
     for marker in known.after:
         text = text.partition(marker)[2].strip() if marker in text else text
     return "" if text.startswith(known.drop) else text
+
+
+def _inside(text: str, name: str) -> Iterator[str]:
+    """The content of every element of a name, in one pass."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    begin = text.find(opening)
+    while begin >= 0 and (end := text.find(closing, begin)) >= 0:
+        yield text[begin + len(opening) : end].strip()
+        begin = text.find(opening, end)
 
 
 def table(name: str) -> dict[str, list[str]]:
@@ -52,7 +62,7 @@ def _boilerplate() -> _Boilerplate:
     return _Boilerplate(
         tuple(listed["drop"]),
         re.compile(rf"<({'|'.join(listed['remove'])})\b[^<>]*>.*?(?:</\1>|\Z)", re.DOTALL),
-        re.compile(rf"<({'|'.join(listed['keep'])})>(.*?)</\1>", re.DOTALL),
+        tuple(listed["keep"]),
         tuple(listed["wrapper"]),
         tuple(listed["after"]),
     )

@@ -90,7 +90,7 @@ class Collection:
                 report.add(HarvestReport(postponed={transcript.source: 1}))
                 return
             self._stage(session, reading, marks, report)
-        except OSError as error:
+        except (OSError, InvalidInput) as error:
             problems = Problems()
             problems.add(session.path, error)
             report.problems += problems.found

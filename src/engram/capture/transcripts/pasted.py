@@ -17,6 +17,8 @@ LONGEST_RESULT = 200_000
 """Characters of a tool's result that are remembered."""
 _SHORTEST = 24
 """Characters; a shorter line may be the same by chance."""
+_LOOKED_AT = 240
+"""Characters at the beginning of a line that are looked at; a hostile line could make more of them slow."""
 _GAP = 2
 """Lines between two pasted ones that belong to what was pasted."""
 
@@ -46,7 +48,7 @@ class Echoes:
 def own_words(content: str, echoes: Echoes) -> str:
     """The turn with pasted lines blanked out; every other character keeps its position."""
     lines = content.split("\n")
-    pasted = [bool(_printed().match(line)) or line in echoes for line in lines]
+    pasted = [bool(_printed().match(line[:_LOOKED_AT])) or line in echoes for line in lines]
     if not any(pasted):
         return content
     places = [place for place, found in enumerate(pasted) if found]

@@ -8,6 +8,7 @@ from engram.model.lazy import dataclass
 from engram.text.display import word
 
 Role = Literal["user", "assistant", "tool"]
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +47,8 @@ class Transcript:
     @property
     def source(self) -> str:
         """The source of what is said in it: `harness:<harness>:<project>`."""
-        return f"harness:{self.harness}:{word(self.project)}" if self.project else f"harness:{self.harness}"
+        return (
+            f"harness:{self.harness}:{word(self.project[:_LONGEST_NAME])}"
+            if self.project
+            else f"harness:{self.harness}"
+        )
