@@ -50,7 +50,7 @@ class SessionWriter:
         """The file, and the key of each user's turn."""
         keys = []
         for turn in turns:
-            keys.append(self._exchange(turn["user"], turn.get("assistant", "")))
+            keys.append(self._exchange(turn["user"], turn.get("assistant", ""), turn.get("tool", "")))
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{self.session}.jsonl"
         path.write_text("".join(self.lines), "utf-8")
@@ -61,7 +61,7 @@ class SessionWriter:
         self._side_chain()
         return path, keys
 
-    def _exchange(self, user: str, assistant: str) -> str:
+    def _exchange(self, user: str, assistant: str, tool: str = "") -> str:
         self._put(
             {
                 "type": "queue-operation",
@@ -75,6 +75,8 @@ class SessionWriter:
         self._noise_after(user)
         for _ in range(self.random.randrange(1, 4)):
             self._tool()
+        if tool:
+            self._tool(tool)
         self._message("assistant", [{"type": "text", "text": assistant}])
         self._put({"type": "last-prompt", "lastPrompt": user[:80], "leafUuid": self.parent, "sessionId": self.session})
         return key
@@ -113,14 +115,14 @@ class SessionWriter:
                 },
             )
 
-    def _tool(self) -> None:
+    def _tool(self, output: str = "") -> None:
         name, given = self.random.choice(_TOOLS)
         call = f"toolu_{self.random.getrandbits(80):x}"
         self._message(
             "assistant", [{"type": "thinking", "thinking": self.random.choice(_THOUGHTS), "signature": "c2ln" * 40}]
         )
         self._message("assistant", [{"type": "tool_use", "id": call, "name": name, "input": given}])
-        output = "".join(self.random.choice(_CODE) for _ in range(self.random.randrange(1, 12)))
+        output = output or "".join(self.random.choice(_CODE) for _ in range(self.random.randrange(1, 12)))
         content: Any = output if self.random.random() < 0.6 else [{"type": "text", "text": output}]
         result = {"tool_use_id": call, "type": "tool_result", "content": content}
         self._envelope(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
@@ -20,7 +20,7 @@ from engram.store.protocol import LIVE
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
     from engram.capture.extraction import Extracted
-    from engram.capture.harvest import HarvestReport
+    from engram.capture.harvest import Harvester, HarvestReport
     from engram.embedding.protocol import Vectors
     from engram.store.protocol import Purged
 
@@ -180,19 +180,42 @@ class WriteVerbs(Facets):
         since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Raises
         `Refused` while Engram is paused.
         """
-        from engram.capture.harvest import Harvester
         from engram.capture.transcripts.collection import Collection, Wanted, harnesses_of
 
-        if self.store.paused:
-            raise Refused(PAUSED)
-        harvester = Harvester(
-            self.store, self._learner, self._clock, self.sessions.observe_batch, self.lineages.revise, self.time_zone,
-            self.settings.harvest_limit, dry_run,
-        )  # fmt: skip
+        harvester = self._harvester(dry_run)
         place = Path(path).absolute() if path is not None else None
         folder = Path(project).absolute() if project is not None else None
         wanted = Wanted(harnesses_of(harness, place), place, aware(since, self.time_zone), folder)
         return Collection(self.store, harvester, progress or (lambda *_: None)).harvest(wanted)
+
+    def import_chats(
+        self,
+        path: str | Path,
+        *,
+        format: Literal["", "chatgpt", "claude"] = "",  # noqa: A002
+        dry_run: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> "HarvestReport":
+        """Propose the lasting facts in what a person told ChatGPT or Claude, from the export of their conversations.
+
+        `path` is the zip as it was downloaded, or its `conversations.json`. Only conversations and turns that were not imported before
+        are read. What is found waits for review, with the turn it was said in as evidence. Raises `NotFound`, `InvalidInput` or
+        `StoreCorrupt` for what is no such export, `Refused` while Engram is paused.
+        """
+        from engram.capture.transcripts.chat_import import ChatImport
+
+        chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
+        return chats.take(Path(path).absolute(), format)
+
+    def _harvester(self, dry_run: bool) -> "Harvester":
+        from engram.capture.harvest import Harvester
+
+        if self.store.paused:
+            raise Refused(PAUSED)
+        return Harvester(
+            self.store, self._learner, self._clock, self.sessions.observe_batch, self.lineages.revise, self.time_zone,
+            self.settings.harvest_limit, dry_run,
+        )  # fmt: skip
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""
@@ -301,7 +324,7 @@ class WriteVerbs(Facets):
 
     def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Undo the last decision about a memory."""
-        from engram.review.lineage import undo
+        from engram.review.undo import undo
 
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
 

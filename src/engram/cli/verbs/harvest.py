@@ -46,17 +46,22 @@ def harvest(
             found = mem.harvest(
                 path, harness=harness, since=since, project=project, dry_run=dry_run, progress=report
             )  # fmt: skip
-        problems = found.problems if verbose else found.problems[:MOST_SHOWN]
-        surface.warn(problems)
-        if len(found.problems) > len(problems):
-            surface.warn([f"{len(found.problems) - len(problems):,} more could not be read; --verbose lists them"])
-        surface.warn(found.warnings)
-        surface.answer(_data(found), lambda: _draw(found, verbose or dry_run))
-        surface.hint(_summary(found, dry_run))
-        for source, waiting in found.postponed.items():
-            surface.hint(
-                f"engram: {source} has reached the limit of a run; {count(waiting, 'session waits', 'sessions wait')} for the next harvest"
-            )
+        show_harvest(surface, found, dry_run=dry_run, verbose=verbose)
+
+
+def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, verbose: bool) -> None:
+    """Print what became of each fact, what could not be read, and a summary."""
+    problems = found.problems if verbose else found.problems[:MOST_SHOWN]
+    surface.warn(problems)
+    if len(found.problems) > len(problems):
+        surface.warn([f"{len(found.problems) - len(problems):,} more could not be read; --verbose lists them"])
+    surface.warn(found.warnings)
+    surface.answer(_data(found), lambda: _draw(found, verbose or dry_run))
+    surface.hint(_summary(found, dry_run))
+    for source, waiting in found.postponed.items():
+        surface.hint(
+            f"engram: {source} has reached the limit of a run; {count(waiting, 'session waits', 'sessions wait')} for the next harvest"
+        )
 
 
 def _data(found: "HarvestReport") -> dict[str, object]:
