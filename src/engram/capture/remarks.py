@@ -6,8 +6,9 @@ of its own (a name, a home town), which a later one replaces, stays by itself.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from engram.capture.extraction import Considered, Extracted
+from engram.capture.extraction import REDACTED, Considered, Extracted
 from engram.capture.extraction.clauses import asked_to_remember, in_third_person, sentence
+from engram.gates.instructions import find_injections
 from engram.model.lazy import dataclass, replace
 from engram.models.remarks import KEEP, RemarkCues, probability
 
@@ -76,7 +77,10 @@ def _runs(considered: Sequence[Considered]) -> Iterator[list[Considered]]:
 
 
 def _is_neighbour(one: Considered) -> bool:
-    return (one.worth or 0) >= NEIGHBOUR and not one.text.rstrip().endswith("?")
+    """Whether a sentence that states no fact may belong to one next to it: no question, no order to the reader, no secret."""
+    if (one.worth or 0) < NEIGHBOUR or one.text.rstrip().endswith("?"):
+        return False
+    return REDACTED not in one.text and not find_injections(one.text)
 
 
 def _parts(run: Sequence[Considered]) -> Iterator[list[Considered]]:
