@@ -133,6 +133,18 @@ def test_what_is_told_again_in_other_words_is_further_evidence(mem: Engram, tmp_
     assert [fact.outcome for fact in report.facts] == ["duplicate"] and len(memory.evidence) == 2
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_of_two_tellings_of_one_thing_the_newer_words_stay(mem: Engram, tmp_path: Path, order: str) -> None:
+    older = "In this project all services must listen on port 8443, never on another one."
+    newer = "From now on all services of this project must listen on port 9443, never on another one."
+    claude_file(tmp_path / "a", said("user", older, "k1", 10))
+    claude_file(tmp_path / "b", said("user", newer, "k2", 40), session="0c9e2a43-0000-4000-8000-000000000000")
+    for name in order:
+        mem.harvest(tmp_path / name)
+    (memory,) = mem.list(status="any")
+    assert (memory.statement, len(memory.evidence)) == (newer, 2)
+
+
 def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: Engram, tmp_path: Path) -> None:
     claude_file(tmp_path / "a", RULE)
     mem.harvest(tmp_path / "a")
