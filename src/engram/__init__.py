@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from engram.aio import AsyncEngram as AsyncEngram
     from engram.aio import AsyncSession as AsyncSession
+    from engram.capture.buffer import CaptureResult as CaptureResult
     from engram.capture.exchange import Conversation as Conversation
     from engram.client import Engram as Engram
     from engram.client.tenant_worker import AllTenantsWorker as AllTenantsWorker
@@ -73,6 +74,7 @@ __all__ = [
     "Association",
     "AsyncEngram",
     "AsyncSession",
+    "CaptureResult",
     "Checkpoint",
     "ContextUpdate",
     "Conversation",
@@ -129,6 +131,7 @@ _HOMES = {
     "Association": "engram.model.memory",
     "AsyncEngram": "engram.aio",
     "AsyncSession": "engram.aio",
+    "CaptureResult": "engram.capture.buffer",
     "Checkpoint": "engram.model.task",
     "ContextUpdate": "engram.upkeep.context_files",
     "Conversation": "engram.capture.exchange",

@@ -21,7 +21,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "traverse": "graph", "trust": "trust", "distrust": "distrust",
     },
     "Tasks and documents": {
-        "session": "session", "task": "task", "capture": "capture", "ingest": "documents", "cite": "documents",
+        "session": "session", "task": "task", "capture": "capture", "harvest": "harvest", "ingest": "documents", "cite": "documents",
         "ledger": "ledger",
     },
     "Store": {

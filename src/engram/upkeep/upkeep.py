@@ -36,7 +36,7 @@ def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
     if not 0 <= seconds < float("inf"):
         raise InvalidInput(f"seconds {seconds!r} must be a number, at least 0")
     own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
-    more = (_ledgers_finding(store), _gates(store, now), _statements(store))
+    more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now))
     memories = memory_findings(store, now, seconds)
     return Report((*own, *more, *memories, context_finding(store, now), _notices(store)), dict(store.facts()))
 
@@ -83,6 +83,17 @@ def _is_far(memory: Memory) -> bool:
     return words < low / FAR or words > high * FAR
 
 
+def _captures(store: Store, now: datetime) -> Finding:
+    from engram.capture.buffer_state import IDLE, oldest_turn, waiting_turns
+
+    oldest = oldest_turn(store)
+    message = f"{waiting_turns(store)} captured turns wait to be read"
+    if oldest is None or now - oldest < IDLE:
+        return Finding.of("captures", True, message)
+    fix = "run `engram worker`, or `engram capture --due` from a timer; `engram capture --flush` reads them now"
+    return Finding.of("captures", True, f"{message}, the oldest since {oldest:%Y-%m-%d %H:%M} UTC", fix)
+
+
 def _notices(store: Store) -> Finding:
     if not store.warnings:
         return Finding.of("notices", True, "none")
@@ -90,7 +101,9 @@ def _notices(store: Store) -> Finding:
 
 
 def status(store: Store) -> dict[str, Any]:
-    """What is in the store, what was injected last, and how much waits for review."""
+    """What is in the store, what was injected last, how much waits for review, and how many captured turns wait to be read."""
+    from engram.capture.buffer_state import waiting_turns
+
     facts = dict(store.facts())
     use = store.last_use("injected")
     last = None
@@ -102,7 +115,7 @@ def status(store: Store) -> dict[str, Any]:
             "memories": [{"id": m.id, "statement": m.statement} for m in found if m is not None],
         }
     waiting = store.count(Filters(statuses=("candidate",)))
-    return {**facts, "last_injection": last, "waiting_for_review": waiting}
+    return {**facts, "last_injection": last, "waiting_for_review": waiting, "waiting_turns": waiting_turns(store)}
 
 
 SLICE = 500

@@ -188,7 +188,9 @@ def status(surface: Surface) -> None:
 def _draw_status(found: dict[str, Any], now: datetime) -> None:
     total = sum(found["statuses"].values())
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
-    waiting = found["waiting_for_review"]
+    waiting, turns = found["waiting_for_review"], ""
+    if found["waiting_turns"]:
+        turns = f"{count(found['waiting_turns'], 'turn waits', 'turns wait')} to be read: engram capture --flush"
     display.fields(
         [
             ("store", found["store"]),
@@ -202,6 +204,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
                 if waiting
                 else "",
             ),
+            ("captured", turns),
             ("paused", ("yes: engram resume ends that", "yellow") if found["paused"] else ""),
             ("problems", ("; ".join(found["problems"]), "red") if found["problems"] else ""),
         ]
