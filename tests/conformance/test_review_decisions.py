@@ -58,6 +58,13 @@ def test_an_agent_may_not_approve_what_an_untrusted_source_said(mem: Engram) -> 
     assert mem.review.approve(waiting.id, actor="manual").status == "active"
 
 
+def test_a_status_is_no_way_for_an_agent_around_the_person(mem: Engram) -> None:
+    waiting = proposed(mem, FACTS[0])
+    with pytest.raises(Refused, match="not approve it"):
+        mem.update(waiting.id, status="active", actor="agent")
+    assert mem.get(waiting.id).status == "candidate"
+
+
 def test_an_agent_may_not_keep_an_untrusted_statement_in_place_of_a_current_one(mem: Engram) -> None:
     old = mem.learn("The api listens on port 8080").memory
     new = mem.learn("The api listens on port 9090", source=HARNESS).memory
