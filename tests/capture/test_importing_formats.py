@@ -141,6 +141,12 @@ def test_a_later_mem0_export_under_another_name_brings_only_what_changed(backend
     assert mem.get(record("")["id"]).statement == "Likes oolong tea"
 
 
+def test_the_graph_of_mem0_is_reported_and_not_read(backend: Backend, tmp_path: Path) -> None:
+    file = tmp_path / "e.json"
+    file.write_text(json.dumps({"results": [record("Likes tea")], "relations": [{"source": "alice", "target": "tea"}]}))
+    assert imported_path(backend.client(), file, format_="mem0").not_read == ("e.json: 1 relations of its graph",)
+
+
 def test_bad_mem0_records_are_named(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     records = (record("ok"), record("", 2), record("twice"), record("t", 3, created_at="someday"), {"memory": "no id"})
@@ -188,6 +194,15 @@ def test_json_lines_are_read_by_a_mapping(backend: Backend, tmp_path: Path) -> N
     assert memory.created is not None and memory.created.year == 2025
     assert [what for what, _ in done.skipped] == ["notes.jsonl line 3", "notes.jsonl line 2"]
     assert imported_path(mem, file, statement="body", tags="labels", created="at").created == []
+
+
+def test_a_mapping_reaches_into_blocks(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    file = tmp_path / "points.json"
+    file.write_text('[{"id": "p1", "payload": {"data": "Use tabs", "by": "ada"}}]')
+    imported_path(mem, file, id="id", statement="payload.data")
+    assert mem.get("p1").statement == "Use tabs"
+    assert mem.get("p1").metadata == {"payload": {"data": "Use tabs", "by": "ada"}}
 
 
 def test_a_type_that_there_is_not_is_kept_as_metadata(backend: Backend, tmp_path: Path) -> None:

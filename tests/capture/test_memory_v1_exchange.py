@@ -4,13 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram import Engram
 from engram.capture.exporter import Exported, export_memory_v1
 from engram.dialects.memory_v1 import CURATED, LOG
 from engram.model.errors import InvalidInput, StoreCorrupt
+from engram.model.types import known_types
 from tests.backends import Backend
 from tests.dialects.test_memory_v1 import EXAMPLE
 from tests.importing import everything, imported_path, with_words
@@ -235,7 +236,7 @@ def test_a_malformed_file_stops_the_import_and_stays_as_it_is(tmp_path: Path, ba
 facts = st.lists(
     st.tuples(
         st.text('abc déß"\\:#-\n', min_size=3, max_size=40).filter(str.strip),
-        st.sampled_from(("preference", "tooling", "identity", "health", "behavioral", "fact", "people")),
+        st.sampled_from([kind.name for kind in known_types()]),
         st.integers(0, 100),
         st.sampled_from((None, 30.0, 180.0, 0.5)),
     ),
@@ -244,6 +245,7 @@ facts = st.lists(
 )
 
 
+@example([(f"Statement {kind.name}", kind.name, 50, None) for kind in known_types()])
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts)
 def test_exporting_importing_and_exporting_again_gives_the_same_bytes(

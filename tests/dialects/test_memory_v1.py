@@ -91,6 +91,11 @@ def test_a_fact_in_the_body_can_neither_open_nor_close_a_comment() -> None:
     assert "b -> c" in body
 
 
+def test_a_kind_of_somebody_s_own_is_written_as_one_of_the_ten() -> None:
+    item = MemoryItem("mem-0001", Memory(id="x", statement="s"), "recipe", 1)
+    assert "kind: project\n" in dump([item], date(2026, 1, 15), file=LOG)
+
+
 def test_quoted_dates_are_read_too() -> None:
     quoted = EXAMPLE.replace("learned_at: 2026-01-15", "learned_at: '2026-01-15'").replace(
         "last_verified: 2026-01-15", 'last_verified: "2026-01-15"'

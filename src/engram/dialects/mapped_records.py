@@ -88,7 +88,7 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
         raise InvalidInput(f"a record must be fields, is {json.dumps(record, default=str):.60}")
     values: dict[str, Any] = {}
     for field, key in mapping.items():
-        value = record.get(key)
+        value = _at(record, key)
         if value not in (None, ""):
             values[field] = _value(field, key, value)
     if not values.get("statement"):
@@ -102,6 +102,14 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
     except FieldError as error:
         raise InvalidInput(f"{error.path}: {error.what}") from None
     return Memory(**{"id": _made_id(record), "type": "fact", **values, "metadata": metadata})
+
+
+def _at(record: Mapping[str, Any], key: str) -> Any:
+    """The value of a key; `payload.text` is the key of a block, unless there is a key of that name."""
+    value: Any = record
+    for part in (key,) if key in record else key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _made_id(record: Mapping[str, Any]) -> str:

@@ -38,6 +38,8 @@ def read_mem0(path: Path) -> ImportSource:
     source = ImportSource(
         origin=origin_of_path("import", path), whole=True, projection=Projection(STATED, lambda memory: memory)
     )
+    if isinstance(tree, Mapping) and isinstance(graph := tree.get("relations"), list) and graph:
+        source.not_read.append(f"{path.name}: {len(graph)} relations of its graph")
     seen: set[str] = set()
     for number, record in enumerate(list_in(tree, path), 1):
         where = f"{path.name} record {number}"

@@ -47,10 +47,15 @@ class MemoryItem:
     stale: bool = False
 
     @property
+    def shown_kind(self) -> str:
+        """Its kind, if the format has it; a type of somebody's own may have another."""
+        return self.kind if self.kind in KINDS else "project"
+
+    @property
     def risk_tier(self) -> int:
-        """Its tier, or the higher one that the file it came from gave it."""
+        """The highest of its own tier, that of its kind, and the one that the file it came from gave it."""
         claimed = _kept_of(self.memory).get("risk_tier")
-        return max(self.tier, claimed) if claimed in (1, 2, 3) else self.tier
+        return max(self.tier, KINDS[self.shown_kind], claimed if claimed in (1, 2, 3) else 1)
 
     @property
     def file(self) -> str:
@@ -171,7 +176,7 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
     return {
         "id": item.id,
         "fact": memory.statement,
-        "kind": item.kind,
+        "kind": item.shown_kind,
         "source": _source(memory),
         "confidence": _spelled(memory.confidence),
         "learned_by": _learned_by(memory, kept),
