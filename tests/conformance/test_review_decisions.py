@@ -139,6 +139,15 @@ def test_what_was_decided_otherwise_since_is_left_by_the_undo(mem: Engram) -> No
     assert (mem.get(first.id).status, statuses(mem, others)) == ("retired", {"candidate"})
 
 
+def test_what_was_purged_since_stays_purged_and_the_rest_is_undone(mem: Engram) -> None:
+    first, *others = several(mem)
+    decision = mem.review.reject_all([memory.id for memory in (first, *others)], actor="human", reason="noise")
+    mem.forget(first.id, purge=True, actor="human")
+    undone = mem.review.undo_bulk(decision.id, actor="human")
+    assert undone.left == {first.id: "purged since"}
+    assert statuses(mem, others) == {"candidate"}
+
+
 def test_a_bulk_promotion_leaves_what_it_cannot_promote_and_says_why(mem: Engram) -> None:
     first, second, *_ = several(mem)
     mem.review.reject(first.id, actor="human")
