@@ -120,6 +120,15 @@ def test_a_folder_and_a_zip_are_read_like_the_file(tmp_path: Path) -> None:
     assert {one.name for one in tmp_path.iterdir()} == {"export", "data.zip"}, "nothing is unpacked"
 
 
+def test_a_link_to_an_export_is_read_and_a_link_inside_of_one_is_not(tmp_path: Path) -> None:
+    file = written(tmp_path / "export", claude(("human", "Which tea?")))
+    (tmp_path / "link.json").symlink_to(file)
+    assert chat_format_of(tmp_path / "link.json") == "claude"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "conversations.json").symlink_to(file)
+    assert not chat_exports.is_chat_export(tmp_path / "other")
+
+
 def test_conversations_longer_than_a_block_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_list, "_FIRST_STEP", 7)
     many = [claude(("human", f"Größe {number} " + "ä" * number), name=f"k-{number}") for number in range(30)]
