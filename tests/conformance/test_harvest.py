@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.capture.harvest import Harvester
+from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
 from tests.backends import Backend
@@ -160,6 +162,24 @@ def test_what_is_over_the_limit_of_a_source_waits_for_the_next_run(mem: Engram, 
     assert [report.count("proposed") for report in reports] == [1, 1, 1, 0]
     assert [report.postponed for report in reports[:2]] == [{SOURCE: 2}, {SOURCE: 1}]
     assert (reports[3].postponed, len(statements(mem))) == ({}, 3)
+
+
+def test_what_is_over_the_limit_of_a_day_waits_for_the_next(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    mem.settings = replace(mem.settings, source_daily_limit=1)
+    claude_file(tmp_path, RULE, OTHER)
+    assert [report.count("proposed") for report in (mem.harvest(tmp_path), mem.harvest(tmp_path))] == [1, 0]
+    backend.clock.forward(days=1)
+    assert mem.harvest(tmp_path).count("proposed") == 1
+    assert statements(mem) == {RULE, OTHER}
+
+
+def test_a_chat_is_heard_as_a_conversation_not_as_remarks_to_a_coding_agent(mem: Engram) -> None:
+    said_in_chat = "My daughter Emma is allergic to peanuts."
+    chat = Transcript("chatgpt", "", "", "chat-1", "export.zip", [TranscriptTurn("user", said_in_chat, None, "m1")])
+    harvester = Harvester(mem.store, mem._learner, mem._clock, mem.sessions.observe_batch)
+    report = harvester.stage(chat, source="import:export.zip")
+    assert [(fact.outcome, fact.source) for fact in report.facts] == [("proposed", "import:export.zip")]
 
 
 def test_only_wanted_sessions_are_read(mem: Engram, tmp_path: Path) -> None:

@@ -5,17 +5,19 @@ transcript → windows of turns → every sentence of the user judged → facts 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 
 from engram.capture.conversation import Observe
 from engram.capture.exchange import FactDecision
-from engram.capture.extraction import Extracted, consider
+from engram.capture.extraction import Considered, Extracted, consider
 from engram.capture.learn import Learner
-from engram.capture.remarks import remarks
+from engram.capture.rate import GATE as RATE
+from engram.capture.remarks import TranscriptFact, plain_facts, remarks
 from engram.capture.settlement import Revise
 from engram.capture.stage import FactOrigin, FactStage
+from engram.capture.transcripts.harness import HARNESSES
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
 from engram.model.decision import Outcome
@@ -139,15 +141,25 @@ class Harvester:
             at=local(self._time_of(window.turns[0].turn), self.zone),
             before=[_said(heard) for heard in window.before],
         )
-        turns = [heard.turn.content for heard in window.turns]
-        for one in remarks(considered, turns, origin.transcript.project, self._has_slot):
-            if self.is_full(origin.source):
+        for one in self._facts(considered, window, origin.transcript):
+            if one.is_likely and self.is_full(origin.source):
                 return False
             turn, fact = window.turns[one.fact.turn].turn, replace(one.fact, turn=0)
             found = self._settled(turn, fact, origin) if one.is_likely else self._passed_over(turn, fact, origin)
+            if found is None:
+                return False
             self.proposed[origin.source] += found.outcome == PROPOSED
             report.facts.append(found)
         return True
+
+    def _facts(
+        self, considered: Sequence[Considered], window: TurnWindow, transcript: Transcript
+    ) -> Iterator[TranscriptFact]:
+        """The facts of a window: whole remarks to a coding agent, or what was said in a chat."""
+        if transcript.harness not in HARNESSES:
+            return plain_facts(considered)
+        turns = [heard.turn.content for heard in window.turns]
+        return remarks(considered, turns, transcript.project, self._has_slot)
 
     def _has_slot(self, fact: Extracted) -> bool:
         """Whether a later fact about the same thing replaces this one."""
@@ -159,9 +171,13 @@ class Harvester:
         session = origin.transcript.session
         return Harvested(TRIVIAL, fact.statement, reason, origin.source, session, turn.key, self._time_of(turn))
 
-    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested:
+    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested | None:
+        """What became of a fact; None if the source may propose nothing more today."""
         stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
         decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
+        if decision.gate == RATE:
+            self.proposed[origin.source] = max(self.proposed[origin.source], self.most_proposed)
+            return None
         return Harvested(
             _outcome(decision), fact.statement, decision.reason, origin.source, origin.transcript.session, turn.key,
             self._time_of(turn), decision.memory_id,

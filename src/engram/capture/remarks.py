@@ -44,6 +44,13 @@ def remarks(
                 yield TranscriptFact(joined, asked or probability(cues_of(joined, turn, project)) >= KEEP)
 
 
+def plain_facts(considered: Sequence[Considered]) -> Iterator[TranscriptFact]:
+    """The facts of turns as they were said, one by one; of those that are only perhaps worth keeping, what was asked to be remembered."""
+    for one in considered:
+        asked = asked_to_remember(one.text)
+        yield from (TranscriptFact(fact, asked or not fact.tentative) for fact in one.facts)
+
+
 def cues_of(fact: Extracted, turn: str, project: str) -> RemarkCues:
     """What the model of remarks reads of a fact."""
     said = turn[slice(*fact.span)]
