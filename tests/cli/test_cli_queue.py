@@ -100,6 +100,14 @@ def test_a_person_promotes_several_and_undoes_it_as_a_whole(cli: Console) -> Non
     assert {status(cli, ref) for ref in ids} == {"candidate"}
 
 
+@pytest.mark.usefixtures("person")
+def test_history_names_the_bulk_decision(cli: Console) -> None:
+    first, *others = proposed(cli, *FACTS)
+    decision = cli.json("promote", first, *others)["decision"]
+    assert cli.json("history", first)[-1]["session"] == decision
+    assert decision in cli("history", first).stdout
+
+
 @pytest.mark.usefixtures("nobody")
 def test_an_agent_promotes_nothing_from_an_untrusted_source(cli: Console) -> None:
     (waiting,) = proposed(cli, FACTS[0])

@@ -207,6 +207,18 @@ def test_promote_takes_a_typed_code_for_tier_3_and_shows_what_it_is_about(cli: C
     assert statuses(cli, [held]) == ["active"]
 
 
+def test_one_code_promotes_several_of_tier_3(cli: Console) -> None:
+    texts = ("The patient is allergic to penicillin", "The patient takes insulin twice a day")
+    held = [cli.json("learn", text, "--type", "health")["memory"]["id"] for text in texts]
+    person = Person("promote", *held, "--confirm")
+    for text in texts:
+        person.sees(text)
+    person.types(person.sees(CODE).group(1) + "\n")
+    person.sees("promoted 2")
+    assert person.leaves() == 0
+    assert statuses(cli, held) == ["active", "active"]
+
+
 def test_edit_opens_the_record_in_the_editor_and_it_waits_on(cli: Console, waiting: list[str]) -> None:
     editor = cli.folder / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i "s/deploy script/release script/" "$1"\n')

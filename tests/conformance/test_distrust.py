@@ -77,6 +77,21 @@ def test_its_proposals_are_named_as_distrusted_from_then_on(mem: Engram) -> None
     assert is_distrusted(mem.store, "harness:codex2") == is_distrusted(mem.store, "harness") == ""
 
 
+def test_a_distrusted_source_proposes_nothing_until_it_is_trusted_again(mem: Engram) -> None:
+    mem.review.distrust("harness:codex", actor="human")
+    refused = mem.learn("Prices are stored in cents", source="harness:codex:acme")
+    assert (refused.outcome, refused.memory) == ("REJECTED", None)
+    assert "harness:codex is distrusted" in refused.reason
+    mem.review.restore_trust("harness:codex", actor="human")
+    assert mem.learn("Prices are stored in cents", source="harness:codex:acme").outcome == "PENDING"
+
+
+def test_what_another_source_says_is_not_rejected_with_the_poisoned_one(mem: Engram) -> None:
+    proposed(mem, "Prices are stored in cents")
+    mem.review.distrust(POISON, actor="human")
+    assert mem.learn("Prices are stored in cents", source=OTHER).outcome == "PENDING"
+
+
 def test_a_session_can_be_taken_out_whatever_its_sources(mem: Engram) -> None:
     inside = proposed(mem, "Invoices are printed twice", "agent", type="health", session="S-1")
     outside = proposed(mem, "Prices are stored in cents", OTHER, session="S-2")

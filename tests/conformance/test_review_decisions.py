@@ -58,6 +58,13 @@ def test_an_agent_may_not_approve_what_an_untrusted_source_said(mem: Engram) -> 
     assert mem.review.approve(waiting.id, actor="manual").status == "active"
 
 
+def test_a_status_is_no_way_for_an_agent_around_the_person(mem: Engram) -> None:
+    waiting = proposed(mem, FACTS[0])
+    with pytest.raises(Refused, match="not approve it"):
+        mem.update(waiting.id, status="active", actor="agent")
+    assert mem.get(waiting.id).status == "candidate"
+
+
 def test_an_agent_may_not_keep_an_untrusted_statement_in_place_of_a_current_one(mem: Engram) -> None:
     old = mem.learn("The api listens on port 8080").memory
     new = mem.learn("The api listens on port 9090", source=HARNESS).memory
@@ -130,6 +137,15 @@ def test_what_was_decided_otherwise_since_is_left_by_the_undo(mem: Engram) -> No
     undone = mem.review.undo_bulk(decision.id, actor="human")
     assert list(undone.left) == [first.id] and "forget by human" in undone.left[first.id]
     assert (mem.get(first.id).status, statuses(mem, others)) == ("retired", {"candidate"})
+
+
+def test_what_was_purged_since_stays_purged_and_the_rest_is_undone(mem: Engram) -> None:
+    first, *others = several(mem)
+    decision = mem.review.reject_all([memory.id for memory in (first, *others)], actor="human", reason="noise")
+    mem.forget(first.id, purge=True, actor="human")
+    undone = mem.review.undo_bulk(decision.id, actor="human")
+    assert undone.left == {first.id: "purged since"}
+    assert statuses(mem, others) == {"candidate"}
 
 
 def test_a_bulk_promotion_leaves_what_it_cannot_promote_and_says_why(mem: Engram) -> None:

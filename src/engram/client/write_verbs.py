@@ -228,6 +228,7 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
+        from engram.review.approval import refuse_approval
         from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
 
         changes = checked_fields(self._given("", fields))
@@ -242,6 +243,7 @@ class WriteVerbs(Facets):
             refuse_decided(memory, changes)
             if changes.get("status") in LIVE and memory.status not in LIVE:
                 refuse_undoing(actor, memory, self.store.history(memory.id))
+                refuse_approval(actor, memory)
             changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
             return admit(changed)

@@ -122,41 +122,34 @@ class Amender:
 
     def merge(self, refs: Sequence[str], statement: str, actor: str, reason: str) -> Memory:
         """One memory in place of several, with a statement of its own. All others are superseded by it."""
-        found = list(
-            {memory.id: memory for memory in (_editable(find_memory(self.store, ref)) for ref in refs)}.values()
-        )
-        if len(found) < 2:
-            raise InvalidInput("merge takes the ids of at least two memories")
-        if len({memory.scope for memory in found}) > 1:
-            raise InvalidInput(
-                f"{found[0].id} is in {found[0].scope} and another in {next(m.scope for m in found if m.scope != found[0].scope)}: "
-                "only memories of one scope can be merged"
-            )
+        found = self._mergeable(refs)
         if not statement.strip():
             raise InvalidInput("merge needs a merged statement: --statement TEXT")
         self._refuse_command(found[0].but(statement=statement), actor)
         lineages = Lineages(self.store, self.clock)
         about = dict.fromkeys(version.id for memory in found for version in lineages.versions(memory.id))
+        about |= dict.fromkeys(memory.id for memory in found)
         with self.store.deciding(
-            "merge",
-            actor=actor,
-            reason=redact(reason)[0],
-            scopes=[found[0].scope],
-            about=[*about, *(m.id for m in found)],
+            "merge", actor=actor, reason=redact(reason)[0], scopes=[found[0].scope], about=about
         ) as deciding:
             memories = [_editable(locked_memory(deciding, memory.id)) for memory in found]
             survivor = max(memories, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
             others = [memory for memory in memories if memory.id != survivor.id]
-            for memory in memories:
-                refuse_outranked(actor, memory, "merge")
-            if survivor.status in CURRENT:
-                for other in others:
-                    refuse_approval(actor, other.but(statement=statement))
-            refuse_unapproved(actor, survivor, survivor.but(statement=statement.strip()))
-            survivor = confirmed(survivor, actor) if survivor.status in CURRENT else survivor
+            _refuse_merge(actor, survivor, others, statement.strip())
             if is_human(actor):
                 survivor = survivor.but(learned_by=BY_HAND)
+                survivor = confirmed(survivor, actor) if survivor.status in CURRENT else survivor
             return merged_into(deciding, survivor, others, statement, self.clock())
+
+    def _mergeable(self, refs: Sequence[str]) -> list[Memory]:
+        """The memories named; raises `InvalidInput` unless there are at least two, in one scope."""
+        found = {memory.id: memory for memory in (_editable(find_memory(self.store, ref)) for ref in refs)}
+        scopes = sorted({memory.scope for memory in found.values()})
+        if len(found) < 2:
+            raise InvalidInput("merge takes the ids of at least two memories")
+        if len(scopes) > 1:
+            raise InvalidInput(f"these are in {' and '.join(scopes)}: only memories of one scope can be merged")
+        return list(found.values())
 
     def _refuse_command(self, memory: Memory, actor: str) -> None:
         problem = "" if is_human(actor) else injection_problem(memory)
@@ -169,6 +162,16 @@ def _editable(memory: Memory) -> Memory:
     if memory.status not in EDITABLE:
         raise Refused(f"{memory.id} is {memory.status}: only what waits or is current can be edited or merged")
     return memory
+
+
+def _refuse_merge(actor: str, survivor: Memory, others: Sequence[Memory], statement: str) -> None:
+    """Raise `Refused` where the actor may not change one of these, or would make active what only a person may."""
+    for memory in (survivor, *others):
+        refuse_outranked(actor, memory, "merge")
+    if survivor.status in CURRENT:
+        for other in others:
+            refuse_approval(actor, other.but(statement=statement))
+    refuse_unapproved(actor, survivor, survivor.but(statement=statement))
 
 
 def _refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:

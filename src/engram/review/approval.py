@@ -58,7 +58,10 @@ def refuse_settled(store: Store, memory: Memory) -> None:
 def refuse_contradiction(memory: Memory, other: Memory | None) -> None:
     """Raise `InvalidInput` where a memory must be resolved against a current one instead."""
     if other is not None:
-        raise InvalidInput(f"{memory.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
+        raise InvalidInput(
+            f"{memory.id} contradicts {other.id}: resolve it (keep new, old, both, or merge), at the command line with "
+            f"`engram review {memory.id} --keep new`"
+        )
 
 
 def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:

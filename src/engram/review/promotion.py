@@ -49,17 +49,24 @@ class Promotion:
     clock: Callable[[], datetime]
     settings: GateSettings
 
-    def plan(self, filters: QueueFilters, scopes: Collection[str] | None = None) -> PromotionPlan:
+    def plan(
+        self,
+        filters: QueueFilters,
+        scopes: Collection[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> PromotionPlan:
         """Which candidates may be promoted, the most worth keeping first; nothing is written."""
         items = matching(QueueReader(self.store, self.clock(), scopes).candidates(), filters)
         waiting = {item.memory.id: why for item in items if (why := self._held_back(item))}
         open_ones = [item.memory for item in items if item.memory.id not in waiting]
         promoted: dict[str, Memory] = {}
-        for memory, vector in self._embedded(open_ones):
+        for number, (memory, vector) in enumerate(self._embedded(open_ones), 1):
             if why := self._registered(memory, vector, promoted):
                 waiting[memory.id] = why
             else:
                 promoted[memory.id] = memory
+            if progress is not None:
+                progress(number, len(open_ones))
         return PromotionPlan(tuple(promoted.values()), waiting)
 
     def apply(self, plan: PromotionPlan, actor: str) -> BulkDecision:

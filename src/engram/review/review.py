@@ -249,10 +249,14 @@ class Review:
         return decide_all(self.store, self.clock, REJECT, refs, actor, reason)
 
     def plan_promotion(
-        self, *, scopes: Collection[str] | None = None, **filters: Unpack[QueueFilters]
+        self,
+        *,
+        scopes: Collection[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        **filters: Unpack[QueueFilters],
     ) -> "PromotionPlan":
         """What `promote_eligible` would promote of the candidates that pass the filters, and why the others wait on."""
-        return self._promotion.plan(filters, scopes)
+        return self._promotion.plan(filters, scopes, progress)
 
     def promote_eligible(
         self, *, actor: str = "manual", scopes: Collection[str] | None = None, plan: "PromotionPlan | None" = None

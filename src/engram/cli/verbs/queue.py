@@ -193,7 +193,8 @@ def _needs_person(surface: Surface, memory: Memory) -> str:
 
 
 def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions, dry_run: bool) -> None:
-    plan = mem.review.plan_promotion(**filters.chosen(mem))
+    with display.progress("compared") as report:
+        plan = mem.review.plan_promotion(progress=lambda done, all_: report("", done, all_), **filters.chosen(mem))
     if dry_run:
         surface.answer(_plan_data(plan, surface), lambda: _draw_plan(plan))
         surface.hint(
