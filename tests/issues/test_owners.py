@@ -157,6 +157,10 @@ READS: dict[str, Read] = {
     "lineages.versions": lambda w, o: w.mem.lineages.versions(w.memory, scopes=_seen(w, o)),
     "lineages.current": lambda w, o: w.mem.lineages.current(w.old, scopes=_seen(w, o)),
     "review.queue": lambda w, o: w.mem.review.queue(scopes=_seen(w, o)),
+    "review.candidates": lambda w, o: w.mem.review.candidates(scopes=_seen(w, o)),
+    "review.page": lambda w, o: w.mem.review.page(scopes=_seen(w, o)),
+    "review.plan_promotion": lambda w, o: w.mem.review.plan_promotion(scopes=_seen(w, o)),
+    "review.provenance": lambda w, o: w.mem.review.provenance(w.memory, scopes=_seen(w, o)),
 }
 """Every call that shows something of an owner's, asked for what is Ana's."""
 WRITES = frozenset(
@@ -214,6 +218,10 @@ WRITES = frozenset(
         "review.reject",
         "review.retire",
         "review.reinforce",
+        "review.edit",
+        "review.merge",
+        "review.promote",
+        "review.reject_all",
     )
 )
 """What changes something that the caller names, and answers with that."""
@@ -226,6 +234,11 @@ OPERATORS = frozenset(
         "jobs.retry",
         "jobs.work",
         "jobs.run",
+        "review.promote_eligible",
+        "review.undo_bulk",
+        "review.undo_last",
+        "review.distrust",
+        "review.restore_trust",
         "upkeep.sync",
         "upkeep.rebuild_index",
         "upkeep.reembed",

@@ -100,6 +100,8 @@ class AsyncEngram(Twin[Engram], Opened):
     add_batch = awaited(Engram.add_batch)
     add_conversation = awaited(Engram.add_conversation)
     extract = awaited(Engram.extract)
+    harvest = awaited(Engram.harvest)
+    import_chats = awaited(Engram.import_chats)
     revise = awaited(Engram.revise)
     update = awaited(Engram.update)
     pin = awaited(Engram.pin)

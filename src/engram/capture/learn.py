@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
-from engram.capture.known import COMPARED, LateKnown, OtherKnown, StoreKnown, propose
+from engram.capture.known import COMPARED, DISTRUST, LateKnown, OtherKnown, StoreKnown, propose
 from engram.capture.rate import GATE as RATE
 from engram.capture.rate import counted
 from engram.gates.corroboration import confirmed_guess, corroborates
@@ -83,6 +83,8 @@ class Learner:
         names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
         `is_typed` says whether a type that is given is somebody's word.
         """
+        if not is_human(source) and (why := self._distrusted(source, session)):
+            return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
         now = self.clock()
         try:
             memory = _without_claims(self._drafted(given, learned_by, source, now))
@@ -108,6 +110,11 @@ class Learner:
         if is_untrusted(source) and (over := counted(self.store, source, now, self.settings.most_per_source)):
             return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
         return self._write(proposal, verdict, vector, session, mark)
+
+    def _distrusted(self, source: str, session: str) -> str:
+        from engram.review.distrust import is_distrusted
+
+        return is_distrusted(self.store, source, session)
 
     def _stated(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
         """The proposal with the memories it names, and what the caller says about them; in their scope, unless it is `placed`."""

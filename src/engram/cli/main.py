@@ -16,11 +16,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "revise": "change", "pin": "change", "feedback": "change", "reinforce": "change", "forget": "change",
     },
     "Review": {
-        "review": "review", "verify": "change", "undo": "change", "history": "memories", "lineage": "memories",
-        "relate": "graph", "traverse": "graph", "trust": "trust",
+        "queue": "queue", "review": "review", "promote": "queue", "reject": "queue", "edit": "amend", "merge": "amend",
+        "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
+        "traverse": "graph", "trust": "trust", "distrust": "distrust",
     },
     "Tasks and documents": {
-        "session": "session", "task": "task", "capture": "capture", "ingest": "documents", "cite": "documents",
+        "session": "session", "task": "task", "capture": "capture", "harvest": "harvest", "ingest": "documents", "cite": "documents",
         "ledger": "ledger",
     },
     "Store": {

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from engram.capture.learn import Learner
     from engram.capture.signals import SignalPatterns
     from engram.gates.policies import MemoryPolicy
+    from engram.gates.proposal import GateSettings
     from engram.gates.secrets.screen import SecretScreen
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from engram.recall.recaller import Recaller
     from engram.recall.search import Searcher
     from engram.review.lineage import Lineages
-    from engram.review.queue import Review
+    from engram.review.review import Review
     from engram.sessions.context import ContextBuilder
     from engram.sessions.jobs import Jobs
     from engram.sessions.sessions import Sessions
@@ -107,15 +108,19 @@ class Facets:
     @cached_property
     def _learner(self) -> "Learner":
         from engram.capture.learn import Learner
+
+        return Learner(self.store, self._gate_settings, self.policy, self._clock)
+
+    @cached_property
+    def _gate_settings(self) -> "GateSettings":
         from engram.gates.proposal import GateSettings
 
-        gates = GateSettings(
+        return GateSettings(
             autopromote_remember=self.settings.autopromote_remember,
             autopromote_harvest=self.settings.autopromote_harvest,
             autopromote_kinds=self.settings.promoted_kinds,
             most_per_source=self.settings.source_daily_limit,
         )
-        return Learner(self.store, gates, self.policy, self._clock)
 
     @cached_property
     def policy(self) -> "MemoryPolicy":
@@ -344,9 +349,10 @@ class Facets:
     @cached_property
     def review(self) -> "Review":
         """What waits for review."""
-        from engram.review.queue import Review
+        from engram.review.review import Review
 
-        return Review(self.store, self._clock)
+        # Only an edit needs the policy.
+        return Review(self.store, self._clock, self._gate_settings, lambda *given: self.policy.reapplied(*given))
 
     @cached_property
     def sessions(self) -> "Sessions":
