@@ -2,7 +2,7 @@
 
     python -m benchmarks.capture.attacks FOLDER
 
-FOLDER has any of three files, each a JSON object a line: secrets.jsonl {"kind", "channel", "text", "secret"}, poison.jsonl {"channel", "text",
+FOLDER (benchmarks/capture/texts, or held, whose text nobody reads) has any of three files, each a JSON object a line: secrets.jsonl {"kind", "channel", "text", "secret"}, poison.jsonl {"channel", "text",
 "task", "marker"} and mixed.jsonl {"user", "assistant", "facts"}. Printed are figures and kinds, never the text.
 """
 

@@ -9,6 +9,7 @@ import pytest
 
 from engram.capture.transcripts import chat_exports
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
+from engram.capture.transcripts.chat_import import ChatImport
 from engram.capture.transcripts.transcript import Transcript
 from engram.dialects import json_list
 from engram.model.errors import InvalidInput, StoreCorrupt
@@ -120,6 +121,15 @@ def test_a_folder_and_a_zip_are_read_like_the_file(tmp_path: Path) -> None:
     assert {one.name for one in tmp_path.iterdir()} == {"export", "data.zip"}, "nothing is unpacked"
 
 
+def test_a_link_to_an_export_is_read_and_a_link_inside_of_one_is_not(tmp_path: Path) -> None:
+    file = written(tmp_path / "export", claude(("human", "Which tea?")))
+    (tmp_path / "link.json").symlink_to(file)
+    assert chat_format_of(tmp_path / "link.json") == "claude"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "conversations.json").symlink_to(file)
+    assert not chat_exports.is_chat_export(tmp_path / "other")
+
+
 def test_conversations_longer_than_a_block_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_list, "_FIRST_STEP", 7)
     many = [claude(("human", f"Größe {number} " + "ä" * number), name=f"k-{number}") for number in range(30)]
@@ -205,3 +215,17 @@ def test_a_secret_in_a_chat_reaches_no_disk(backend: Backend, tmp_path: Path) ->
     token = "ghp_" + "4kQz9Lw2Xr7Vn1Tb8Jc5Md3Hs6Fg0Py2Aw9E"
     mem.import_chats(written(tmp_path, claude(("human", f"{TEA} My token is {token}."))))
     assert token not in backend.everything()
+
+
+def test_what_exceeds_the_limit_of_a_run_comes_with_the_next_ones(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    told = (TEA, "My sister Ulla lives in Uppsala.", "We decided to pay invoices by post from now on.")
+    path = written(tmp_path, *(claude(("human", words), name=f"k-{place}") for place, words in enumerate(told)))
+    whole = mem.import_chats(path, dry_run=True).count("proposed")
+    counts = []
+    for _ in range(5):
+        harvester = mem._harvester(dry_run=False)
+        harvester.most_proposed = 1
+        counts.append(ChatImport(mem.store, harvester, lambda *_: None).take(path).count("proposed"))
+    assert whole > 1 and counts == [1] * whole + [0] * (5 - whole)
+    assert len(everything(mem)) == whole

@@ -189,6 +189,16 @@ def test_what_was_rejected_here_does_not_come_back_from_a_file(backend: Backend,
     assert "rejected in review" in done.skipped[0][1]
 
 
+def test_a_distrusted_file_is_taken_out_whatever_sources_and_dates_it_claims(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    own = mem.add("Deploys happen on Mondays")
+    before = backend.clock()
+    imported_path(mem, put(tmp_path / "in"))
+    taken = mem.review.distrust("import:in", since=before)
+    assert {memory.statement for memory in taken.done} == {PNPM, NAME}
+    assert {memory.id for memory in everything(mem) if memory.status == "active"} == {own.id}
+
+
 def test_a_record_that_waits_is_left_out_where_its_words_are_known(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     known = mem.add(NAME, type="identity")

@@ -123,6 +123,17 @@ def test_a_folder_of_records_with_notes_says_that_it_has_notes(cli: Console) -> 
     assert len(done["created"]) == 1 and "--format markdown" in done["not_read"][0]
 
 
+def test_a_record_file_that_is_a_link_out_of_the_folder_is_named_and_not_read(cli: Console) -> None:
+    folder = cli.folder / "records"
+    folder.mkdir()
+    (cli.folder / "outside.json").write_text(json.dumps(["Outside of the folder"]))
+    (folder / "in.json").write_text(json.dumps(["Use tabs, not spaces"]))
+    (folder / "link.json").symlink_to(cli.folder / "outside.json")
+    done = cli.json("import", str(folder))
+    assert len(done["created"]) == 1
+    assert "link.json" in done["skipped"][0]["what"] and "symbolic link" in done["skipped"][0]["reason"]
+
+
 def test_the_examples_of_the_page_run(cli: Console) -> None:
     """As one script: later examples import what earlier ones exported."""
     program = cli.folder / "bin" / "engram"

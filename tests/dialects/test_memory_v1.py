@@ -182,6 +182,14 @@ def test_an_id_that_is_in_both_files_with_other_words_is_named(tmp_path: Path) -
     assert "mem-0001" in what and "twice" in reason
 
 
+def test_a_link_out_of_the_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "other.md").write_text(EXAMPLE)
+    (tmp_path / "in" / CURATED).symlink_to(tmp_path / "other.md")
+    with pytest.raises(InvalidInput, match="symbolic link out"):
+        memory_v1.read_directory(tmp_path / "in")
+
+
 @pytest.mark.parametrize("content", ["my own notes\n", EXAMPLE.replace("memory.v1", "memory.v2")])
 def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path, content: str) -> None:
     (tmp_path / CURATED).write_text(content)

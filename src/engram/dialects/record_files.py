@@ -25,6 +25,8 @@ def read_record_files(path: Path) -> ImportSource:
         raise InvalidInput(f"{path} contains nothing to import; `engram import --help` lists the formats")
     for file in files:
         try:
+            if file != path and not file.resolve().is_relative_to(path.resolve()):
+                raise InvalidInput("a symbolic link out of the folder is not followed")
             _read_file(file, reading)
         except EngramError as error:
             if file == path:

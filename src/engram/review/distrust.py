@@ -13,7 +13,7 @@ from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.conflicts import release, waiting_on
 from engram.review.groups import is_from
 from engram.review.lineage import ends_before, refuse_outranked, settle
-from engram.rules.sources import CONFIRMED, Rank, may_decide, rank_of
+from engram.rules.sources import CONFIRMED, IMPORTED, Rank, may_decide, rank_of
 from engram.store.protocol import Filters, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 
@@ -95,12 +95,23 @@ class Distrust:
 
     def _brought(self, pattern: str, since: datetime | None) -> list[Memory]:
         found = self.store.listing(Filters(statuses=TAKEN))
+        imported = self._imported(pattern, since)
         return [
             memory
             for memory in found
-            if _matches(pattern, memory.source, memory.session)
-            and (since is None or memory.created is None or memory.created >= since)
+            if (
+                _matches(pattern, memory.source, memory.session)
+                and (since is None or memory.created is None or memory.created >= since)
+            )
+            or (memory.id in imported and memory.learned_by == IMPORTED)
         ]
+
+    def _imported(self, pattern: str, since: datetime | None) -> set[str]:
+        """The memories that imports of a source brought: the file may name other sources, and dates of its own."""
+        if rank_of(pattern) > Rank.CONTENT:
+            return set()
+        decisions = (one for one in self.store.decisions() if one.op == IMPORTED and is_from(one.actor, pattern))
+        return {i for one in decisions if since is None or one.at >= since for i in one.ids}
 
     def _note(self, pattern: str, since: datetime | None, actor: str, mark: str) -> None:
         def noted(listed: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -55,7 +55,7 @@ def is_chat_export(path: Path) -> bool:
 
 def chat_format_of(path: Path) -> str:
     """The format of an export: `chatgpt`, `claude`, or "" for none. Raises `InvalidInput`, `StoreCorrupt` and `OSError`."""
-    file = path / "conversations.json" if path.is_dir() else path
+    file = path / "conversations.json" if path.is_dir() else path.resolve()
     if not file.is_file() or file.suffix.lower() not in (".json", ".zip"):
         return ""
     for _, stream in _streams(file):
@@ -67,7 +67,7 @@ def chat_format_of(path: Path) -> str:
 def read_chats(path: Path, name: str, named: Named) -> Iterator[Transcript]:
     """The conversations of an export, oldest file first; one that cannot be read is named. Raises `InvalidInput` and `StoreCorrupt`."""
     chosen = CHAT_FORMATS[name]
-    file = path / "conversations.json" if path.is_dir() else path
+    file = path / "conversations.json" if path.is_dir() else path.resolve()
     if not file.is_file():
         raise InvalidInput(f"{path} has no conversations.json")
     for place, stream in _streams(file):

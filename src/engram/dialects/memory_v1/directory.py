@@ -27,7 +27,10 @@ def is_memory_v1(path: Path) -> bool:
 
 
 def read_directory(path: Path) -> ImportSource:
-    """Read both files of a directory, or one file. Raises `NotFound`, `StoreCorrupt` and `UnknownVersion`: a file is read whole or not at all."""
+    """Read both files of a directory, or one file.
+
+    Raises `NotFound`, `InvalidInput`, `StoreCorrupt` and `UnknownVersion`: a file is read whole or not at all.
+    """
     root = path if path.is_dir() else path.parent
     files = [file for name in (CURATED, LOG) if (file := root / name).is_file()] if path.is_dir() else [path]
     if not files:
@@ -35,6 +38,8 @@ def read_directory(path: Path) -> ImportSource:
     source = ImportSource(origin=origin_of_path("import", root), whole=True)
     seen: dict[str, Memory] = {}
     for file in files:
+        if path.is_dir() and not file.resolve().is_relative_to(root.resolve()):
+            raise InvalidInput(f"{file} is a symbolic link out of the directory; name the file itself to read it")
         text = decode(file.read_bytes(), where=str(file))
         if file.name == LOG and len(files) > 1 and split_frontmatter(text) is None:
             source.not_read.append(f"{file}: a plain log; its records are in {CURATED}")
