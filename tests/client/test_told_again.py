@@ -137,3 +137,12 @@ def test_a_less_trusted_source_puts_nothing_in_dispute(mem: Engram) -> None:
     for source in ("agent", "web:example.org"):
         mem.learn("The api listens on port 9090 in production", source=source)
     assert mem.explain_memory(old.id).memory.verification == "unverified"
+
+
+def test_distrusting_a_source_takes_back_what_it_corroborated(mem: Engram) -> None:
+    first = stored(captured(mem, TABS, "harness:codex:acme", "one"))
+    assert stored(captured(mem, TABS, "import:pack.json", "two")).status == "active"
+    mem.review.distrust("import:pack.json", actor="human")
+    assert (mem.get(first.id).status, mem.get(first.id).verification) == ("candidate", "unverified")
+    mem.review.restore_trust("import:pack.json", actor="human")
+    assert mem.get(first.id).status == "active"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engram import CaptureResult, Engram
-from engram.capture.buffer import CAPTURED
+from engram.capture.buffer import CAPTURED, CaptureBuffer
 from engram.capture.buffer_reader import BufferReader
 from engram.llm.model import LanguageModel, ModelSettings
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
@@ -235,6 +235,39 @@ def test_an_untrusted_source_stays_untrusted_after_a_crash(mem: Engram) -> None:
     mem.flush_captures()
     [memory] = mem.list(status="any")
     assert (memory.source, memory.status) == ("harness:codex:acme", "candidate")
+
+
+@pytest.mark.parametrize("source", ["human", "harness:codex:acme"])
+def test_a_turn_that_another_process_finds_first_keeps_its_source(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    mem, other = backend.client(), backend.client()
+    say(mem, IDLE_TALK[0], source="human")
+    stale = mem._buffer._load("chat")
+    assert stale is not None
+    add = CaptureBuffer._add
+
+    def late(self: CaptureBuffer, *given: Any) -> Any:
+        monkeypatch.setattr(CaptureBuffer, "_add", add)
+        found = add(other._buffer, "chat", stale)
+        assert found.turns[-1].source == ("agent" if source == "human" else source), "all that the other one may assume"
+        return add(self, *given)
+
+    monkeypatch.setattr(CaptureBuffer, "_add", late)
+    assert say(mem, SISTER, source=source, extract_assistant_response=True).waiting == 2
+    assert [(turn["source"], turn.get("listens")) for turn in mem.store.state("buffer/chat")["turns"]] == [
+        ("human", None),
+        (source, True),
+    ]
+
+
+def test_a_bug_in_reading_is_a_warning_for_who_captures(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(BufferReader, "read", broken)
+    result = say(mem, TEA)
+    assert (result.waiting, result.warnings) == (1, ("ZeroDivisionError: oops",))
 
 
 def test_what_was_only_observed_is_not_read(mem: Engram) -> None:

@@ -15,7 +15,7 @@ from engram.capture.buffer_reader import USERS, BufferReader, BufferReading, is_
 from engram.capture.buffer_state import BUFFER, IDLE, TIMED, BufferState, WaitingTurn, decoded, encoded
 from engram.capture.exchange import FactDecision
 from engram.capture.signals import NONE, Signal, SignalPatterns, scan
-from engram.model.errors import EngramError, InvalidInput, StoreBusy
+from engram.model.errors import InvalidInput, Refused, StoreBusy
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
@@ -102,7 +102,7 @@ class CaptureBuffer:
             jobs = no_jobs if state.fresh else self._first_job(came)
         try:
             [event] = self.store.append_events(session, [new], jobs, scope=scope)
-        except BaseException:
+        except (InvalidInput, Refused):
             if is_new:
                 self._change(session, lambda held: None if held == state else held)
             raise
@@ -136,21 +136,29 @@ class CaptureBuffer:
 
     def _add(self, session: str, known: BufferState, turn: WaitingTurn | None = None) -> BufferState:
         """The buffer with this turn, and with those that a crash or another process left in the ledger alone."""
-        turns = [turn] if turn is not None else []
+        left: list[Event] = []
         if turn is None or turn.seq > known.seen + 1:
-            left = (event for event in self.store.events(session, after=known.seen) if event.metadata.get(CAPTURED))
-            turns += [self._left_behind(event, known) for event in left if turn is None or event.seq != turn.seq]
-        if not turns:
+            found = self.store.events(session, after=known.seen)
+            left = [
+                event for event in found if event.metadata.get(CAPTURED) and (turn is None or event.seq != turn.seq)
+            ]
+        if turn is None and not left:
             return known
         now = self.clock()
-        state = self._change(session, lambda held: (held or known).with_turns(turns, now))
+
+        def add(held: BufferState | None) -> BufferState:
+            base = held or known
+            others = [self._left_behind(event, base, now) for event in left]
+            return base.with_turns(others if turn is None else [*others, turn], now).with_own(turn)
+
+        state = self._change(session, add)
         assert state is not None, "it has turns"
         return state
 
-    def _left_behind(self, event: Event, state: BufferState) -> WaitingTurn:
-        """A turn whose source is not known any more: of those possible the least trusted, and never a person."""
+    def _left_behind(self, event: Event, state: BufferState, now: datetime) -> WaitingTurn:
+        """A turn whose source is not known here: of those possible the least trusted, and never a person."""
         source = min(state.source, AGENT, key=rank_of)
-        return WaitingTurn(event.seq, min(event.at, self.clock()), self._signal(event).level, source)
+        return WaitingTurn(event.seq, min(event.at, now), self._signal(event).level, source)
 
     # -- turns out
 
@@ -201,10 +209,10 @@ class CaptureBuffer:
         ]
 
     def _read_safely(self, session: str, trigger: str) -> CaptureResult:
-        """Read a session; an error is a warning, and the turns stay."""
+        """Read a session; an error is a warning, and the turns stay. Whoever captures a turn must not fail for another one."""
         try:
             return self._read(session, trigger)
-        except EngramError as error:
+        except Exception as error:
             state = self._load(session)
             waiting = len(state.turns) if state is not None else 0
             return CaptureResult(session, waiting, warnings=(f"{type(error).__name__}: {error}",))

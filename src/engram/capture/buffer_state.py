@@ -109,6 +109,13 @@ class BufferState:
         seen = max(turn.seq for turn in new)
         return replace(self, seen=seen, used=now, turns=(*self.turns, *sorted(new, key=lambda turn: turn.seq)))
 
+    def with_own(self, turn: WaitingTurn | None) -> "BufferState":
+        """The buffer with what only the process knows that took a turn in, where another one found that turn first."""
+        if turn is None or turn in self.turns:
+            return self
+        turns = (replace(turn, awaits_model=one.awaits_model) if one.seq == turn.seq else one for one in self.turns)
+        return replace(self, turns=tuple(turns))
+
     def without(self, done: Collection[int], awaiting: Collection[int], reader: str) -> "BufferState":
         """The buffer after a reader's work: what is done has left, and what awaits the model is marked."""
         turns = tuple(

@@ -24,7 +24,7 @@ from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, t
 from engram.model.decision import RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Association, Memory
+from engram.model.memory import CONTRADICTS, CORROBORATED_BY, MAY_SUPERSEDE, REFINES, Association, Memory
 from engram.model.usage import Use
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
@@ -356,7 +356,10 @@ class Learner:
         if not corroborates(proposal.memory, known, session) or injection_problem(known):
             return known
         evidence = tuple(dict.fromkeys((*known.evidence, *proposal.memory.evidence)))
-        known = known.but(verification=CORROBORATED, evidence=evidence, last_verified=now, updated=now)
+        metadata = {**known.metadata, CORROBORATED_BY: proposal.memory.source}
+        known = known.but(
+            verification=CORROBORATED, evidence=evidence, metadata=metadata, last_verified=now, updated=now
+        )
         if known.status != "candidate" or tier_of(known) > 1 or contradicted(deciding.get, known) is not None:
             return known
         return self._activated(deciding, known, known.source, now)

@@ -7,13 +7,13 @@ from typing import Any
 from engram.gates.secrets.scan import refuse_secret
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import CORROBORATED_BY, Memory
 from engram.review.amendment import BY_HAND
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.conflicts import release, waiting_on
 from engram.review.groups import is_from
 from engram.review.lineage import ends_before, refuse_outranked, settle
-from engram.rules.sources import CONFIRMED, IMPORTED, Rank, may_decide, rank_of
+from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, may_decide, rank_of
 from engram.store.protocol import Filters, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 
@@ -62,6 +62,7 @@ class Distrust:
         pattern = _checked(source)
         memories = self._brought(pattern, since)
         left = {memory.id: why for memory in memories if (why := _spared(memory, actor))}
+        memories += self._corroborated(pattern, {memory.id for memory in memories})
         taken = sorted((m for m in memories if m.id not in left), key=lambda memory: (memory.lineage, memory.id))
         if dry_run:
             return BulkDecision("", OP, tuple(taken), left)
@@ -106,6 +107,11 @@ class Distrust:
             or (memory.id in imported and memory.learned_by == IMPORTED)
         ]
 
+    def _corroborated(self, pattern: str, brought: set[str]) -> list[Memory]:
+        """The memories of other sources that this one corroborated: they are back to where they were."""
+        found = self.store.listing(Filters(statuses=(*CURRENT, "candidate")))
+        return [one for one in found if one.id not in brought and _leans_on(one, pattern)]
+
     def _imported(self, pattern: str, since: datetime | None) -> set[str]:
         """The memories that imports of a source brought: the file may name other sources, and dates of its own."""
         if rank_of(pattern) > Rank.CONTENT:
@@ -137,7 +143,7 @@ class Distrust:
         ) as deciding:
             now = self.clock()
             memories = [locked_memory(deciding, memory.id) for memory in found]
-            out = [_taken_out(memory, now) for memory in memories if memory.status in TAKEN]
+            out = [_taken_out(memory, pattern, now) for memory in memories if memory.status in TAKEN]
             for memory in out:
                 deciding.put(memory)
             self._bring_back(deciding, [memory for memory in memories if memory.status in TAKEN], now)
@@ -168,7 +174,17 @@ class Distrust:
         return next((one for one in reversed(images) if one.status != "superseded"), memory)
 
 
-def _taken_out(memory: Memory, now: datetime) -> Memory:
+def _leans_on(memory: Memory, pattern: str) -> bool:
+    """Whether only a source of this pattern, besides its own, speaks for a memory."""
+    by = memory.metadata.get(CORROBORATED_BY, "")
+    return memory.verification == CORROBORATED and bool(by) and is_from(str(by), pattern)
+
+
+def _taken_out(memory: Memory, pattern: str, now: datetime) -> Memory:
+    """A memory of a distrusted source, retired or rejected; one that it only corroborated waits for review again."""
+    if not is_from(memory.source, pattern) and _leans_on(memory, pattern):
+        metadata = {key: value for key, value in memory.metadata.items() if key != CORROBORATED_BY}
+        return memory.but(status="candidate", verification="unverified", metadata=metadata, updated=now)
     return memory.but(status="rejected" if memory.status == "candidate" else "retired", updated=now)
 
 
