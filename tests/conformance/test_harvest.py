@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.harvest import Harvester
+from engram.capture.harvest import Harvester, HarvestReport
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput, Refused, StoreUnreachable
 from engram.model.lazy import replace
 from tests.backends import Backend
 from tests.capture.transcripts.written import SESSION, append, claude_file, said
@@ -249,3 +249,45 @@ def test_hostile_places_and_times_do_no_harm(mem: Engram, tmp_path: Path) -> Non
     claude_file(tmp_path, said("user", OTHER, "a", **odd), said("user", RULE, "b", cwd=["x"], timestamp=10**30))
     mem.harvest(tmp_path)
     assert statements(mem) == {RULE, OTHER}
+
+
+# -- what cannot be read costs only itself
+
+
+def test_an_error_in_one_session_is_reported_and_the_others_are_read(
+    mem: Engram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd, _ = claude_file(tmp_path, OTHER, session="odd"), claude_file(tmp_path, RULE, session="sound")
+    stage = Harvester.stage
+
+    def failing(harvester: Harvester, transcript: Transcript, **more: Any) -> HarvestReport:
+        if transcript.session == "odd":
+            raise TypeError("unhashable type: 'list'")
+        return stage(harvester, transcript, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Harvester, "stage", failing)
+        report = mem.harvest(tmp_path)
+    assert report.problems == [f"{odd}: it could not be read (TypeError: unhashable type: 'list')"]
+    assert (report.sessions, statements(mem)) == (1, {RULE})
+    mem.harvest(tmp_path)
+    assert statements(mem) == {RULE, OTHER}
+
+
+def test_a_store_that_fails_ends_the_harvest(mem: Engram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claude_file(tmp_path, RULE)
+
+    def failing(*_: Any, **__: Any) -> HarvestReport:
+        raise StoreUnreachable("the disk is full")
+
+    monkeypatch.setattr(Harvester, "stage", failing)
+    with pytest.raises(StoreUnreachable, match="the disk is full"):
+        mem.harvest(tmp_path)
+
+
+def test_a_turn_whose_key_contains_a_secret_costs_only_itself(mem: Engram, tmp_path: Path) -> None:
+    token = "ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7c"
+    claude_file(tmp_path, said("user", OTHER, f"u:{token}"), RULE)
+    report = mem.harvest(tmp_path)
+    assert ([fact.outcome for fact in report.facts], report.problems) == (["refused", "proposed"], [])
+    assert statements(mem) == {RULE}

@@ -21,6 +21,7 @@ from engram.capture.transcripts.harness import HARNESSES
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
 from engram.model.decision import Outcome
+from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
@@ -174,7 +175,10 @@ class Harvester:
     def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested | None:
         """What became of a fact; None if the source may propose nothing more today."""
         stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
-        decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
+        try:
+            decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
+        except InvalidInput as error:  # such as a key that contains a secret: this turn cannot be stored
+            decision = FactDecision(fact.statement, "NOOP", False, str(error), outcome=Outcome.REJECTED)
         if decision.gate == RATE:
             self.proposed[origin.source] = max(self.proposed[origin.source], self.most_proposed)
             return None

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from engram.capture.harvest import Harvester, HarvestReport
 from engram.capture.transcripts.chat_exports import CHAT_FORMATS, chat_format_of, read_chats
+from engram.capture.transcripts.harness import problem_of
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
-from engram.model.errors import InvalidInput, NotFound, StoreCorrupt
+from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass, field, replace
 from engram.store.protocol import Store
 
@@ -44,7 +45,7 @@ class ChatImport:
         try:
             for number, transcript in enumerate(read_chats(path, name, lambda *what: _problem(report, *what))):
                 self.progress("Importing", number, 0)
-                self._take(transcript, f"import:{path.name}", report)
+                self._take_safely(transcript, f"import:{path.name}", report)
                 if len(self.unsaved) >= SAVED_AFTER:
                     self._save(name)
         except StoreCorrupt as error:
@@ -54,6 +55,15 @@ class ChatImport:
         finally:
             self._save(name)
         return report
+
+    def _take_safely(self, transcript: Transcript, source: str, report: HarvestReport) -> None:
+        """Take one conversation; whatever it contains, the others are read. Only a store that fails stops the import."""
+        try:
+            self._take(transcript, source, report)
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
+                raise
+            report.problems.append(f"{transcript.session}: {problem_of(error)}")
 
     def _take(self, transcript: Transcript, source: str, report: HarvestReport) -> None:
         turns = list(transcript.turns)

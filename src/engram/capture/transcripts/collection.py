@@ -16,7 +16,7 @@ from engram.capture.transcripts.harness import (
     reader_of,
 )
 from engram.capture.transcripts.watermarks import Watermark, Watermarks
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass
 from engram.store.protocol import Store
 
@@ -59,7 +59,7 @@ class Collection:
 
     def _harvest(self, harness: str, wanted: Wanted, report: HarvestReport) -> None:
         reader, marks, problems = reader_of(harness), Watermarks.load(self.store, harness), Problems()
-        found = list(reader.sessions(wanted.root or default_root(harness), problems))
+        found = _found(reader, wanted.root or default_root(harness), problems)
         if wanted.root is not None and not found:
             problems.add(wanted.root, f"no sessions of {harness} were found there")
         report.problems += problems.found
@@ -90,7 +90,10 @@ class Collection:
                 report.add(HarvestReport(postponed={transcript.source: 1}))
                 return
             self._stage(session, reading, marks, report)
-        except (OSError, InvalidInput) as error:
+        except Exception as error:
+            # Whatever one session contains, the others are read; a store that fails would fail for them, too.
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
+                raise
             problems = Problems()
             problems.add(session.path, error)
             report.problems += problems.found
@@ -121,6 +124,16 @@ class _Saver:
             self.marks.note(self.session, Watermark.of(self.session, position, is_complete=False))
             self.marks.save()
             self.saved = position
+
+
+def _found(reader: Reader, root: Path, problems: Problems) -> list[StoredSession]:
+    """The sessions below a folder, as far as they are found; what stops the search is reported."""
+    found: list[StoredSession] = []
+    try:
+        found.extend(reader.sessions(root, problems))
+    except Exception as error:
+        problems.add(root, error)
+    return found
 
 
 def _is_below(directory: str, project: Path) -> bool:

@@ -1,18 +1,26 @@
 """The harnesses whose sessions can be harvested: where each keeps them, and the form in which they are found and read."""
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from engram.capture.transcripts.content import moment
 from engram.capture.transcripts.transcript import Transcript
-from engram.model.errors import InvalidInput
+from engram.disk import reading
+from engram.model.errors import EngramError, InvalidInput
 from engram.model.lazy import dataclass, field
 
 HARNESSES = ("claude-code", "codex", "opencode")
 _SQLITE = b"SQLite format 3"
-_FIRST_LINE = 64 * 1024
+_OPENING = 64 * 1024
+"""Bytes at the beginning of a file that may tell who wrote it."""
+_MARKS = {
+    "codex": (b'"payload"', b'"record_type"', b'"instructions"'),
+    "claude-code": (b'"sessionId"', b'"uuid"', b'"leafUuid"'),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +47,15 @@ class Problems:
     found: list[str] = field(default_factory=list)
 
     def add(self, path: Path | str, why: object) -> None:
-        """Report a file; an `OSError` by its reason."""
-        reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
-        self.found.append(f"{path}: {reason}")
+        """Report a file."""
+        self.found.append(f"{path}: {problem_of(why) if isinstance(why, Exception) else why}")
+
+
+def problem_of(error: Exception) -> str:
+    """Why something could not be read: an `OSError` by its reason, an error that nobody expected also by its kind."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error) if isinstance(error, EngramError) else f"it could not be read ({type(error).__name__}: {error})"
 
 
 class ReadProgress(Protocol):
@@ -110,26 +124,32 @@ def reader_of(harness: str) -> Reader:
 def detected(path: Path) -> str:
     """The harness whose sessions a folder or a file holds; "" if that is not clear."""
     if path.is_file():
-        return _detected_in(path)
+        return _detected_in(path.resolve())
     holds = {entry.name for entry in entries(path, Problems(), lambda _: True)}
     if holds & {"opencode.db", "storage"}:
         return "opencode"
     if holds & {"sessions", "archived_sessions"}:
         return "codex"
-    first = next((found for found in path.rglob("*.jsonl") if found.is_file()), None)
-    return _detected_in(first) if first is not None else ""
+    return next(filter(None, map(_detected_in, path.rglob("*.jsonl"))), "")
 
 
 def _detected_in(path: Path) -> str:
-    """The harness that wrote a file, by its first record."""
-    with path.open("rb") as file:
-        if file.read(len(_SQLITE)) == _SQLITE:
-            return "opencode"
-        file.seek(0)
-        first = file.readline(_FIRST_LINE)
-    if any(mark in first for mark in (b'"payload"', b'"record_type"', b'"instructions"')):
-        return "codex"
-    return "claude-code" if b'"sessionId"' in first or b'"uuid"' in first or b'"leafUuid"' in first else ""
+    """The harness that wrote a file, by the first record that tells; "" if none near its beginning does, or it cannot be read."""
+    try:
+        with reading(path) as file:
+            opening = file.read(_OPENING)
+    except OSError:
+        return ""
+    if opening.startswith(_SQLITE):
+        return "opencode"
+    return next(filter(None, map(_detected_by, opening.splitlines())), "")
+
+
+def _detected_by(record: bytes) -> str:
+    for harness, marks in _MARKS.items():
+        if any(mark in record for mark in marks):
+            return harness
+    return ""
 
 
 def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Problems) -> StoredSession | None:
@@ -143,8 +163,16 @@ def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Probl
     except OSError as error:
         problems.add(path, error)
         return None
+    if not stat.S_ISREG(found.st_mode):
+        problems.add(path, "a folder, a pipe or a device; it was not read")
+        return None
     stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
-    return StoredSession(harness, str(path), path, stamp, datetime.fromtimestamp(found.st_mtime, UTC))
+    return StoredSession(harness, str(path), path, stamp, time_of(found.st_mtime_ns))
+
+
+def time_of(nanoseconds: int) -> datetime:
+    """The time of a file; 1970 for one that no calendar has."""
+    return moment(nanoseconds / 1e6) or datetime.fromtimestamp(0, UTC)
 
 
 def entries(folder: Path, problems: Problems, wanted: Callable[["os.DirEntry[str]"], bool]) -> list["os.DirEntry[str]"]:

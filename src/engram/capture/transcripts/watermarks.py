@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from engram.capture.transcripts.harness import StoredSession
+from engram.disk import reading
 from engram.model.lazy import dataclass, field
 from engram.store.protocol import Store
 
@@ -101,7 +102,7 @@ class Watermarks:
 
 def digest_before(path: Path, offset: int) -> str:
     """A digest of the first bytes of a file and of those just before an offset."""
-    with path.open("rb") as file:
+    with reading(path) as file:
         head = file.read(min(COMPARED, offset))
         file.seek(max(0, offset - COMPARED))
         tail = file.read(min(COMPARED, offset))
