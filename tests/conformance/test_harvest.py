@@ -291,3 +291,20 @@ def test_a_turn_whose_key_contains_a_secret_costs_only_itself(mem: Engram, tmp_p
     report = mem.harvest(tmp_path)
     assert ([fact.outcome for fact in report.facts], report.problems) == (["refused", "proposed"], [])
     assert statements(mem) == {RULE}
+
+
+# -- distrusted sources
+
+
+@pytest.mark.parametrize("pattern", ["harness:claude-code", f"session:{SESSION}"])
+def test_what_is_distrusted_is_not_read_until_it_is_trusted_again(mem: Engram, tmp_path: Path, pattern: str) -> None:
+    claude_file(tmp_path, RULE)
+    mem.review.distrust(pattern, actor="human")
+    report = mem.harvest(tmp_path)
+    assert (report.facts, report.sessions, statements(mem)) == ([], 0, set())
+    assert [warning.startswith(f"{SOURCE}: distrusted, not read; {pattern} is") for warning in report.warnings] == [
+        True
+    ]
+    mem.review.restore_trust(pattern, actor="human")
+    mem.harvest(tmp_path)
+    assert statements(mem) == {RULE}

@@ -129,6 +129,13 @@ class Harvester:
         """Whether a source has reached the limit of this run."""
         return self.proposed[source] >= self.most_proposed
 
+    def distrust_of(self, source: str, session: str) -> str:
+        """Why a session is not read: a person distrusts its source, or the session itself; "" if it is read."""
+        from engram.review.distrust import is_distrusted
+
+        why = is_distrusted(self.store, source, session)
+        return f"{source}: distrusted, not read; {why}" if why else ""
+
     def _origin(self, transcript: Transcript, source: str) -> FactOrigin:
         directory = transcript.directory
         trusted = self.store.trusted_here(Path(directory)) if directory else frozenset[str]()

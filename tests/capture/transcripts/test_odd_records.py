@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
@@ -61,7 +61,7 @@ def changed(records: list[Any], value: Any) -> list[Any]:
 def _with(record: Any, place: Place, value: Any) -> Any:
     if not place:
         return value
-    inner = list(record) if isinstance(record, list) else dict(record)
+    inner: Any = list(record) if isinstance(record, list) else dict(record)
     inner[place[0]] = _with(record[place[0]], place[1:], value)
     return inner
 
@@ -176,6 +176,7 @@ CHATS = [
 
 
 @given(VALUES, st.sampled_from(("chatgpt", "claude")))
+@example("9999-12-31T23:59:59-23:00", "claude")
 def test_no_conversation_of_an_export_stops_the_reading(value: Any, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "conversations.json"

@@ -71,6 +71,9 @@ class ChatImport:
         if start >= len(turns):
             report.unchanged += 1
             return
+        if why := self.harvester.distrust_of(source, transcript.session):
+            report.add(HarvestReport(warnings=[why]))
+            return
         if self.harvester.is_full(source):
             report.add(HarvestReport(postponed={source: 1}))
             return

@@ -86,6 +86,9 @@ class Collection:
             transcript = reading.transcript
             if wanted.project is not None and not _is_below(transcript.directory, wanted.project):
                 return
+            if why := self.harvester.distrust_of(transcript.source, transcript.session):
+                report.add(HarvestReport(warnings=[why]))
+                return
             if self.harvester.is_full(transcript.source):
                 report.add(HarvestReport(postponed={transcript.source: 1}))
                 return
