@@ -113,24 +113,22 @@ class WorkVerbs(Facets):
 
     def flush_captures(self, session_id: str = "", **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns that wait in a session's buffer now, or in all of them: everyone's, or those an owner sees."""
-        sessions = self._buffered(session_id, owner)
-        return [result for name in sessions if (result := self._buffer.flush(name)).trigger or result.waiting]
+        if self.store.paused:
+            raise Refused(PAUSED)
+        scopes = self.scopes_for(**owner)
+        if session_id:
+            # Raises `NotFound` for a session that does not exist, or is another owner's.
+            self.sessions.events(session_id, last=1, scopes=scopes)
+            results = [self._buffer.flush(session_id)]
+        else:
+            results = self._buffer.flush_all(scopes)
+        return [result for result in results if result.trigger or result.waiting or result.warnings]
 
     def read_due_captures(self, **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns whose time has come: everyone's, or those an owner sees. `engram worker` does this by itself."""
         if self.store.paused:
             raise Refused(PAUSED)
         return self._buffer.read_due(self.scopes_for(**owner))
-
-    def _buffered(self, session_id: str, owner: Owner) -> list[str]:
-        """The sessions with a buffer, or the one named; raises `NotFound` for one that does not exist or is another owner's."""
-        if self.store.paused:
-            raise Refused(PAUSED)
-        scopes = self.scopes_for(**owner)
-        if not session_id:
-            return self._buffer.sessions(scopes)
-        self.sessions.events(session_id, last=1, scopes=scopes)
-        return [session_id]
 
     # -- tasks
 
