@@ -308,3 +308,16 @@ def test_what_is_distrusted_is_not_read_until_it_is_trusted_again(mem: Engram, t
     mem.review.restore_trust(pattern, actor="human")
     mem.harvest(tmp_path)
     assert statements(mem) == {RULE}
+
+
+@pytest.mark.parametrize("before", ["", "x" * 20_000])
+def test_a_transcript_rewritten_with_its_size_and_time_is_read_again(mem: Engram, tmp_path: Path, before: str) -> None:
+    around = said("assistant", before or "Done.")
+    path = claude_file(tmp_path, around, "Use slog, ok?" + " " * (len(RULE) - 13), around)
+    known = path.stat()
+    mem.harvest(tmp_path)
+    claude_file(tmp_path, around, RULE, around)
+    os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (known.st_size, known.st_mtime_ns)
+    mem.harvest(tmp_path)
+    assert RULE in statements(mem)

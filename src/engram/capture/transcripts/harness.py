@@ -32,7 +32,7 @@ class StoredSession:
     """Names it among all sessions of the harness: the path of its file, or of its database and its id."""
     path: Path
     stamp: tuple[int, ...]
-    """What changes whenever it does: size, time and inode of a file."""
+    """What changes whenever it does: of a file its size, the times of its content and of its inode, and the inode."""
     modified: datetime
     directory: str = ""
     """The folder the agent worked in, if that is known before it is read."""
@@ -166,7 +166,7 @@ def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Probl
     if not stat.S_ISREG(found.st_mode):
         problems.add(path, "a folder, a pipe or a device; it was not read")
         return None
-    stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
+    stamp = (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
     return StoredSession(harness, str(path), path, stamp, time_of(found.st_mtime_ns))
 
 

@@ -1,6 +1,6 @@
 """How far each session was harvested, so that the next run reads only what is new.
 
-A watermark is what the session looked like (size, time, inode), the offset up to which its facts are staged, and a digest of the bytes before
+A watermark is what the session looked like (size, times, inode), the offset up to which its facts are staged, and a digest of the bytes before
 it: a file that was truncated, replaced or rewritten is noticed, and read again from its beginning.
 """
 
@@ -51,9 +51,11 @@ class Watermark:
         """Where to go on reading: the offset, or 0 if the session is not what was read before."""
         if not session.grows:
             return self.offset
-        size, _, inode = session.stamp
+        size, _, inode = session.stamp[:3]
         if size < self.offset or (self.stamp and self.stamp[2] != inode):
             return 0
+        if len(self.stamp) == len(session.stamp) and self.stamp[0] == size:
+            return 0  # it was written to, and nothing was appended
         return self.offset if digest_before(session.path, self.offset) == self.digest else 0
 
 
