@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -684,12 +683,3 @@ def test_a_damaged_buffer_does_not_keep_the_others_waiting(mem: Engram) -> None:
     say(mem, SISTER, session="b-sound")
     assert [bool(result.warnings) for result in mem.flush_captures()] == [True, False]
     assert numbers(mem, "b-sound") == []
-
-
-def test_what_a_document_says_too_is_read_like_anything_else(mem: Engram, tmp_path: Path) -> None:
-    rule = "Packages must be installed with pnpm install --frozen-lockfile."
-    (tmp_path / "README.md").write_text(f"# Setup\n\n{rule}\n", "utf-8")
-    mem.ingest(str(tmp_path / "README.md"))
-    say(mem, rule, source="harness:codex:acme")
-    assert [result.warnings for result in mem.flush_captures()] in ([], [()])
-    assert numbers(mem) == []

@@ -64,10 +64,9 @@ class OnceLearner(Learner):
         filters = Filters(scopes=(given["scope"],), statuses=None)
         terms = tuple(query_terms(given["statement"]))
         found = self.store.candidates(Query(terms, None, _COMPARED), filters).lexical
-        # Not sets: the span of a passage in a document is a mapping.
-        places = [(evidence.event, evidence.span) for evidence in given["evidence"]]
+        places = {(evidence.event, evidence.span) for evidence in given["evidence"]}
         for hit in self.store.get_many([number for number, _ in found]):
-            if isinstance(hit.record, Memory) and any((e.event, e.span) in places for e in hit.record.evidence):
+            if isinstance(hit.record, Memory) and places & {(e.event, e.span) for e in hit.record.evidence}:
                 return hit.record
         return None
 
