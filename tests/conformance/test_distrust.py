@@ -3,7 +3,7 @@
 import pytest
 
 from engram import Engram, InvalidInput, Memory, NotFound, Refused
-from engram.review.distrust import is_distrusted
+from engram.review.distrust import distrust_reason
 from tests.backends import Backend
 from tests.clock import Clock
 
@@ -68,13 +68,13 @@ def test_it_is_undone_as_a_whole(mem: Engram) -> None:
     undone = mem.review.restore_trust(POISON, actor="human")
     assert undone.left == {}
     assert [status(mem, one) for one in (old, new, waiting)] == ["superseded", "active", "candidate"]
-    assert is_distrusted(mem.store, POISON) == ""
+    assert distrust_reason(mem.store, POISON) == ""
 
 
 def test_its_proposals_are_named_as_distrusted_from_then_on(mem: Engram) -> None:
     mem.review.distrust("harness:codex", actor="human")
-    assert "harness:codex is distrusted since 2026-03-01" in is_distrusted(mem.store, "harness:codex:acme")
-    assert is_distrusted(mem.store, "harness:codex2") == is_distrusted(mem.store, "harness") == ""
+    assert "harness:codex is distrusted since 2026-03-01" in distrust_reason(mem.store, "harness:codex:acme")
+    assert distrust_reason(mem.store, "harness:codex2") == distrust_reason(mem.store, "harness") == ""
 
 
 def test_a_distrusted_source_proposes_nothing_until_it_is_trusted_again(mem: Engram) -> None:
@@ -97,7 +97,7 @@ def test_a_session_can_be_taken_out_whatever_its_sources(mem: Engram) -> None:
     outside = proposed(mem, "Prices are stored in cents", OTHER, session="S-2")
     mem.review.distrust("session:S-1", actor="human")
     assert (status(mem, inside), status(mem, outside)) == ("rejected", "candidate")
-    assert is_distrusted(mem.store, "agent", "S-1") and not is_distrusted(mem.store, "agent", "S-2")
+    assert distrust_reason(mem.store, "agent", "S-1") and not distrust_reason(mem.store, "agent", "S-2")
 
 
 def test_since_limits_it_to_what_was_stored_from_then_on(mem: Engram, clock: Clock) -> None:
@@ -112,7 +112,7 @@ def test_a_rehearsal_changes_nothing(mem: Engram) -> None:
     waiting = proposed(mem, "Invoices are printed twice")
     planned = mem.review.distrust(POISON, dry_run=True, actor="human")
     assert [memory.id for memory in planned.done] == [waiting.id]
-    assert (status(mem, waiting), is_distrusted(mem.store, POISON)) == ("candidate", "")
+    assert (status(mem, waiting), distrust_reason(mem.store, POISON)) == ("candidate", "")
 
 
 def test_what_a_person_reworded_stays(mem: Engram) -> None:
@@ -135,7 +135,7 @@ def test_an_agent_does_not_trust_again_what_a_person_distrusted(mem: Engram) -> 
     mem.review.distrust(POISON, actor="human")
     with pytest.raises(Refused, match="a person distrusted import"):
         mem.review.restore_trust(POISON, actor="agent")
-    assert is_distrusted(mem.store, POISON)
+    assert distrust_reason(mem.store, POISON)
 
 
 @pytest.mark.parametrize("source", ["human", "hand", "manual"])

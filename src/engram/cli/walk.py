@@ -26,10 +26,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "candidate": {"p": "approve", "e": "edit", "r": "reject", "m": "merge"},
     "retirement": {"t": "retire", "k": "reinforce"},
 }
-"""The keys of each kind of item."""
+"""The keys for what a memory can wait as."""
 OTHERS = {"l": "later", "u": "undo", "q": "quit"}
 _SAME_KEY = {"candidate": {"a": "p"}}
-"""Further keys with the same meaning; for every kind, `s` is `l`."""
+"""Further keys with the same meaning; everywhere `s` is `l`."""
 _WORDS = {
     "new": "new",
     "old": "old",
@@ -57,7 +57,7 @@ class Walk:
         number = 0
         while number < len(waiting):
             item = waiting[number]
-            display.rule(f"{number + 1} of {len(waiting)} · {item.kind}")
+            display.rule(f"{number + 1} of {len(waiting)} · {item.waits_as}")
             _draw_item(item, self._provenance(item), self.surface.now)
             action = self._ask(item)
             if action == "quit":
@@ -73,7 +73,7 @@ class Walk:
         self.surface.say(f"engram: {len(self.decided)} decided, {left} still waiting")
 
     def _provenance(self, item: "ReviewItem") -> "Provenance | None":
-        if item.kind not in ("candidate", "contradiction"):
+        if item.waits_as not in ("candidate", "contradiction"):
             return None
         try:
             return self.mem.review.provenance(item.memory.id)
@@ -86,16 +86,16 @@ class Walk:
         return [*waiting[:number], *again, *waiting[number + 1 :]]
 
     def _ask(self, item: "ReviewItem") -> str:
-        choices = {letter: _words(item)[action] for letter, action in CHOICES[item.kind].items()}
+        choices = {letter: _words(item)[action] for letter, action in CHOICES[item.waits_as].items()}
         pieces: list[display.Cell] = ["  "]
         for letter, words in {**choices, **OTHERS}.items():
             pieces += [(letter, "bold cyan"), f" {words}   "]
         display.lines(pieces)
         while True:
             letter = self._letter()
-            letter = "l" if letter == "s" else _SAME_KEY.get(item.kind, {}).get(letter, letter)
-            if letter in CHOICES[item.kind]:
-                return CHOICES[item.kind][letter]
+            letter = "l" if letter == "s" else _SAME_KEY.get(item.waits_as, {}).get(letter, letter)
+            if letter in CHOICES[item.waits_as]:
+                return CHOICES[item.waits_as][letter]
             if letter in OTHERS:
                 return OTHERS[letter]
 
@@ -132,13 +132,13 @@ class Walk:
         if action == "reinforce":
             return review.reinforce(ref, actor=actor)
         if action == "reject":
-            reason = self.surface.ask("  Why? (Enter for no reason) ") if item.kind == "candidate" else ""
-            return review.reject(ref, kind=item.kind, actor=actor, reason=reason or "")
-        if action == "merge" and item.kind == "candidate":
+            reason = self.surface.ask("  Why? (Enter for no reason) ") if item.waits_as == "candidate" else ""
+            return review.reject(ref, waits_as=item.waits_as, actor=actor, reason=reason or "")
+        if action == "merge" and item.waits_as == "candidate":
             return self._merge(item.memory)
         if action == "approve":
             require_person(item.memory, reason_for_person(item.memory))
-            return review.approve(ref, kind=item.kind, actor=actor)
+            return review.approve(ref, waits_as=item.waits_as, actor=actor)
         return self._resolve(item, action)
 
     def _resolve(self, item: "ReviewItem", keep: str) -> Memory:
@@ -191,7 +191,7 @@ class Walk:
 
 
 def _words(item: "ReviewItem") -> Mapping[str, str]:
-    return _FORGET_WORDS if item.kind == "forget" else _WORDS
+    return _FORGET_WORDS if item.waits_as == "forget" else _WORDS
 
 
 def _draw_item(item: "ReviewItem", provenance: "Provenance | None", now: datetime) -> None:

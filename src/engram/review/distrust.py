@@ -5,28 +5,27 @@ from datetime import datetime
 from typing import Any
 
 from engram.gates.secrets.scan import refuse_secret
+from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import CORROBORATED_BY, Memory
 from engram.review.amendment import BY_HAND
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.conflicts import release, waiting_on
-from engram.review.groups import is_from
 from engram.review.lineage import ends_before, refuse_outranked, settle
-from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, may_decide, rank_of
+from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, may_decide, rank_of
 from engram.store.protocol import Filters, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 
 STATE = "distrusted"
 """The store's state that lists the distrusted sources."""
-OP = "distrust"
 SESSION = "session:"
 """Names a session instead of a source: everything that was learned in it."""
 TAKEN = ("candidate", *CURRENT, "archived", "superseded")
 """What is taken out; rejected and retired memories are out already."""
 
 
-def is_distrusted(store: Store, source: str, session: str = "") -> str:
+def distrust_reason(store: Store, source: str, session: str = "") -> str:
     """Why proposals of a source, or from a session, are refused; "" where they are not."""
     listed: Mapping[str, Any] = store.state(STATE)
     for pattern, entry in listed.items():
@@ -65,13 +64,13 @@ class Distrust:
         memories += self._corroborated(pattern, {memory.id for memory in memories})
         taken = sorted((m for m in memories if m.id not in left), key=lambda memory: (memory.lineage, memory.id))
         if dry_run:
-            return BulkDecision("", OP, tuple(taken), left)
+            return BulkDecision("", DISTRUST, tuple(taken), left)
         mark, done = new_bulk(self.store), list[Memory]()
         # The list comes first: nothing of this source arrives while its memories are taken out.
         self._note(pattern, since, actor, mark)
         for ids in sliced([memory.id for memory in taken]):
             done += self._slice(ids, {memory.id for memory in taken}, pattern, actor, mark)
-        return BulkDecision(mark, OP, tuple(done), left)
+        return BulkDecision(mark, DISTRUST, tuple(done), left)
 
     def undo(self, source: str, actor: str) -> BulkDecision:
         """Put back what was taken out, as far as nobody has decided otherwise since, and let the source propose again."""
@@ -139,7 +138,7 @@ class Distrust:
         scopes = sorted({memory.scope for memory in (*found, *waiting, *versions.values())})
         about = dict.fromkeys([*ids, *versions, *(memory.id for memory in waiting)])
         with self.store.deciding(
-            OP, actor=actor, reason=f"distrust {pattern}", session=mark, scopes=scopes, about=about
+            DISTRUST, actor=actor, reason=f"distrust {pattern}", session=mark, scopes=scopes, about=about
         ) as deciding:
             now = self.clock()
             memories = [locked_memory(deciding, memory.id) for memory in found]

@@ -91,7 +91,7 @@ def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
 
     def item_data(item: "ReviewItem") -> dict[str, Any]:
         return {
-            "waits_as": item.kind,
+            "waits_as": item.waits_as,
             "worth": round(worth(item.memory), 3),
             "reason": item.reason,
             "memory": memory_data(item.memory, surface.now),
@@ -173,7 +173,7 @@ def promote(
             report_one(surface, "approve", mem.review.approve(memories[0].id, actor=actor, reason=reason))
         else:
             ids = [memory.id for memory in memories]
-            report_bulk(surface, mem.review.promote(ids, actor=actor, reason=reason))
+            report_bulk(surface, mem.review.promote_all(ids, actor=actor, reason=reason))
 
 
 def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = False) -> None:
@@ -241,7 +241,7 @@ def _previewed(
 ) -> list[Memory]:
     """What the filters choose, once the person has seen and confirmed it; contradictions are decided one by one."""
     items = mem.review.candidates(**filters.chosen(mem))
-    apart = [item for item in items if item.kind == "contradiction" and verb == "promote"]
+    apart = [item for item in items if item.waits_as == "contradiction" and verb == "promote"]
     chosen = [item.memory for item in items if item not in apart]
     held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
     chosen = [memory for memory in chosen if memory not in held]
