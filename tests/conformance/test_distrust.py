@@ -163,3 +163,50 @@ def test_distrusting_twice_is_undone_at_once(mem: Engram) -> None:
     assert (status(mem, first), status(mem, second)) == ("rejected", "retired")
     mem.review.restore_trust(POISON, actor="human")
     assert (status(mem, first), status(mem, second)) == ("candidate", "active")
+
+
+# -- undone like any other decision
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_undoing_the_decision_trusts_the_source_again(mem: Engram, by_id: bool) -> None:
+    waiting = proposed(mem, "Invoices are printed twice")
+    decision = mem.review.distrust(POISON, actor="human")
+    undone = mem.review.undo_bulk(decision.id, actor="human") if by_id else mem.review.undo_last(actor="human")
+    assert (status(mem, waiting), undone.source, undone.left) == ("candidate", POISON, {})
+    assert distrust_reason(mem.store, POISON) == ""
+
+
+def test_undoing_a_distrust_that_took_out_nothing_undoes_nothing_else(mem: Engram) -> None:
+    kept = mem.add("Prices are stored in cents")
+    mem.review.distrust(POISON, actor="human")
+    undone = mem.review.undo_last(actor="human")
+    assert (undone.source, undone.done, status(mem, kept)) == (POISON, (), "active")
+    assert distrust_reason(mem.store, POISON) == ""
+
+
+def test_a_distrust_that_took_out_nothing_is_not_the_last_decision_once_another_follows(mem: Engram) -> None:
+    mem.review.distrust(POISON, actor="human")
+    kept = mem.add("Prices are stored in cents")
+    mem.review.undo_last(actor="human")
+    assert (status(mem, kept), bool(distrust_reason(mem.store, POISON))) == ("retired", True)
+
+
+@pytest.mark.parametrize("fact", ["Invoices are printed twice", ""])
+def test_trust_that_was_restored_is_withdrawn_by_name_only(mem: Engram, fact: str) -> None:
+    kept = mem.add("Prices are stored in cents")
+    waiting = [proposed(mem, fact)] if fact else []
+    mem.review.distrust(POISON, actor="human")
+    undone = mem.review.undo_last(actor="human")
+    with pytest.raises(Refused, match=r"`engram distrust import:pack.json` takes it out once more"):
+        mem.review.undo_last(actor="human")
+    if undone.id:
+        with pytest.raises(Refused, match=r"`engram distrust import:pack.json`"):
+            mem.review.undo_bulk(undone.id, actor="human")
+    assert [status(mem, one) for one in (kept, *waiting)] == ["active", *["candidate" for _ in waiting]]
+
+
+def test_an_agent_does_not_undo_the_last_decision_where_a_person_distrusted(mem: Engram) -> None:
+    mem.review.distrust(POISON, actor="human")
+    with pytest.raises(Refused, match="a person distrusted import"):
+        mem.review.undo_last(actor="agent")
