@@ -41,6 +41,24 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     return _undone(store, dict.fromkeys(wanted, last), [memory.id], now, actor=actor)[0]
 
 
+def undo_decisions(store: Store, memory_id: str, numbers: Collection[int], now: datetime, *, actor: str) -> Memory:
+    """Undo several decisions about a memory as one, undos among them included: it is what it was before the first.
+
+    `numbers` are those of the journal's entries. Raises `Refused` where somebody has decided otherwise since.
+    """
+    history = store.history(memory_id)
+    if why := _unrestorable(history, numbers, actor):
+        raise Refused(f"{memory_id} was not changed: {why}")
+    parts = [image for image in reversed(history) if image.seq in numbers]
+    if len(parts) == 1:
+        return undo(store, memory_id, now, actor=actor)
+    undone = undo_entries(store, parts, now, actor)
+    for one in undone.done:
+        if one.id == memory_id:
+            return one
+    raise Refused(f"{memory_id} was not changed: {undone.left[memory_id]}")
+
+
 def undo_bulk(store: Store, decision: str, now: datetime, *, actor: str = "manual") -> BulkDecision:
     """Undo a bulk decision as a whole; what was decided otherwise since stays as it is, and is reported with the reason.
 
