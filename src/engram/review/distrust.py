@@ -1,7 +1,9 @@
 """Distrust: take everything a source brought back out of the store, and refuse what it proposes afterwards."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, NoReturn
 
 from engram.gates.secrets.scan import refuse_secret
@@ -40,6 +42,13 @@ def distrust_reason(store: Store, source: str, session: str = "") -> str:
 def distrusted(store: Store) -> dict[str, Mapping[str, Any]]:
     """The distrusted sources: for each one when, by whom, and the decisions that took its memories out."""
     return dict(store.state(STATE))
+
+
+def known_sources(store: Store, limit: int = 10) -> dict[str, int]:
+    """The sources of the stored memories that can be distrusted, with how many each has, most first."""
+    found = Counter(memory.source for memory in store.listing(Filters(statuses=TAKEN)))
+    ranked = ((source, number) for source, number in found.most_common() if rank_of(source) < Rank.PROGRAM)
+    return dict(islice(ranked, limit))
 
 
 def source_distrusted_by(store: Store, decision: str) -> str:
