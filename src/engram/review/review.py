@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from engram.gates.proposal import GateSettings
@@ -79,7 +80,7 @@ class Review:
         """The candidates grouped by source and topic, most worth keeping first, and of each source at most `per_source` (0: all)."""
         reader = QueueReader(self.store, self.clock(), scopes)
         items = reader.candidates()
-        return paged(matching(items, filters), topics(items), per_source, reader.explained)
+        return paged(matching(items, filters), topics(items), per_source, partial(reader.explained, sourced=False))
 
     def provenance(self, ref: str, *, scopes: Collection[str] | None = None) -> "Provenance":
         """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
