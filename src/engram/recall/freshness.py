@@ -15,7 +15,7 @@ from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.recall.cutoff import ABOUT, HALF, best_of
 from engram.recall.query import selects
 from engram.rules.eligibility import is_valid
-from engram.rules.sources import may_replace
+from engram.rules.sources import is_evidence, may_replace, said_by
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.display import cut, quoted, word
@@ -101,7 +101,12 @@ def replacements(
     are compared with later ones; None stands for all of them. The hits say how much each is about the question.
     """
     ordered = sorted(memories, key=_said)
-    steps = [(early, late) for at, late in enumerate(ordered) for early in ordered[:at] if _comparable(early, late)]
+    steps = [
+        (early, late)
+        for at, late in enumerate(ordered)
+        for early in ordered[:at]
+        if _comparable(early, late) and _counts(early, late)
+    ]
     recorded = [step for step in steps if _is_recorded(*step)]
     rivals = [
         (early, late)
@@ -139,6 +144,11 @@ def _unlikely(steps: Sequence[tuple[Memory, Memory]], question: str, hits: Seque
 
     likely = probabilities(question, [(claim(early), claim(late)) for early, late in steps], best_of(hits))
     return {_ids(*step) for step, each in zip(steps, likely, strict=True) if each < REPLACED}
+
+
+def _counts(early: Memory, late: Memory) -> bool:
+    """Whether a later memory may cast doubt on an earlier one: unconfirmed evidence says nothing about what somebody said."""
+    return early.superseded_by == late.id or not is_evidence(late) or said_by(late) >= said_by(early)
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
