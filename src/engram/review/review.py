@@ -286,7 +286,7 @@ class Review:
     def distrust(
         self, source: str, *, since: datetime | None = None, dry_run: bool = False, actor: str = "manual"
     ) -> "BulkDecision":
-        """Take everything that a source brought back out, and refuse what it proposes from now on."""
+        """Remove everything a source contributed, and refuse what it proposes from now on."""
         from engram.review.distrust import Distrust
 
         return Distrust(self.store, self.clock).take_out(source, since, actor, dry_run=dry_run)
