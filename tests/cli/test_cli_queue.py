@@ -139,7 +139,7 @@ def test_a_contradiction_is_promoted_by_the_command_that_settles_it(cli: Console
     (contrary,) = proposed(cli, "The api listens on port 9090")
     result = cli("promote", contrary)
     assert result.exit_code == 2
-    assert f"`engram review {contrary} --keep new|old|both|merge` settles that" in result.stderr
+    assert f"resolve it with `engram review {contrary} --keep new|old|both|merge`" in result.stderr
 
 
 @pytest.mark.usefixtures("person")
@@ -167,7 +167,7 @@ def test_what_still_waits_is_grouped_by_reason_with_the_setting_that_allows_it(
     cli("config", *setting)
     for words in ((), ("--dry-run",)):
         told = " ".join(cli("promote", "--eligible", *words).stdout.split())
-        assert "still wait 3 3 × " in told and told.count(f"`engram config {allowing}` allows it") == 1
+        assert "still wait 3 3 × " in told and told.count(f"`engram config {allowing}` allows this") == 1
 
 
 @pytest.mark.usefixtures("person")
@@ -396,3 +396,12 @@ def test_undo_last_after_a_distrust_trusts_the_source_again(cli: Console) -> Non
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "put back 3")
     assert "harness:codex is trusted again" in result.stderr
     assert ({status(cli, ref) for ref in ids}, cli.json("distrust")) == ({"candidate"}, {})
+
+
+def test_undo_last_after_a_distrust_that_took_out_nothing_leaves_everything_else(cli: Console) -> None:
+    kept = cli.learned("Prices are stored in cents")
+    cli("distrust", "import:pak.json", "--yes")
+    result = cli("undo", "--last")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "import:pak.json is trusted again" in result.stderr
+    assert (status(cli, kept), cli.json("distrust")) == ("active", {})

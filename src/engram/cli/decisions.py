@@ -79,6 +79,8 @@ def hint_undo(surface: Surface, decision: "BulkDecision") -> None:
 
 def draw_bulk(decision: "BulkDecision") -> None:
     """What was done and what was left, the first of each."""
+    if decision.source and not decision.done and not decision.left:
+        return  # what is said about the source says it all
     words, style = _OPS.get(decision.op, (decision.op, "green"))
     draw_some(words, style, decision.done)
     draw_left("still wait" if decision.op == "autopromote" else "left as they are", decision.left)
@@ -104,7 +106,9 @@ def draw_left(words: str, left: Mapping[str, str]) -> None:
     reasons = sorted(by_reason.items(), key=lambda one: -len(one[1]))
     for why, refs in reasons[:PREVIEWED]:
         if len(refs) == 1:
-            display.lines([(f"  {line(refs[0])}", "cyan"), (f"  {line(why, 300)}", "bright_black")])
+            display.lines(
+                [(f"  {line(refs[0])}", "cyan"), (f"  {line(why.removeprefix(f'{refs[0]} '), 300)}", "bright_black")]
+            )
             continue
         more = ", …" if len(refs) > NAMED else ""
         display.lines([f"  {len(refs):,} × ", (line(why, 300), "bright_black")])

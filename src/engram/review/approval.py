@@ -63,7 +63,7 @@ def refuse_contradiction(memory: Memory, other: Memory | None) -> None:
 
 def contradiction_problem(memory: Memory, other: Memory) -> str:
     """Why a candidate cannot simply be approved, and what settles it."""
-    return f"{memory.id} contradicts {other.id}; `engram review {memory.id} --keep new|old|both|merge` settles that"
+    return f"{memory.id} contradicts {other.id}: resolve it with `engram review {memory.id} --keep new|old|both|merge`"
 
 
 def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:

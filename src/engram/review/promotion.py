@@ -99,7 +99,7 @@ class Promotion:
         if found.status == "active":
             return ""
         setting = self._allowing(memory, autonomous)
-        allowed = f"; `engram config {setting}` allows it" if setting else ""
+        allowed = f"; `engram config {setting}` allows this" if setting else ""
         return f"{found.reason.removesuffix(WAITS)}{allowed}"
 
     def _allowing(self, memory: Memory, autonomous: bool) -> str:
