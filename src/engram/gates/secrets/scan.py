@@ -10,10 +10,13 @@ from itertools import count
 from typing import Any
 
 from engram.gates.secrets.assignments import named
+from engram.gates.secrets.code_lists import code_lists
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
 from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, stretches, words_in
 from engram.gates.secrets.numbers import numbers
+from engram.gates.secrets.unnamed import unnamed
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
+from engram.gates.secrets.wallets import seed_phrases
 from engram.gates.shape import RECORD, labels, listed, texts
 from engram.gates.tables import places
 from engram.model.errors import InvalidInput
@@ -88,7 +91,14 @@ def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
         *numbers(text, lowered, hints, bare=nearby),
     ]
     if nearby:
-        found += [*codes(text, lowered, hints), *pairs(text, lowered, hints), *tabled(text, names)]
+        found += [
+            *codes(text, lowered, hints),
+            *code_lists(text, lowered, hints),
+            *pairs(text, lowered, hints),
+            *tabled(text, names),
+            *seed_phrases(text, lowered),
+            *unnamed(text, lowered, names),
+        ]
     for secret in found:
         yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 

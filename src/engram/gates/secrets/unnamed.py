@@ -1,0 +1,160 @@
+"""Random values without a name next to them: a password alone in a sentence, a key some words after "login"."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import ne
+
+from engram.gates.secrets.assignments import PUBLIC, NamedWord
+from engram.gates.secrets.forms import Secret, alternatives, words
+from engram.gates.secrets.values import entropy, is_masked, is_ordinary, is_placeholder, trimmed
+from engram.model.lazy import lazy_pattern
+
+__all__ = ["unnamed"]
+
+_SHORTEST = 10
+_LONGEST = 512
+_LONGEST_PASSWORD = 40
+_SHORTEST_KEY = 12
+_SHORTEST_ONE_CASE = 20
+"""Minimum characters of a key without capitals, or without small letters."""
+_MIN_ENTROPY = 3.0
+_PASSWORD_CHANGES = 0.45
+_KEY_CHANGES = 0.3
+_ONE_CASE_CHANGES = 0.25
+"""Minimum share of places where the class of character changes; words and names have fewer."""
+_MOST_WORDLIKE = 0.55
+"""Maximum share of a key's characters in runs of small letters, as an identifier such as `getUserV2ById3` has them."""
+_BEFORE, _BEHIND = 160, 60
+"""Characters before and after a key in which the word for it may be."""
+_TOKEN = re.compile(rf"(?<![\w!#$%^&*?~@+=./:-])[\w!#$%^&*?~@+=./:-]{{{_SHORTEST},{_LONGEST}}}", re.ASCII)
+_DIGIT = re.compile(r"\d")
+_ASSIGNED = re.compile(r".*[=:](?!=*\Z)", re.DOTALL)
+_CLASSES = str.maketrans(
+    {
+        **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "a"),
+        **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "A"),
+        **dict.fromkeys("0123456789", "0"),
+    }
+)
+_SYMBOLS = frozenset("!#$%^&*?~")
+_CODE = re.compile(
+    r"%\d*[sdfx].*%|%[0-9A-Fa-f]{2}.*%[0-9A-Fa-f]{2}|&\w+;?=|[=!]=|&&|::|\.\*|\*\*|\$\w+\$|\?\.|/.*/|\w@[\w-]+\.|@[\^~]?v?\d|\A[~^*]?\d+\.|\A[#$%&@/-]|%\d\$|[a-z]-z|0-9|\?\w+=",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_WORDLIKE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
+_PREFIXED = re.compile(r"[A-Za-z]{2,14}[_-](?=[A-Za-z0-9]+\Z)")
+_DIGEST = re.compile(r"(?:sha\d{1,3}|md5|h1|blake\w{1,3})[-:=]", re.IGNORECASE)
+_OPERATORS = frozenset("+-*/=.")
+_MOST_OPERATORS = 3
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_HEX = re.compile(r"(?:0x)?[0-9a-f]+", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.!?](?=\s)|\n\s*\n")
+_NEAR = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('near secrets')})(?![^\W\d_])")
+_IDENTIFIES = lazy_pattern(rf"(?:{alternatives('identified')})(?:['’]?s)?[\s:=#(\"'`/@]{{0,4}}\Z")
+_DIGESTS = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('digests')})(?![^\W\d_])")
+_UNOWNED = words("unowned")
+_LONGEST_OWNER = 18
+
+
+def unnamed(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) -> Iterator[Secret]:
+    """Values that look like a generated password, and random keys in a sentence about access or right after one."""
+    keys: list[tuple[int, str]] = []
+    for match in _TOKEN.finditer(text):
+        if _DIGIT.search(match[0]) is None or "://" in match[0] or _DIGEST.match(match[0]):
+            continue
+        start, value = _stripped(match)
+        if is_masked(value) or is_placeholder(value) or value.startswith(PUBLIC):
+            continue
+        if _is_password(value):
+            yield Secret("password", start, start + len(value))
+        elif _is_key(value) and not is_ordinary(value):
+            keys.append((start, value))
+    named = _named(text, lowered, names) if keys else []
+    for start, value in keys:
+        if _is_about_access(text, lowered, start, value, named):
+            yield Secret("high-entropy-token", start, start + len(value))
+
+
+def _named(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) -> list[int]:
+    """The places of words that name a secret; a key needs no owner, since the value is a random one."""
+    return [
+        match.start()
+        for match, kind in names
+        if not NamedWord(text, lowered, match, kind).about
+        and not lowered[max(0, match.start() - _LONGEST_OWNER) : match.start()].rstrip(" _-").endswith(_UNOWNED)
+    ]
+
+
+def _stripped(match: re.Match[str]) -> tuple[int, str]:
+    """The value without a name and a sign before it, and without the signs that end its sentence."""
+    raw, start = match[0], match.start()
+    if assigned := _ASSIGNED.match(raw):
+        raw, start = raw[assigned.end() :], start + assigned.end()
+    kept = raw.lstrip("*_.:~")
+    return start + len(raw) - len(kept), trimmed(kept, match.string, match.end())
+
+
+def _changes(value: str) -> float:
+    """The share of places where small letters, capitals, digits and signs follow one another."""
+    classes = value.translate(_CLASSES)
+    return sum(map(ne, classes, classes[1:])) / (len(classes) - 1) if len(classes) > 1 else 0.0
+
+
+def _is_password(value: str) -> bool:
+    """Whether all four classes of characters alternate, as only a generated password has them."""
+    return (
+        _SHORTEST <= len(value) <= _LONGEST_PASSWORD
+        and not _SYMBOLS.isdisjoint(value[1:-1])
+        and {"a", "A", "0"} <= set(value.translate(_CLASSES))
+        and _changes(value) >= _PASSWORD_CHANGES
+        and sum(char in _OPERATORS for char in value) <= _MOST_OPERATORS
+        and _CODE.search(value) is None
+    )
+
+
+def _is_key(value: str) -> bool:
+    """Whether letters and digits alternate as in a random string, and it is no name that has a random part."""
+    if len(value) < _SHORTEST_KEY or not _KEY.fullmatch(value) or _UUID.fullmatch(value) or _PREFIXED.match(value):
+        return False
+    digits, lower = sum(map(value.count, "0123456789")), any(map(str.islower, value))
+    if lower and any(map(str.isupper, value)):
+        wordlike = sum(len(run) for run in _WORDLIKE.findall(value))
+        return (
+            digits >= 2
+            and value.count("/") <= 0.1 * len(value)
+            and wordlike <= _MOST_WORDLIKE * len(value)
+            and _changes(value) >= _KEY_CHANGES
+            and entropy(value) >= _MIN_ENTROPY
+        )
+    return (
+        len(value) >= _SHORTEST_ONE_CASE
+        and value.isalnum()
+        and 0.15 * len(value) <= digits <= 0.85 * len(value)
+        and _changes(value) >= _ONE_CASE_CHANGES
+        and entropy(value) >= _MIN_ENTROPY
+    )
+
+
+def _is_about_access(text: str, lowered: str, start: int, value: str, named: list[int]) -> bool:
+    """Whether the sentence, or the one before, has a word for access, and no word says what else the value identifies."""
+    if _IDENTIFIES.search(lowered, max(0, start - 30), start):
+        return False
+    end = start + len(value)
+    begin = _sentence_start(text, start)
+    stop = _SENTENCE.search(text, end, end + _BEHIND)
+    last = stop.start() if stop else end + _BEHIND
+    is_hex = _HEX.fullmatch(value) is not None
+    if is_hex and _DIGESTS.search(lowered, begin, last):
+        return False
+    # A digest is named by its own sentence, if at all.
+    first = begin if is_hex else max(_sentence_start(text, max(0, begin - 2)), start - _BEFORE)
+    if bisect_left(named, first) < bisect_left(named, last):
+        return True
+    return not is_hex and _NEAR.search(lowered, first, last) is not None
+
+
+def _sentence_start(text: str, place: int) -> int:
+    ends = [end.end() for end in _SENTENCE.finditer(text, max(0, place - _BEFORE), place)]
+    return ends[-1] if ends else max(0, place - _BEFORE)
