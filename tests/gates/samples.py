@@ -30,9 +30,9 @@ _ALPHABETS = {
     "abc": string.ascii_lowercase,
     "ABC": string.ascii_uppercase,
 }
-_WORDS = ("bip", "bip,", "bipn", "BIP")
-"""Words of a wallet: in a row, with commas, one a line with its number, in capitals."""
-_FIELD = re.compile(r"\{(\w+,?)(?::([^{}]*))?\}")
+_WORDS = ("bip", "bip,", "bip-", "bipn", "BIP")
+"""Words of a wallet: in a row, with commas or hyphens, one a line with its number, in capitals."""
+_FIELD = re.compile(r"\{(\w+[,-]?)(?::([^{}]*))?\}")
 _MARKED = re.compile("⟦(.*?)⟧", re.DOTALL)
 
 
@@ -95,7 +95,9 @@ def _wallet_words() -> list[str]:
 def _wallet(kind: str, words: list[str]) -> str:
     if kind == "bipn":
         return "\n".join(f"{number}. {word}" for number, word in enumerate(words, 1))
-    return {"bip": " ", "bip,": ", ", "BIP": " "}[kind].join(map(str.upper, words) if kind == "BIP" else words)
+    return {"bip": " ", "bip,": ", ", "bip-": "-", "BIP": " "}[kind].join(
+        map(str.upper, words) if kind == "BIP" else words
+    )
 
 
 def _luhn(prefix: str, size: int, random: Random) -> str:

@@ -111,7 +111,9 @@ _DIGITS = re.compile(
     r"|(?<=[A-Z])\d{3,7}|(?<=[*#])\d{3,9})[#*]?)(?![A-Za-z0-9]|[-/ ]\d|[.,:]\d|\s?[%€$£°])"
 )
 _LETTERED = re.compile(
-    r"(?<![\w.,:/#+@$€£-])(?=[A-Za-z]{0,9}\d)(?=\d{0,9}[A-Za-z])[A-Za-z0-9]{5,10}(?![\w-]|[.,:/]\w)", re.ASCII
+    r"(?<![\w.,:/#+@$€£-])(?=[A-Za-z]{0,9}\d)(?=\d{0,9}[A-Za-z])[A-Za-z0-9]{5,10}(?![\w-]|[.,:/]\w)"
+    r"|(?<![\w-])[A-Z0-9]{3}-[A-Z0-9]{3}(?![\w-])",
+    re.ASCII,
 )
 _LONGEST_ONE_TIME = 8
 _SURELY_ONE_TIME = 6
@@ -136,7 +138,7 @@ _BEFORE = frozenset(words("no code before"))
 _BEHIND = lazy_pattern(rf"\s?[-–]?(?:{alternatives('no code behind').replace('$', '[$]')})(?![^\W\d_])", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+")
 _SAID_OF = re.compile(
-    r" (?:is|was|as the|as my|ist|als|est|comme|es|como|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|verif|secur|confirm|login|sms|door|gate|alarm|пин)",
+    r",? (?:is|was|as the|as my|ist|als|est|comme|es|como|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|verif|secur|confirm|login|sms|door|gate|alarm|пин)",
     re.IGNORECASE,
 )
 
@@ -209,7 +211,8 @@ def _lettered(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -
 def _is_lettered(value: str) -> bool:
     like = likeness(value)
     digits = sum(map(str.isdigit, value))
-    return like == Likeness.SURE or (like > Likeness.NOT and value.isupper() and digits >= 2)
+    grouped = value[3] == "-"
+    return like == Likeness.SURE or grouped or (like > Likeness.NOT and value.isupper() and digits >= 2)
 
 
 def _is_code(lowered: str, word: re.Match[str], kind: str) -> bool:

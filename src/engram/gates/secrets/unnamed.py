@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import ne
 
 from engram.gates.secrets.assignments import PUBLIC, NamedWord
@@ -16,7 +16,7 @@ _SHORTEST = 10
 _LONGEST = 512
 _LONGEST_PASSWORD = 40
 _SHORTEST_KEY = 12
-_SHORTEST_ONE_CASE = 20
+_SHORTEST_ONE_CASE = 16
 """Minimum characters of a key without capitals, or without small letters."""
 _MIN_ENTROPY = 3.0
 _PASSWORD_CHANGES = 0.45
@@ -25,11 +25,13 @@ _ONE_CASE_CHANGES = 0.25
 """Minimum share of places where the class of character changes; words and names have fewer."""
 _MOST_WORDLIKE = 0.55
 """Maximum share of a key's characters in runs of small letters, as an identifier such as `getUserV2ById3` has them."""
+_LONG_KEY = 24
+"""Minimum characters of a key that needs no word for access near it."""
 _BEFORE, _BEHIND = 160, 60
 """Characters before and after a key in which the word for it may be."""
 _TOKEN = re.compile(rf"(?<![\w!#$%^&*?~@+=./:-])[\w!#$%^&*?~@+=./:-]{{{_SHORTEST},{_LONGEST}}}", re.ASCII)
 _DIGIT = re.compile(r"\d")
-_ASSIGNED = re.compile(r".*[=:](?!=*\Z)", re.DOTALL)
+_ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z_.-]*\d{0,2}[=:]+)+(?!=*\Z)")
 _CLASSES = str.maketrans(
     {
         **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "a"),
@@ -38,8 +40,9 @@ _CLASSES = str.maketrans(
     }
 )
 _SYMBOLS = frozenset("!#$%^&*?~")
+_SIGNS = _SYMBOLS | frozenset("@+=")
 _CODE = re.compile(
-    r"%\d*[sdfx].*%|%[0-9A-Fa-f]{2}.*%[0-9A-Fa-f]{2}|&\w+;?=|[=!]=|&&|::|\.\*|\*\*|\$\w+\$|\?\.|/.*/|\w@[\w-]+\.|@[\^~]?v?\d|\A[~^*]?\d+\.|\A[#$%&@/-]|%\d\$|[a-z]-z|0-9|\?\w+=",
+    r"%\d*[sdfx].*%|%[0-9A-Fa-f]{2}.*%[0-9A-Fa-f]{2}|&\w+;?=|[=!]=|::|\.\*|\*\*|\$\w+\$|\?\.|/.*/|\w@[\w-]+\.|@[\^~]?v?\d|\A[~^*]?\d+\.|\A[#$%&@/-]|%\d\$|[a-z]-z|0-9|![rsa][:}\]]|#[a-z]+#|\?\w+=",
     re.IGNORECASE,
 )
 _KEY = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -52,8 +55,10 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 _HEX = re.compile(r"(?:0x)?[0-9a-f]+", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!?](?=\s)|\n\s*\n")
 _NEAR = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('near secrets')})(?![^\W\d_])")
-_IDENTIFIES = lazy_pattern(rf"(?:{alternatives('identified')})(?:['’]?s)?[\s:=#(\"'`/@]{{0,4}}\Z")
+_IDENTIFIES = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('identified')})(?:['’]?s)?[\s:=#(\"'`/@]{{0,4}}\Z")
 _DIGESTS = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('digests')})(?![^\W\d_])")
+_AFTER_ACCOUNT = re.compile(r"[\w.@-]{2,40} [/|] [\"'`]?\Z")
+_PUBLISHED = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('published')}|{alternatives('digests')})(?![^\W\d_])")
 _UNOWNED = words("unowned")
 _LONGEST_OWNER = 18
 
@@ -92,7 +97,7 @@ def _stripped(match: re.Match[str]) -> tuple[int, str]:
     raw, start = match[0], match.start()
     if assigned := _ASSIGNED.match(raw):
         raw, start = raw[assigned.end() :], start + assigned.end()
-    kept = raw.lstrip("*_.:~")
+    kept = raw.lstrip("*.:")
     return start + len(raw) - len(kept), trimmed(kept, match.string, match.end())
 
 
@@ -100,6 +105,11 @@ def _changes(value: str) -> float:
     """The share of places where small letters, capitals, digits and signs follow one another."""
     classes = value.translate(_CLASSES)
     return sum(map(ne, classes, classes[1:])) / (len(classes) - 1) if len(classes) > 1 else 0.0
+
+
+def _wordlike(value: str) -> float:
+    """The share of characters that are in runs of letters as words have them."""
+    return sum(len(run) for run in _WORDLIKE.findall(value)) / len(value)
 
 
 def _is_password(value: str) -> bool:
@@ -116,15 +126,16 @@ def _is_password(value: str) -> bool:
 
 def _is_key(value: str) -> bool:
     """Whether letters and digits alternate as in a random string, and it is no name that has a random part."""
+    if _is_signed(value):
+        return True
     if len(value) < _SHORTEST_KEY or not _KEY.fullmatch(value) or _UUID.fullmatch(value) or _PREFIXED.match(value):
         return False
     digits, lower = sum(map(value.count, "0123456789")), any(map(str.islower, value))
     if lower and any(map(str.isupper, value)):
-        wordlike = sum(len(run) for run in _WORDLIKE.findall(value))
         return (
             digits >= 2
             and value.count("/") <= 0.1 * len(value)
-            and wordlike <= _MOST_WORDLIKE * len(value)
+            and _wordlike(value) <= _MOST_WORDLIKE
             and _changes(value) >= _KEY_CHANGES
             and entropy(value) >= _MIN_ENTROPY
         )
@@ -137,6 +148,24 @@ def _is_key(value: str) -> bool:
     )
 
 
+def _is_signed(value: str) -> bool:
+    """Whether signs, letters and digits alternate; without one of the cases, something else must say what it is."""
+    return (
+        _SHORTEST <= len(value) <= _LONGEST_PASSWORD
+        and not _SIGNS.isdisjoint(value[1:-1])
+        and {"a", "0"} <= set(value.translate(_CLASSES).lower())
+        and _wordlike(value) <= _MOST_WORDLIKE
+        and _changes(value) >= _PASSWORD_CHANGES
+        and sum(char in _OPERATORS for char in value) <= _MOST_OPERATORS
+        and _CODE.search(value) is None
+    )
+
+
+def _is_long_key(value: str) -> bool:
+    """Whether it is so long and so mixed that hardly anything but a key is."""
+    return len(value) >= _LONG_KEY and any(map(str.isupper, value)) and any(map(str.islower, value))
+
+
 def _is_about_access(text: str, lowered: str, start: int, value: str, named: list[int]) -> bool:
     """Whether the sentence, or the one before, has a word for access, and no word says what else the value identifies."""
     if _IDENTIFIES.search(lowered, max(0, start - 30), start):
@@ -146,13 +175,22 @@ def _is_about_access(text: str, lowered: str, start: int, value: str, named: lis
     stop = _SENTENCE.search(text, end, end + _BEHIND)
     last = stop.start() if stop else end + _BEHIND
     is_hex = _HEX.fullmatch(value) is not None
-    if is_hex and _DIGESTS.search(lowered, begin, last):
-        return False
     # A digest is named by its own sentence, if at all.
     first = begin if is_hex else max(_sentence_start(text, max(0, begin - 2)), start - _BEFORE)
+    around = ((first, start), (end, last))
+    if is_hex and _in(_DIGESTS, lowered, around):
+        return False
     if bisect_left(named, first) < bisect_left(named, last):
         return True
-    return not is_hex and _NEAR.search(lowered, first, last) is not None
+    if is_hex:
+        return False
+    if _is_long_key(value) and not _in(_PUBLISHED, lowered, around):
+        return True
+    return _in(_NEAR, lowered, around) or _AFTER_ACCOUNT.search(text, max(0, start - 50), start) is not None
+
+
+def _in(pattern: re.Pattern[str], lowered: str, spans: Iterable[tuple[int, int]]) -> bool:
+    return any(pattern.search(lowered, begin, stop) for begin, stop in spans)
 
 
 def _sentence_start(text: str, place: int) -> int:

@@ -29,8 +29,12 @@ def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
     """Each run of listed words, with at least as many as the shortest seed phrase has."""
     listed = _listed()
     # Numbers of the words count as words here; this looks at every word, so that what follows rarely has to.
-    known = bytes(map((listed | _NUMBERS).__contains__, [part.strip(_SIGNS) for part in lowered.split()]))
-    if b"\1" * _FEWEST in known:
+    parts = lowered.split()
+    known = bytes(map((listed | _NUMBERS).__contains__, [part.strip(_SIGNS) for part in parts]))
+    # The first and the last may be joined to something else by signs, and all of them to each other.
+    if b"\1" * (_FEWEST - 2) in known or any(
+        len(part) > 3 * _FEWEST and part.count("-") > _FEWEST - 2 for part in parts
+    ):
         yield from _phrases(text, lowered, listed)
 
 
