@@ -23,6 +23,7 @@ _ALPHABETS = {
     "b64": string.ascii_letters + string.digits + "+/",
     "url": string.ascii_letters + string.digits + "_-",
     "b32": string.ascii_uppercase + "234567",
+    "b32l": string.ascii_lowercase + "234567",
     "b58": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "pw": string.ascii_letters + string.digits + "!#$%&*+=?@^_~-",
     "pwx": string.ascii_lowercase + string.digits + "!#$%&*(-_=+)@^",
@@ -51,11 +52,16 @@ def samples(name: str) -> list[Sample]:
     return [_sample(line, number) for number, line in enumerate(lines) if line.strip() and not line.startswith("# ")]
 
 
+def made(text: str, seed: int = 0) -> str:
+    """A text with its random fields filled in."""
+    random = Random(seed)
+    return _FIELD.sub(lambda field: _made(field[1], field[2] or "", random), text)
+
+
 def _sample(line: str, number: int) -> Sample:
     kind, text = line.split(" :: ", 1) if " :: " in line else ("", line)
-    random = Random(number)
-    made = _FIELD.sub(lambda field: _made(field[1], field[2] or "", random), text.replace("⏎", "\n"))
-    return Sample(kind.strip(), _MARKED.sub(r"\1", made), tuple(_MARKED.findall(made)))
+    filled = made(text.replace("⏎", "\n"), number)
+    return Sample(kind.strip(), _MARKED.sub(r"\1", filled), tuple(_MARKED.findall(filled)))
 
 
 def _made(kind: str, argument: str, random: Random) -> str:

@@ -136,7 +136,20 @@ _TOKEN = re.compile(rf"[A-Za-z0-9+/_=-]{{{_MIN_RANDOM_CHARS},{_LONGEST_RANDOM}}}
 _NAMES_A_DIGEST = re.compile(
     r"(?i)(?:commit|sha\d*|hash|digest|checksum|md5|etag|uuid|guid|revision|rev|id|build|fingerprint|image|sha256:|integrity|nonce|trace|span)\W{0,3}$"
 )
-PUBLIC = ("AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "ssh-rsa", "ssh-ed25519", "pk_live_", "pk_test_")
+PUBLIC = (
+    "MIGfMA0GCSq",
+    "MIIBIjANBgkq",
+    "MIICIjANBgkq",
+    "MFkwEwYHKoZI",
+    "MCowBQYDK2Vw",
+    "AAAAB3Nza",
+    "AAAAC3Nza",
+    "AAAAE2Vj",
+    "ssh-rsa",
+    "ssh-ed25519",
+    "pk_live_",
+    "pk_test_",
+)
 """How public keys begin."""
 _TRIMMED = ".,;:!?)]}>。，、；！？*_|\\"
 _ENDS_CLAUSE = re.compile(
@@ -541,7 +554,7 @@ def _random(text: str, start: int, end: int) -> Iterator[Secret]:
         value = token[0]
         if (
             token.start() >= end
-            or (token.start() == start and value[0] in "-_")
+            or token.start() == start
             or "=" in value.strip("=")
             or value.startswith(PUBLIC)
             or _NAMES_A_DIGEST.search(before)

@@ -115,6 +115,7 @@ _LETTERED = re.compile(
     r"|(?<![\w-])[A-Z0-9]{3}-[A-Z0-9]{3}(?![\w-])",
     re.ASCII,
 )
+_NAMED_NUMBER = re.compile(r"[A-Z]+\d+")
 _LONGEST_ONE_TIME = 8
 _SURELY_ONE_TIME = 6
 _NUMBERED = ("pin", "puk")
@@ -212,7 +213,8 @@ def _is_lettered(value: str) -> bool:
     like = likeness(value)
     digits = sum(map(str.isdigit, value))
     grouped = value[3] == "-"
-    return like == Likeness.SURE or grouped or (like > Likeness.NOT and value.isupper() and digits >= 2)
+    shouted = value.isupper() and (digits >= 2 or (len(value) > 5 and _NAMED_NUMBER.fullmatch(value) is None))
+    return like == Likeness.SURE or grouped or (like > Likeness.NOT and shouted)
 
 
 def _is_code(lowered: str, word: re.Match[str], kind: str) -> bool:
@@ -279,6 +281,8 @@ _GIVEN_LOGIN = lazy_pattern(
     rf"(?P<between>\s{{0,2}}[/|]\s{{0,2}}|:|\s{{1,2}}[-–]\s{{1,2}}|,?\s(?:with|mit|avec|con|com|and|und|et|y|e|/)\s){_PASS}",
     re.IGNORECASE,
 )
+_CAMEL = re.compile(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{1,3}\d{0,2}){2,12}\d{0,2}")
+"""The name of a class or a function."""
 _MIXED = re.compile(r"(?=.{0,60}[a-z])(?=.{0,60}[A-Z])(?=.{0,60}\d).{8}")
 _CELL = re.compile(r"[\w .*`\"'()/#äöüßéèáíóúñçãõ-]{1,40}")
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -332,6 +336,8 @@ def _login(text: str, end: int) -> Iterator[Secret]:
         return
     value = _value(match)
     like, between = likeness(value), match["between"].strip()
+    if between.isalpha() and _CAMEL.fullmatch(value):
+        return
     enough = Likeness.LIKELY if between in ("/", "|", ":") else Likeness.SURE
     if (like >= enough or (between in ("/", "|") and is_passphrase(value))) and likeness(match["user"]) < Likeness.SURE:
         yield Secret("password", match.start("secret"), match.start("secret") + len(value))

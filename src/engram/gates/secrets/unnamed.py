@@ -3,11 +3,10 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from operator import ne
 
 from engram.gates.secrets.assignments import PUBLIC, NamedWord
 from engram.gates.secrets.forms import Secret, alternatives, words
-from engram.gates.secrets.values import entropy, is_masked, is_ordinary, is_placeholder, trimmed
+from engram.gates.secrets.values import changes, entropy, is_masked, is_ordinary, is_placeholder, trimmed
 from engram.model.lazy import lazy_pattern
 
 __all__ = ["unnamed"]
@@ -15,7 +14,9 @@ __all__ = ["unnamed"]
 _SHORTEST = 10
 _LONGEST = 512
 _LONGEST_PASSWORD = 40
-_SHORTEST_KEY = 12
+_SHORTEST_KEY = 10
+_SHORT_KEY = 11
+"""A key up to this length needs two digits."""
 _SHORTEST_ONE_CASE = 16
 """Minimum characters of a key without capitals, or without small letters."""
 _MIN_ENTROPY = 3.0
@@ -23,7 +24,7 @@ _PASSWORD_CHANGES = 0.45
 _KEY_CHANGES = 0.3
 _ONE_CASE_CHANGES = 0.25
 """Minimum share of places where the class of character changes; words and names have fewer."""
-_MOST_WORDLIKE = 0.55
+_MOST_WORDLIKE = 0.6
 """Maximum share of a key's characters in runs of small letters, as an identifier such as `getUserV2ById3` has them."""
 _LONG_KEY = 24
 """Minimum characters of a key that needs no word for access near it."""
@@ -32,22 +33,16 @@ _BEFORE, _BEHIND = 160, 60
 _TOKEN = re.compile(rf"(?<![\w!#$%^&*?~@+=./:-])[\w!#$%^&*?~@+=./:-]{{{_SHORTEST},{_LONGEST}}}", re.ASCII)
 _DIGIT = re.compile(r"\d")
 _ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z_.-]*\d{0,2}[=:]+)+(?!=*\Z)")
-_CLASSES = str.maketrans(
-    {
-        **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "a"),
-        **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "A"),
-        **dict.fromkeys("0123456789", "0"),
-    }
-)
 _SYMBOLS = frozenset("!#$%^&*?~")
 _SIGNS = _SYMBOLS | frozenset("@+=")
 _CODE = re.compile(
-    r"%\d*[sdfx].*%|%[0-9A-Fa-f]{2}.*%[0-9A-Fa-f]{2}|&\w+;?=|[=!]=|::|\.\*|\*\*|\$\w+\$|\?\.|/.*/|\w@[\w-]+\.|@[\^~]?v?\d|\A[~^*]?\d+\.|\A[#$%&@/-]|%\d\$|[a-z]-z|0-9|![rsa][:}\]]|#[a-z]+#|\?\w+=",
+    r"(?-i:%-?\d*[sdfxr].*%)|%[0-9A-Fa-f]{2}.*%[0-9A-Fa-f]{2}|&\w+;?=|[=!]=|::|\.\*|\*\*|\$[A-Z]{1,2}\$\d|\?\.|/.*/|\w@[\w-]+\.|@[\^~]?v?\d|\A[~^*]?\d+\.|%\d\$|[a-z]-z|0-9|![rsa][:}\]]|#[a-z]+#|\?\w+=",
     re.IGNORECASE,
 )
+_OPENING = re.compile(r"[#$%&@/~!^*-]{1,2}[A-Za-z]{2}")
 _KEY = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _WORDLIKE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
-_PREFIXED = re.compile(r"[A-Za-z]{2,14}[_-](?=[A-Za-z0-9]+\Z)")
+_PREFIXED = re.compile(r"[A-Za-z]{2,14}[_-](?=[A-Za-z0-9+/]+={0,2}\Z)")
 _DIGEST = re.compile(r"(?:sha\d{1,3}|md5|h1|blake\w{1,3})[-:=]", re.IGNORECASE)
 _OPERATORS = frozenset("+-*/=.")
 _MOST_OPERATORS = 3
@@ -57,6 +52,12 @@ _SENTENCE = re.compile(r"[.!?](?=\s)|\n\s*\n")
 _NEAR = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('near secrets')})(?![^\W\d_])")
 _IDENTIFIES = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('identified')})(?:['’]?s)?[\s:=#(\"'`/@]{{0,4}}\Z")
 _DIGESTS = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('digests')})(?![^\W\d_])")
+_PUBLIC_BLOCK = re.compile(
+    r"-----BEGIN (?!(?:[A-Z0-9]{1,20} ){0,4}PRIVATE)[A-Z0-9 ]{1,60}-----[A-Za-z0-9+/=\s\\]{0,20000}"
+)
+_FRAME = " \t\r\n\"'`*.,!"
+_LONGEST_FRAME = 12
+_ITS = re.compile(r"(?i)\b(?:it['’]?s|it is|that['’]?s|es ist|c['’]est|это) (?:now |jetzt )?[\"'`“]?\Z")
 _AFTER_ACCOUNT = re.compile(r"[\w.@-]{2,40} [/|] [\"'`]?\Z")
 _PUBLISHED = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('published')}|{alternatives('digests')})(?![^\W\d_])")
 _UNOWNED = words("unowned")
@@ -77,8 +78,11 @@ def unnamed(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]])
         elif _is_key(value) and not is_ordinary(value):
             keys.append((start, value))
     named = _named(text, lowered, names) if keys else []
+    blocks = list(_PUBLIC_BLOCK.finditer(text)) if keys and "-----BEGIN " in text else []
     for start, value in keys:
-        if _is_about_access(text, lowered, start, value, named):
+        while blocks and blocks[0].end() <= start:
+            del blocks[0]
+        if not (blocks and blocks[0].start() < start) and _is_about_access(text, lowered, start, value, named):
             yield Secret("high-entropy-token", start, start + len(value))
 
 
@@ -101,12 +105,6 @@ def _stripped(match: re.Match[str]) -> tuple[int, str]:
     return start + len(raw) - len(kept), trimmed(kept, match.string, match.end())
 
 
-def _changes(value: str) -> float:
-    """The share of places where small letters, capitals, digits and signs follow one another."""
-    classes = value.translate(_CLASSES)
-    return sum(map(ne, classes, classes[1:])) / (len(classes) - 1) if len(classes) > 1 else 0.0
-
-
 def _wordlike(value: str) -> float:
     """The share of characters that are in runs of letters as words have them."""
     return sum(len(run) for run in _WORDLIKE.findall(value)) / len(value)
@@ -115,10 +113,21 @@ def _wordlike(value: str) -> float:
 def _is_password(value: str) -> bool:
     """Whether all four classes of characters alternate, as only a generated password has them."""
     return (
+        _is_signed(value, _SYMBOLS)
+        and any(map(str.isupper, value))
+        and any(map(str.islower, value))
+        and _OPENING.match(value) is None
+    )
+
+
+def _is_signed(value: str, signs: frozenset[str]) -> bool:
+    """Whether signs, letters and digits alternate."""
+    return (
         _SHORTEST <= len(value) <= _LONGEST_PASSWORD
-        and not _SYMBOLS.isdisjoint(value[1:-1])
-        and {"a", "A", "0"} <= set(value.translate(_CLASSES))
-        and _changes(value) >= _PASSWORD_CHANGES
+        and not signs.isdisjoint(value[:-1])
+        and any(map(str.isalpha, value))
+        and _wordlike(value) <= _MOST_WORDLIKE
+        and changes(value) >= _PASSWORD_CHANGES
         and sum(char in _OPERATORS for char in value) <= _MOST_OPERATORS
         and _CODE.search(value) is None
     )
@@ -126,44 +135,39 @@ def _is_password(value: str) -> bool:
 
 def _is_key(value: str) -> bool:
     """Whether letters and digits alternate as in a random string, and it is no name that has a random part."""
-    if _is_signed(value):
+    if _is_signed(value, _SIGNS):
         return True
     if len(value) < _SHORTEST_KEY or not _KEY.fullmatch(value) or _UUID.fullmatch(value) or _PREFIXED.match(value):
         return False
     digits, lower = sum(map(value.count, "0123456789")), any(map(str.islower, value))
     if lower and any(map(str.isupper, value)):
         return (
-            digits >= 2
+            digits >= (1 if len(value) > _SHORT_KEY else 2)
             and value.count("/") <= 0.1 * len(value)
             and _wordlike(value) <= _MOST_WORDLIKE
-            and _changes(value) >= _KEY_CHANGES
+            and changes(value) >= _KEY_CHANGES
             and entropy(value) >= _MIN_ENTROPY
         )
     return (
         len(value) >= _SHORTEST_ONE_CASE
         and value.isalnum()
         and 0.15 * len(value) <= digits <= 0.85 * len(value)
-        and _changes(value) >= _ONE_CASE_CHANGES
+        and changes(value) >= _ONE_CASE_CHANGES
         and entropy(value) >= _MIN_ENTROPY
-    )
-
-
-def _is_signed(value: str) -> bool:
-    """Whether signs, letters and digits alternate; without one of the cases, something else must say what it is."""
-    return (
-        _SHORTEST <= len(value) <= _LONGEST_PASSWORD
-        and not _SIGNS.isdisjoint(value[1:-1])
-        and {"a", "0"} <= set(value.translate(_CLASSES).lower())
-        and _wordlike(value) <= _MOST_WORDLIKE
-        and _changes(value) >= _PASSWORD_CHANGES
-        and sum(char in _OPERATORS for char in value) <= _MOST_OPERATORS
-        and _CODE.search(value) is None
     )
 
 
 def _is_long_key(value: str) -> bool:
     """Whether it is so long and so mixed that hardly anything but a key is."""
     return len(value) >= _LONG_KEY and any(map(str.isupper, value)) and any(map(str.islower, value))
+
+
+def _is_given(text: str, start: int, end: int) -> bool:
+    """Whether it is the whole text, or "it's" is said before it: an answer."""
+    alone = (
+        len(text) <= end - start + _LONGEST_FRAME and not text[:start].strip(_FRAME) and not text[end:].strip(_FRAME)
+    )
+    return alone or _ITS.search(text, max(0, start - 24), start) is not None
 
 
 def _is_about_access(text: str, lowered: str, start: int, value: str, named: list[int]) -> bool:
@@ -184,7 +188,7 @@ def _is_about_access(text: str, lowered: str, start: int, value: str, named: lis
         return True
     if is_hex:
         return False
-    if _is_long_key(value) and not _in(_PUBLISHED, lowered, around):
+    if (_is_long_key(value) or _is_given(text, start, end)) and not _in(_PUBLISHED, lowered, around):
         return True
     return _in(_NEAR, lowered, around) or _AFTER_ACCOUNT.search(text, max(0, start - 50), start) is not None
 
