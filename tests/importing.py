@@ -1,8 +1,12 @@
 """Imports into a client's store, as `engram import` does it."""
 
+from pathlib import Path
+
 from engram import Engram
+from engram.capture import import_source
 from engram.capture.import_source import ImportSource
 from engram.capture.importer import Imported, Importer
+from engram.model.memory import Memory
 
 
 def imported(
@@ -10,3 +14,20 @@ def imported(
 ) -> Imported:
     importer = Importer(mem.store, mem.upkeep.clock, mem.scope_here(), name, by_person, trusted=trusted)
     return importer.take(source, lambda *_: None)
+
+
+def imported_path(mem: Engram, path: Path, *, format_: str = "", trusted: bool = False, **mapping: str) -> Imported:
+    """Import a path; the format is recognised unless it is given."""
+    source = import_source.read(path, format_=format_, mapping=mapping)
+    return imported(mem, source, path.name, by_person=trusted, trusted=trusted)
+
+
+def everything(mem: Engram) -> list[Memory]:
+    """Every memory, whatever became of it."""
+    return mem.list(status="any", limit=None)
+
+
+def with_words(mem: Engram, statement: str) -> Memory:
+    """The one memory that says this."""
+    (found,) = [memory for memory in everything(mem) if memory.statement == statement]
+    return found

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from engram.aio import AsyncEngram as AsyncEngram
     from engram.aio import AsyncSession as AsyncSession
+    from engram.capture.buffer import CaptureResult as CaptureResult
     from engram.capture.exchange import Conversation as Conversation
     from engram.client import Engram as Engram
     from engram.client.tenant_worker import AllTenantsWorker as AllTenantsWorker
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import SessionHandle as SessionHandle
     from engram.store.protocol import Purged as Purged
     from engram.text.time.windows import Window as Window
+    from engram.upkeep.context_files import ContextUpdate as ContextUpdate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -72,7 +74,9 @@ __all__ = [
     "Association",
     "AsyncEngram",
     "AsyncSession",
+    "CaptureResult",
     "Checkpoint",
+    "ContextUpdate",
     "Conversation",
     "Decision",
     "EmbedderError",
@@ -127,7 +131,9 @@ _HOMES = {
     "Association": "engram.model.memory",
     "AsyncEngram": "engram.aio",
     "AsyncSession": "engram.aio",
+    "CaptureResult": "engram.capture.buffer",
     "Checkpoint": "engram.model.task",
+    "ContextUpdate": "engram.upkeep.context_files",
     "Conversation": "engram.capture.exchange",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",

@@ -151,14 +151,14 @@ def temporary_prefix(path: Path | str) -> str:
     return f".{os.path.basename(path)[:_LONGEST_PREFIX]}."  # noqa: PTH119 -- called for every write
 
 
-def write_temporary(path: Path | str, data: bytes, *, sync: bool) -> tuple[str, os.stat_result]:
+def write_temporary(path: Path | str, data: bytes, *, sync: bool, mode: int = FILE_MODE) -> tuple[str, os.stat_result]:
     """Write data to a new file next to `path`, ready to take its name; returns its path and stat.
 
     Its name is unique: threads and processes may replace the same file at the same time.
     """
     folder = os.path.dirname(path) or "."  # noqa: PTH120 -- called for every write
     fresh = f"{folder}/{temporary_prefix(path)}{os.getpid()}-{_RUN}{next(_serial)}.tmp"
-    descriptor = os.open(fresh, _CREATE, FILE_MODE)
+    descriptor = os.open(fresh, _CREATE, mode)
     try:
         _write_all(descriptor, data)
         if sync:

@@ -25,6 +25,8 @@ class Settings:
     """So is what was captured without being asked for."""
     autopromote_kinds: str = ""
     """The only kinds that become active without review: preference, tooling, project or infra, separated by commas; "" for all four."""
+    harvest_limit: int = 100
+    """Candidates that one harvest takes from one source; the rest waits for the next one."""
     source_daily_limit: int = 500
     """Candidates that one untrusted source (a transcript, a page, a tool) may add a day; 0 for no limit."""
     keep_journal_days: int = 0
@@ -62,6 +64,7 @@ class Settings:
 
 RANGES = {
     "budget": (50, 1_000_000),
+    "harvest_limit": (1, 100_000),
     "source_daily_limit": (0, 1_000_000),
     "keep_journal_days": (0, 36_500),
     "keep_usage_days": (0, 36_500),

@@ -91,3 +91,66 @@ def test_a_pause_refuses_it_and_nothing_is_written(cli: Console) -> None:
     cli("pause")
     assert cli("capture", "--user", SAID, "--session", "chat-1").exit_code == 1
     assert cli("ledger", "show", "chat-1").exit_code == 3
+
+
+# -- the buffer
+
+
+def test_buffered_turns_wait_until_one_has_a_high_signal(cli: Console) -> None:
+    first = cli.json("capture", "--buffer", "--session", "chat", "--user", "What now?", "--assistant", "Nothing.")
+    assert [(one["level"], one["trigger"], one["waiting"]) for one in first] == [("none", "", 1), ("none", "", 2)]
+    assert cli.json("status")["waiting_turns"] == 2 and cli.json("list") == []
+    [read] = cli.json("capture", "--buffer", "--session", "chat", "--user", SAID)
+    assert (read["level"], read["trigger"], read["waiting"]) == ("high", "high", 0)
+    assert [memory["id"] for memory in read["memories"]] == [memory["id"] for memory in cli.json("list")]
+    assert cli.json("status")["waiting_turns"] == 0
+
+
+def test_a_person_sees_what_waits_and_what_was_read(cli: Console) -> None:
+    waits = cli("capture", "--buffer", "--session", "chat", "--user", "My sister lives in Oslo.")
+    assert waits.stdout.startswith("waits") and "1 turn waits to be read in chat" in waits.stderr
+    assert "1 turn waits to be read: engram capture --flush" in cli("status").stdout
+    read = cli("capture", "--flush")
+    assert read.stdout.startswith("read (flush)") and "Oslo" in read.stdout
+    assert "no turn waits" in cli("capture", "--flush").stderr
+    assert "no turn is due" in cli("capture", "--due").stderr
+
+
+def test_one_session_is_flushed_and_the_others_wait(cli: Console) -> None:
+    for session in ("one", "two"):
+        cli("capture", "--buffer", "--session", session, "--user", "My sister lives in Oslo.")
+    assert [one["session"] for one in cli.json("capture", "--flush", "--session", "two")] == ["two"]
+    assert cli.json("status")["waiting_turns"] == 1
+    assert cli("capture", "--flush", "--session", "three").exit_code == 3
+
+
+def test_turns_without_a_session_wait_in_the_scopes_own(cli: Console) -> None:
+    [waits] = cli.json("capture", "--buffer", "--scope", "user", "--user", "My sister lives in Oslo.")
+    assert waits["session"] == "conversation:user"
+    [read] = cli.json("capture", "--flush", "--scope", "user")
+    assert {memory["scope"] for memory in read["memories"]} == {"user"}
+
+
+def test_a_buffered_turn_repeated_by_its_key_is_one(cli: Console) -> None:
+    said = ("capture", "--buffer", "--session", "chat", "--user", "My sister lives in Oslo.", "--key", "k1")
+    assert cli.json(*said) == cli.json(*said)
+    assert len(cli.json("ledger", "show", "chat")) == 1
+
+
+def test_options_that_contradict_each_other_are_refused(cli: Console) -> None:
+    for options, words in (
+        (("--flush", "--due"), "Give only one of"),
+        (("--buffer", "--dry-run", "--user", SAID), "Give only one of"),
+        (("--flush", "--user", SAID), "it takes --session and --scope"),
+        (("--due", "--session", "chat"), "it takes --scope and no other option"),
+        (("--buffer",), "Give --user TEXT"),
+    ):
+        refused = cli("capture", *options)
+        assert refused.exit_code == 2 and words in refused.stderr
+
+
+def test_the_end_of_a_session_reads_its_buffer(cli: Console) -> None:
+    session = cli.json("session", "start")["id"]
+    cli("capture", "--buffer", "--session", session, "--user", "My sister lives in Oslo.")
+    assert cli("session", "end", session).exit_code == 0
+    assert cli.json("status")["waiting_turns"] == 0 and len(cli.json("list", "--status", "any")) == 1

@@ -85,3 +85,28 @@ def test_a_store_of_a_newer_engram_is_refused_with_what_to_do(cli: Console) -> N
     result = cli("list")
     assert result.exit_code == 1
     assert "Upgrade Engram" in result.stderr
+
+
+def test_the_doctor_names_a_pair_that_disagrees_and_how_to_put_it_before_review(cli: Console) -> None:
+    older = cli.learned("The staging server listens on port 8080")
+    newer = cli.learned("Lunch is at noon")
+    file = cli.folder / "home" / cli.json("show", newer)["file"]
+    file.write_text(file.read_text("utf-8").replace("Lunch is at noon", "The staging server listens on port 9090"))
+    cli("sync")
+    finding = next(check for check in cli.json("doctor")["checks"] if check["name"] == "conflicts")
+    assert (finding["level"], finding["count"], finding["ids"]) == ("advice", 1, [newer, older])
+    assert "engram relate NEWER OLDER --type may_supersede" in finding["advice"]
+    assert cli("relate", newer, older, "--type", "may_supersede").exit_code == 0
+    assert [item["kind"] for item in cli.json("review")] == ["update"]
+
+
+def test_advice_about_memories_is_no_problem(cli: Console) -> None:
+    known = cli.learned("The office is in Lyon", "--confidence", "0.2")
+    result = cli("doctor")
+    assert result.exit_code == 0
+    assert f"! confidence 1 memory has a confidence below 0.5: {known}" in result.stdout
+
+
+def test_the_time_for_the_memories_can_be_given(cli: Console) -> None:
+    assert cli("doctor", "--seconds", "0").exit_code == 0
+    assert cli("doctor", "--seconds", "-1").exit_code == 2

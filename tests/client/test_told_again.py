@@ -117,3 +117,32 @@ def test_an_untrusted_source_has_a_limit_a_day(backend: Backend, clock: Clock) -
     assert mem.learn("Prefer make over just in this repository").outcome == Outcome.CREATED
     clock.forward(days=1)
     assert captured(mem, "The user prefers deno for tools", "web:example.org").outcome == Outcome.PENDING
+
+
+def test_an_open_contradiction_disputes_and_settling_it_ends_that(mem: Engram) -> None:
+    old = stored(mem.learn("The api listens on port 8080 in production"))
+    new = mem.learn("The api listens on port 9090 in production")
+    assert new.outcome == Outcome.CONTRADICTION
+    assert mem.explain_memory(old.id).memory.verification == "disputed"
+    notes = [hit.note for hit in mem.search("api port in production") if hit.id == old.id]
+    assert [note.partition(";")[0] for note in notes] == ["disputed"]
+    assert not mem.inject("which port does the api use in production").directives
+    mem.review.reject(stored(new).id, actor="human")
+    assert mem.explain_memory(old.id).memory.verification == "unverified"
+    assert mem.inject("which port does the api use in production").directives
+
+
+def test_a_less_trusted_source_puts_nothing_in_dispute(mem: Engram) -> None:
+    old = stored(mem.remember("The api listens on port 8080 in production"))
+    for source in ("agent", "web:example.org"):
+        mem.learn("The api listens on port 9090 in production", source=source)
+    assert mem.explain_memory(old.id).memory.verification == "unverified"
+
+
+def test_distrusting_a_source_takes_back_what_it_corroborated(mem: Engram) -> None:
+    first = stored(captured(mem, TABS, "harness:codex:acme", "one"))
+    assert stored(captured(mem, TABS, "import:pack.json", "two")).status == "active"
+    mem.review.distrust("import:pack.json", actor="human")
+    assert (mem.get(first.id).status, mem.get(first.id).verification) == ("candidate", "unverified")
+    mem.review.restore_trust("import:pack.json", actor="human")
+    assert mem.get(first.id).status == "active"

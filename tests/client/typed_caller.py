@@ -6,7 +6,7 @@ error without a mark.
 
 from typing import assert_type
 
-from engram import AsyncEngram, Engram, Event, Hits, Memory, Report, Task
+from engram import AsyncEngram, ContextUpdate, Engram, Event, Hits, Memory, Report, Task
 
 
 def right(mem: Engram) -> None:
@@ -16,6 +16,7 @@ def right(mem: Engram) -> None:
     assert_type(mem.add("x", importance=0.5, session="s").fact, str)
     assert_type(mem.add(content="x", memory_type="fact").lineage_id, str)
     assert_type(mem.doctor(), Report)
+    assert_type(mem.gen_context("AGENTS.md", scope="project:acme"), list[ContextUpdate])
     assert_type(mem.get_task("T"), Task)
 
 

@@ -27,6 +27,26 @@ def test_one_decision_about_several_is_told_of_each(store: Store, keep: Keep) ->
     assert [image.memory for image in images] == [one, two]
 
 
+def test_histories_of_several_are_those_of_each(store: Store, keep: Keep) -> None:
+    one, two = keep.many([{"statement": "one"}, {"statement": "two"}])
+    keep.again(two, statement="three")
+    told = store.histories([one.id, two.id, "ENG-2020-0101-001"])
+    assert told == {one.id: store.history(one.id), two.id: store.history(two.id), "ENG-2020-0101-001": []}
+    assert [len(told[memory.id]) for memory in (one, two)] == [1, 2]
+
+
+def test_the_last_decisions_come_newest_first_and_by_session(store: Store, keep: Keep) -> None:
+    one, two = keep("zebra"), keep("quagga")
+    for memory in (one, two):
+        with store.deciding("update", actor="Ann", session="DEC-1", about=[memory.id]) as deciding:
+            deciding.put(memory.but(rationale="seen"))
+    keep.again(one, statement="okapi")
+    assert [(image.ids, image.memory) for image in store.decisions(2)] == [((one.id,), None), ((two.id,), None)]
+    assert [image.ids for image in store.decisions(session="DEC-1")] == [(two.id,), (one.id,)]
+    assert {image.session for image in store.decisions(session="DEC-1")} == {"DEC-1"}
+    assert store.decisions(session="DEC-2") == []
+
+
 def test_known_at_tells_what_was_held_of_whatever_changed_since(store: Store, keep: Keep, clock: Clock) -> None:
     before = clock()
     steady, moved = keep("steady"), keep("moved one")

@@ -123,6 +123,7 @@ READS: dict[str, Read] = {
     "recall_critical": lambda w, o: w.mem.recall_critical(**o),
     "trace_recall": lambda w, o: w.mem.trace_recall(QUESTION, expected_terms=["Lisbon"], **o),
     "get_context_block": lambda w, o: w.mem.get_context_block(QUESTION, **o),
+    "gen_context": lambda w, o: w.mem.gen_context("AGENTS.md", dry_run=True, **o),
     "inject": lambda w, o: w.mem.inject("Begin the parade in Lisbon", **o),
     "history": lambda w, o: w.mem.history(w.memory, **o),
     "get_current": lambda w, o: w.mem.get_current(w.old, **o),
@@ -156,6 +157,10 @@ READS: dict[str, Read] = {
     "lineages.versions": lambda w, o: w.mem.lineages.versions(w.memory, scopes=_seen(w, o)),
     "lineages.current": lambda w, o: w.mem.lineages.current(w.old, scopes=_seen(w, o)),
     "review.queue": lambda w, o: w.mem.review.queue(scopes=_seen(w, o)),
+    "review.candidates": lambda w, o: w.mem.review.candidates(scopes=_seen(w, o)),
+    "review.page": lambda w, o: w.mem.review.page(scopes=_seen(w, o)),
+    "review.plan_promotion": lambda w, o: w.mem.review.plan_promotion(scopes=_seen(w, o)),
+    "review.provenance": lambda w, o: w.mem.review.provenance(w.memory, scopes=_seen(w, o)),
 }
 """Every call that shows something of an owner's, asked for what is Ana's."""
 WRITES = frozenset(
@@ -165,6 +170,9 @@ WRITES = frozenset(
         "add",
         "add_batch",
         "add_conversation",
+        "capture",
+        "flush_captures",
+        "read_due_captures",
         "revise",
         "update",
         "pin",
@@ -213,6 +221,10 @@ WRITES = frozenset(
         "review.reject",
         "review.retire",
         "review.reinforce",
+        "review.edit",
+        "review.merge",
+        "review.promote",
+        "review.reject_all",
     )
 )
 """What changes something that the caller names, and answers with that."""
@@ -222,9 +234,16 @@ OPERATORS = frozenset(
         "health_check",
         "rebuild_index",
         "process_memory_jobs",
+        "harvest",
+        "import_chats",
         "jobs.retry",
         "jobs.work",
         "jobs.run",
+        "review.promote_eligible",
+        "review.undo_bulk",
+        "review.undo_last",
+        "review.distrust",
+        "review.restore_trust",
         "upkeep.sync",
         "upkeep.rebuild_index",
         "upkeep.reembed",

@@ -48,6 +48,21 @@ def test_everything_arrives_and_the_source_stays_as_it_was(ends: Ends) -> None:
     assert all(asdict(done.counts).values())
 
 
+@pytest.mark.parametrize(("source", "target"), [("files", "postgres"), ("postgres", "files")])
+def test_captured_turns_that_wait_are_read_at_the_target(stands: Stands, source: str, target: str) -> None:
+    here, there = stands(source), stands(target)
+    mem = here.backend.client()
+    mem.observe("chat", "user", "hello")
+    mem.capture("chat", "user", "My sister lives in Oslo.")
+    mem.store.close()
+    assert transfer(here.end, there.end).differences == []
+    mem = there.backend.client()
+    mem.capture("chat", "user", "What about it?")
+    [read] = mem.flush_captures()
+    assert read.waiting == 0 and ["Oslo" in memory.statement for memory in read.memories] == [True]
+    assert mem.store.verify_ledgers() == []
+
+
 def test_slices_of_any_size_bring_the_same(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = ends
     monkeypatch.setattr(records, "BATCH", 2)

@@ -20,7 +20,7 @@ SAMPLES: Mapping[str, Any] = {
     "generation": 1, "id": "x", "ids": ["x"], "keys": ["x"], "kinds": ["memory"], "limit": 1, "lineage": "x", "mark": 0,
     "moment": datetime(2026, 3, 1, tzinfo=UTC), "name": "x", "number": 1, "numbers": [1], "reason": "x", "record": "{}",
     "scope": "x", "scopes": ["x"], "seq": 1, "session": "x", "sessions": ["x"], "summary": "x", "task": "x", "terms": ["x"], "tokens": 1,
-    "writer": "x",
+    "value": "{}", "writer": "x",
 }  # fmt: skip
 """A value for each name of one in a statement that no program of the tests sends."""
 _TABLE = re.compile(r"\bengram\.(\w+)")

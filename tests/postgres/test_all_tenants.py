@@ -172,6 +172,20 @@ def test_every_tenant_gets_its_facts(database: str) -> None:
             assert mem.jobs.list() == []
 
 
+def test_captured_turns_that_waited_long_enough_are_read_for_every_tenant(database: str, clock: Clock) -> None:
+    for tenant in ("acme", "beta"):
+        with Engram.open(url=database, tenant=tenant, clock=clock) as mem:
+            mem.capture("chat", "user", "My sister lives in Oslo.")
+    with AllTenantsWorker.open(database, clock=clock) as worker:
+        assert worker.work() == []
+    clock.forward(minutes=15)
+    with AllTenantsWorker.open(database, clock=clock) as worker:
+        assert sorted(order_of(worker.work())) == ["acme", "beta"]
+    for tenant in ("acme", "beta"):
+        with Engram.open(url=database, tenant=tenant, clock=clock) as mem:
+            assert (mem.upkeep.status()["waiting_turns"], len(mem.list(status="any"))) == (0, 1)
+
+
 def test_a_tenant_with_many_jobs_delays_the_others_by_one_round(everyone: AllTenantsWorker, database: str) -> None:
     queue(database, large=60, small=1, middle=5)
     order = order_of(everyone.work())

@@ -269,3 +269,12 @@ def test_the_program_says_so_too(
     assert (ended.returncode, found["ok"]) == (1, False)
     assert [check["name"] for check in found["checks"] if not check["ok"]] == ["indexes"]
     assert str(urlsplit(database).password) not in ended.stdout + ended.stderr
+
+
+def test_a_memory_that_is_missing_from_the_index_is_named(store: PostgresStore) -> None:
+    known = Keep(store, Clock())("The office is in Lyon")
+    store.context.database.run("drop_documents", numbers=list(store.numbers([known.id]).values()))
+    found = check(store, "index")
+    assert not found.ok
+    assert f"{known.id} not in the index" in found.detail
+    assert "engram index --rebuild" in found.advice

@@ -154,6 +154,7 @@ def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:
     store.exact(content_hash(memory.statement), "global")
     store.known_at(clock())
     store.history(memory.id)
+    store.decisions(1)
     store.vectors(list(store.numbers([memory.id]).values()))
     store.links_to([memory.id])
     store.known_terms(query_terms(WORDS), ["global", "user"])

@@ -100,6 +100,8 @@ class AsyncEngram(Twin[Engram], Opened):
     add_batch = awaited(Engram.add_batch)
     add_conversation = awaited(Engram.add_conversation)
     extract = awaited(Engram.extract)
+    harvest = awaited(Engram.harvest)
+    import_chats = awaited(Engram.import_chats)
     revise = awaited(Engram.revise)
     update = awaited(Engram.update)
     pin = awaited(Engram.pin)
@@ -142,6 +144,9 @@ class AsyncEngram(Twin[Engram], Opened):
     session = entered(Engram.session)
     observe = awaited(Engram.observe)
     observe_batch = awaited(Engram.observe_batch)
+    capture = awaited(Engram.capture)
+    flush_captures = awaited(Engram.flush_captures)
+    read_due_captures = awaited(Engram.read_due_captures)
     start_task = awaited(Engram.start_task)
     get_task = awaited(Engram.get_task)
     list_tasks = awaited(Engram.list_tasks)
@@ -169,6 +174,7 @@ class AsyncEngram(Twin[Engram], Opened):
     # -- upkeep
 
     doctor = awaited(Engram.doctor)
+    gen_context = awaited(Engram.gen_context)
     health_check = awaited(Engram.health_check)
     rebuild_index = awaited(Engram.rebuild_index)
 

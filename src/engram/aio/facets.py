@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from engram.aio.awaitable import Opened, Opening, Twin, awaited
 from engram.graph.graph import Graph
 from engram.review.lineage import Lineages
-from engram.review.queue import Review
+from engram.review.review import Review
 from engram.sessions.jobs import MOST_TROUBLES, PASSING, Jobs, Worked, jittered, pause_after
 from engram.sessions.sessions import SessionHandle, Sessions
 from engram.sessions.tasks import Tasks
@@ -163,11 +163,24 @@ class AsyncReview(Twin[Review]):
     """`mem.review`, awaited."""
 
     queue = awaited(Review.queue)
+    candidates = awaited(Review.candidates)
+    page = awaited(Review.page)
+    provenance = awaited(Review.provenance)
     resolve = awaited(Review.resolve)
     approve = awaited(Review.approve)
     reject = awaited(Review.reject)
     retire = awaited(Review.retire)
     reinforce = awaited(Review.reinforce)
+    edit = awaited(Review.edit)
+    merge = awaited(Review.merge)
+    promote = awaited(Review.promote)
+    reject_all = awaited(Review.reject_all)
+    plan_promotion = awaited(Review.plan_promotion)
+    promote_eligible = awaited(Review.promote_eligible)
+    undo_bulk = awaited(Review.undo_bulk)
+    undo_last = awaited(Review.undo_last)
+    distrust = awaited(Review.distrust)
+    restore_trust = awaited(Review.restore_trust)
 
 
 class AsyncSessions(Twin[Sessions]):

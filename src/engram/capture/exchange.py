@@ -37,6 +37,10 @@ class FactDecision:
     """The probability that it is worth keeping; None if it was not judged."""
     said: str = ""
     """The words of the turn it is about."""
+    outcome: str = ""
+    """The outcome of the gates; "" if they were not asked."""
+    gate: str = ""
+    """The gate that decided."""
 
 
 class Conversation(list[Memory]):
@@ -144,5 +148,7 @@ def decision_of(fact: Extracted, learned: Decision, note: str = "") -> tuple[Fac
         memory.id if memory is not None else "",
         other.id if other is not None else "",
         fact.worth,
+        outcome=learned.outcome,
+        gate=learned.gate,
     )
     return decision, memory if learned.outcome in WRITTEN else None

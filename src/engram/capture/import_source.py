@@ -1,169 +1,198 @@
-"""Reads what can become memories from a path: PLUR directories, engram YAML, JSON. Bad records are named, not fatal."""
+"""The formats that `engram import` reads: how each is recognised, and which module of `dialects/` reads it."""
 
-import hashlib
-import json
-import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
-from engram.dialects.json_records import strict_json
-from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.dialects.source import ImportSource, Projection, called, is_origin, origin_of_path, without_origin
+from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass, field
-from engram.model.memory import Memory
 
-FORMATS = ("", "plur", "engram", "json")
-_ORIGIN = re.compile(r"(?:plur|import)-[0-9a-f]{12}/")
-_LISTS = ("engrams", "memories", "records", "items")
-_PLURS_OWN = frozenset({"knowledge_anchors", "commitment", "write_count", "injection_count", "x_engram"})
-"""Keys that only PLUR writes."""
+__all__ = ["CHATS", "FORMATS", "ImportSource", "called", "detected", "is_chats", "is_origin", "read", "without_origin"]
 
 
-@dataclass(slots=True)
-class ImportSource:
-    """What was read from a path: memories or drafts, each with its place, and what could not be read."""
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a caller may ask of a reader."""
 
-    found: list[tuple[str, "Memory | Mapping[str, Any]"]] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    not_read: list[str] = field(default_factory=list)
-    origin: str = ""
-    """What the store it was read from is called here: ids mean something only within it."""
-    whole: bool = False
-    """Whether ids there say nothing about ids here, as PLUR's do not, so that every record is known by its origin."""
-
-    def name_of(self, record_id: str) -> str:
-        """The alias under which a record of this origin is found again."""
-        return f"{self.origin}/{record_id}"
+    packs: bool = False
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    """A field of a memory → the key or column that holds it."""
 
 
-def is_origin(alias: str) -> bool:
-    """Whether an alias says which record of another store a memory came from."""
-    return _ORIGIN.match(alias) is not None
+@dataclass(frozen=True, slots=True)
+class ImportFormat:
+    """One format: its name, what it is, whether a path looks like it, and its reader."""
+
+    name: str
+    what: str
+    detect: Callable[[Path], bool]
+    read: Callable[[Path, ReadOptions], ImportSource]
 
 
-def without_origin(name: str) -> str:
-    """The id that a record has in the store it came from, where a name says so."""
-    return _ORIGIN.sub("", name, count=1).partition("@")[0] if is_origin(name) else name
-
-
-def read(path: Path, *, packs: bool = False, format_: str = "") -> ImportSource:
-    """Read a path; single bad records and files are named, not fatal. Raises `NotFound` and `InvalidInput`."""
-    if format_ not in FORMATS:
-        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS[1:])}, or leave it out")
+def read(
+    path: Path, *, packs: bool = False, format_: str = "", mapping: Mapping[str, str] | None = None
+) -> ImportSource:
+    """Read a path; single bad records and files are named, not fatal. Raises `NotFound`, `InvalidInput` and `StoreError`."""
+    if format_ and format_ not in FORMATS:
+        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join((*FORMATS, *CHATS))}, or leave it out")
     if not path.exists():
         raise NotFound(f"{path} does not exist")
-    is_plur = (path / "engrams.yaml").is_file() or path.name == "engrams.yaml"
-    if format_ == "plur" or (is_plur and not format_):
-        return _plur(path, packs)
-    reading = ImportSource(origin=_origin("import", path))
-    files = [path] if path.is_file() else sorted(_files(path))
-    if not files:
-        raise InvalidInput(
-            f"{path} contains no YAML or JSON files; `engram import` reads ~/.plur, engram YAML and JSON"
-        )
-    for file in files:
-        try:
-            _read_file(file, reading)
-        except EngramError as error:
-            if file == path:
-                raise
-            reading.skipped.append((str(file), str(error)))
-    return reading
+    name = format_ or detected(path)
+    if mapping and name not in _MAPPED:
+        name = "json" if not format_ and _has_records(path) else name
+        if name not in _MAPPED:
+            raise InvalidInput(f"--map reads tables (CSV), JSON and YAML; {name} names its own fields")
+    return FORMATS[name].read(path, ReadOptions(packs, mapping or {}))
 
 
-def _plur(path: Path, packs: bool) -> ImportSource:
+def detected(path: Path) -> str:
+    """The name of the format that a path has. Raises `InvalidInput` if it has none."""
+    found = next((one.name for one in FORMATS.values() if one.detect(path)), "")
+    if not found:
+        raise InvalidInput(f"{path} has nothing in a known format; `engram import --help` lists them")
+    return found
+
+
+def is_chats(path: Path, format_: str) -> bool:
+    """Whether to read a path as chats, whose facts are harvested instead of imported."""
+    from engram.capture.transcripts.chat_exports import is_chat_export
+
+    return format_ in CHATS if format_ else path.suffix.lower() == ".zip" or is_chat_export(path)
+
+
+# -- PLUR
+
+
+def _is_plur(path: Path) -> bool:
+    return (path / "engrams.yaml").is_file() or path.name == "engrams.yaml"
+
+
+def _plur(path: Path, options: ReadOptions) -> ImportSource:
     from engram.dialects.plur import read_plur
 
-    found = read_plur(path, packs=packs)
-    return ImportSource(
-        list(found.memories.items()),
-        found.quarantined,
-        found.not_read,
-        _origin("plur", path.parent if path.is_file() else path),
-        whole=True,
+    found = read_plur(path, packs=options.packs)
+    origin = origin_of_path("plur", path.parent if path.is_file() else path)
+    return ImportSource(list(found.memories.items()), found.quarantined, found.not_read, origin, whole=True)
+
+
+# -- memory.v1
+
+
+def _is_memory_v1(path: Path) -> bool:
+    from engram.dialects import memory_v1
+
+    return memory_v1.is_memory_v1(path)
+
+
+def _memory_v1(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.dialects import memory_v1
+    from engram.gates.trust import kind_of, tier_of
+
+    source = memory_v1.read_directory(path)
+    source.projection = Projection(memory_v1.STATED, lambda memory: memory_v1.shown(memory, kind_of, tier_of))
+    return source
+
+
+# -- spec 5's notes
+
+
+def _is_notes(path: Path) -> bool:
+    from engram.dialects.notes import is_notes
+
+    return is_notes(path)
+
+
+def _notes(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.dialects import notes
+
+    source = notes.read_notes(path)
+    source.projection = Projection(notes.STATED, notes.shown)
+    return source
+
+
+# -- mem0
+
+
+def _is_mem0(path: Path) -> bool:
+    from engram.dialects.mem0 import is_mem0
+
+    return is_mem0(path)
+
+
+def _mem0(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.dialects.mem0 import read_mem0
+
+    return read_mem0(path)
+
+
+# -- tables
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".tsv") and path.is_file()
+
+
+def _mapped(path: Path, options: ReadOptions) -> ImportSource:
+    from engram.dialects.mapped_records import read_mapped
+
+    return read_mapped(path, options.mapping)
+
+
+# -- Engram's own
+
+
+def _has_records(path: Path) -> bool:
+    from engram.dialects.record_files import SUFFIXES, record_files
+
+    return path.suffix in SUFFIXES if path.is_file() else any(True for _ in record_files(path))
+
+
+def _records(path: Path, options: ReadOptions) -> ImportSource:
+    from engram.dialects.record_files import read_record_files
+
+    if options.mapping:
+        return _mapped(path, options)
+    source = read_record_files(path)
+    if path.is_dir() and (notes := _count_of_notes(path)):
+        source.not_read.append(f"{path.name}: {notes} Markdown files; `--format markdown` imports them")
+    return source
+
+
+# -- Markdown notes
+
+
+def _count_of_notes(path: Path) -> int:
+    from engram.dialects.markdown_files import markdown_files
+
+    return sum(1 for _ in markdown_files(path, []))
+
+
+def _is_markdown(path: Path) -> bool:
+    from engram.dialects.markdown_notes import has_notes
+
+    return has_notes(path)
+
+
+def _markdown(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.dialects.markdown_notes import read_markdown_notes
+
+    return read_markdown_notes(path)
+
+
+FORMATS: dict[str, ImportFormat] = {
+    one.name: one
+    for one in (
+        ImportFormat("plur", "a PLUR directory, usually ~/.plur", _is_plur, _plur),
+        ImportFormat("memory.v1", "memory.md and memory-log.md", _is_memory_v1, _memory_v1),
+        ImportFormat("notes", "a directory of notes: facts/DATE/…, corrections/, …", _is_notes, _notes),
+        ImportFormat("mem0", "a JSON export of mem0", _is_mem0, _mem0),
+        ImportFormat("csv", "a table with a header line", _is_table, _mapped),
+        ImportFormat("engram", "engram YAML files", _has_records, _records),
+        ImportFormat("json", "JSON, or JSON lines", _has_records, _records),
+        ImportFormat("markdown", "Markdown notes, one fact each", _is_markdown, _markdown),
     )
-
-
-def _origin(kind: str, path: Path) -> str:
-    """A store is known by where it is: two of them at different places share no ids, whatever their records say."""
-    return f"{kind}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]}"
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    root = folder / "engrams" if (folder / "store.json").is_file() else folder
-    for file in root.rglob("*"):
-        hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
-        if file.suffix in (".yaml", ".yml", ".json", ".jsonl") and file.is_file() and not hidden:
-            yield file
-
-
-def _read_file(file: Path, reading: ImportSource) -> None:
-    text = decode(file.read_bytes(), where=str(file))
-    if file.suffix == ".jsonl":
-        records = list(_lines(text, file, reading))
-    elif file.suffix == ".json":
-        records = _numbered(_list_in(_json(text, str(file)), file), file)
-    elif file.suffix in (".yaml", ".yml"):
-        records = _numbered(load_mappings(text, where=str(file)), file)
-    else:
-        raise InvalidInput(f"{file} is neither YAML nor JSON; `engram import` reads ~/.plur, engram YAML and JSON")
-    for where, record in records:
-        try:
-            reading.found.append((where, _record(record)))
-        except EngramError as error:
-            reading.skipped.append((called(record, where), str(error)))
-
-
-def _numbered(records: list[Any], file: Path) -> list[tuple[str, Any]]:
-    return [(f"{file.name} record {number}", record) for number, record in enumerate(records, 1)]
-
-
-def _lines(text: str, file: Path, reading: ImportSource) -> Iterator[tuple[str, Any]]:
-    """One record per line; a line that is torn costs that line."""
-    for number, line in enumerate(text.split("\n"), 1):
-        where = f"{file.name} line {number}"
-        if line.strip():
-            try:
-                yield where, _json(line, where)
-            except InvalidInput as error:
-                reading.skipped.append((where, str(error)))
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return strict_json(text)
-    except ValueError as error:
-        raise InvalidInput(f"{where} is not JSON: {error}") from None
-
-
-def _list_in(tree: Any, file: Path) -> list[Any]:
-    if isinstance(tree, dict):
-        tree = next((tree[key] for key in _LISTS if isinstance(tree.get(key), list)), [tree])
-    if isinstance(tree, list):
-        return tree
-    raise InvalidInput(f"{file} contains no list of records")
-
-
-def _record(record: Any) -> "Memory | Mapping[str, Any]":
-    """A record in Engram's or PLUR's own wording as a memory, without an id where it has none; anything else stays fields."""
-    if isinstance(record, str):
-        return {"statement": record}
-    if not isinstance(record, Mapping):
-        raise InvalidInput(f"a record must be fields or a text, is {json.dumps(record, default=str):.60}")
-    if "statement" not in record:
-        return dict(record)
-    if not record.get("id"):
-        return from_mapping({**record, "id": "this record"}).but(id="")
-    if not _PLURS_OWN.isdisjoint(record):
-        from engram.dialects.plur import from_plur
-
-        return from_plur(record)
-    return from_mapping(record)
-
-
-def called(record: Any, where: str) -> str:
-    """How to name a record: its place, and its id if it has one."""
-    name = record.get("id") if isinstance(record, Mapping) else None
-    return f"{where} ({name})" if isinstance(name, str) and name else where
+}
+"""Every format by name, in the order in which a path is tried."""
+CHATS = ("chatgpt", "claude")
+"""Exports of conversations; `Engram.import_chats` reads them."""
+_MAPPED = ("csv", "engram", "json")

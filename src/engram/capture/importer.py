@@ -12,33 +12,32 @@ replaces nothing that a more trusted source said, unless the person at the termi
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time
-from itertools import pairwise
 from typing import Any
 
 from engram.capture.draft import draft
-from engram.capture.import_source import ImportSource, called, is_origin
-from engram.dialects.engram_yaml import to_mapping
+from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
+from engram.capture.known import DISTRUST
+from engram.dialects.source import EXPORT_PLACES, ImportSource, called, is_origin
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.fields import FIELD_ALIASES
-from engram.model.lazy import dataclass, field, fields, replace
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
+from engram.review.distrust import is_distrusted
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
-from engram.store.protocol import Image, Store, Transaction
+from engram.store.protocol import Filters, Image, Store, Transaction
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 
-IMPORT = "import"
-"""The operation in the journal."""
 BATCH = 500
 """Memories per decision: bounds how long other writers wait."""
 MIDNIGHT = time.min.replace(tzinfo=UTC)
@@ -46,7 +45,9 @@ MIDNIGHT = time.min.replace(tzinfo=UTC)
 _ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
 _FIELDS = frozenset(Memory.__dataclass_fields__)
 _CURRENT = ("active", "dormant")
+_LIVE = (*_CURRENT, "candidate")
 _VOUCH = "`engram import --trusted` at a terminal puts the file's newer words in their place"
+_LONGEST_ID = 500
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -91,12 +92,24 @@ class Importer:
     """The same by content and scope."""
     by_alias: dict[str, str] = field(default_factory=dict)
     """The same by alias."""
+    rejected: dict[tuple[str, str], str] | None = None
+    """What was rejected here before this import, by content and scope; None until it is looked up."""
+    exported_at: datetime | None = None
+    """When this store was exported to the place that is imported; None if it never was."""
+    held: set[str] = field(default_factory=set)
+    """Records that wait for review here, and are current where they come from."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
     """Records that were written before the new ids of all they link to were known."""
 
     def take(self, source: ImportSource, report: Callable[[str, int, int], None], *, dry_run: bool = False) -> Imported:
-        """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other."""
+        """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other.
+
+        Raises `Refused` for a file whose name is distrusted, unless a person vouches for it.
+        """
+        if not self.trusted and (why := is_distrusted(self.store, self.source)):
+            raise Refused(why)
         self.origin = source
+        self.exported_at = self._last_export(source.origin)
         self.done.skipped += source.skipped
         self.done.not_read = tuple(source.not_read)
         drafted = [memory for where, record in source.found if (memory := self._drafted(where, record)) is not None]
@@ -118,6 +131,10 @@ class Importer:
         """The source in the journal, and of memories that name none."""
         return f"import:{self.name}"
 
+    def _last_export(self, origin: str) -> datetime | None:
+        moment = self.store.state(EXPORT_PLACES).get(origin)
+        return datetime.fromisoformat(moment) if isinstance(moment, str) else None
+
     def _skip(self, what: str, reason: str) -> None:
         self.done.skipped.append((what or "a record", reason))
 
@@ -131,12 +148,21 @@ class Importer:
             reason = str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
             self._skip(called(record, where), reason)
             return None
-        problem = added_problem(memory, GateSettings()) or secrets_problem(memory)
+        problem = self._id_problem(memory) or added_problem(memory, GateSettings()) or secrets_problem(memory)
         if problem:
             self._skip(memory.id or where, problem)
             return None
         waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
-        return memory.but(status="candidate") if waits and memory.status in _CURRENT else memory
+        if not waits or memory.status not in _CURRENT:
+            return memory
+        self.held.add(memory.id)
+        return memory.but(status="candidate")
+
+    def _id_problem(self, memory: Memory) -> str:
+        """Why an id of another tool cannot become an alias; "" if it can."""
+        if self.origin.projection is None or (memory.id.isprintable() and len(memory.id) <= _LONGEST_ID):
+            return ""
+        return f"its id has more than {_LONGEST_ID} characters, or one that cannot be shown"
 
     def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
         """The memory a record describes; one without an id begins now."""
@@ -196,10 +222,17 @@ class Importer:
             return same_id
         # An id of another grammar is an alias here by itself.
         for alias in (*self._aliases(memory), *(() if _ID.fullmatch(memory.id) else (memory.id,))):
-            known = self.store.get(alias)
+            known = self._named(alias)
             if known is not None and alias in known.aliases and self._is_same(memory, known):
                 return known
         return same_id if is_it else None
+
+    def _named(self, alias: str) -> Memory | None:
+        """The one memory that an alias names."""
+        try:
+            return self.store.get(alias)
+        except InvalidInput:  # of several
+            return None
 
     def _aliases(self, memory: Memory) -> tuple[str, ...]:
         """What a record of this origin may be called here; a time tells apart two that had the same id one after the other."""
@@ -208,16 +241,31 @@ class Importer:
 
     def _is_same(self, memory: Memory, known: Memory) -> bool:
         """Whether a memory here is the one that a record describes. Two stores give one id to different memories."""
-        if memory.created is not None and known.created is not None and memory.created != known.created:
+        began = self._shown(known).created
+        if memory.created is not None and began is not None and memory.created != began:
             return False
         if any(alias in known.aliases for alias in self._aliases(memory)):
             return True
-        if memory.created != known.created:
+        if self.exported_at is not None and memory.id in known.aliases:
+            return True
+        if memory.created != began:
             return False
         # Two directories may well have begun on one day; they share a moment only if one is a copy of the other.
         has_time = memory.created is not None and memory.created.timetz() != MIDNIGHT
-        same_text = (memory.statement, memory.scope) == (known.statement, known.scope)
-        return not self.origin.whole or has_time or same_text
+        return not self.origin.whole or has_time or self._has_said(memory, known)
+
+    def _has_said(self, memory: Memory, known: Memory) -> bool:
+        """Whether a memory here has, or once had, the words of a record."""
+        if self.origin.projection is None:
+            return (memory.statement, memory.scope) == (known.statement, known.scope)
+        if memory.statement == known.statement:
+            return True
+        images = (image.memory for image in self.store.history(known.id))
+        return any(image is not None and image.statement == memory.statement for image in images)
+
+    def _shown(self, known: Memory) -> Memory:
+        """A memory here as the format of this import would tell it."""
+        return self.origin.projection.shown(known) if self.origin.projection is not None else known
 
     # -- decisions
 
@@ -260,13 +308,27 @@ class Importer:
             return None
         key = (content_hash(record.statement), record.scope)
         twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
-        if twin and record.status in _CURRENT:
+        if twin and record.status in _LIVE:
             self.here[record.id] = twin
             self._skip(record.id, f"{twin} says exactly this")
             return None
+        if not self.trusted and record.status in _LIVE and (refused := self._rejected_here(key)):
+            self.here[record.id] = refused
+            self._skip(record.id, f"{refused} says exactly this, and was rejected in review")
+            return None
         new = self._new(record, deciding, taken=known is not None)
-        self.by_content[key] = new.id
+        if new.status in _LIVE and key[0]:  # signs alone have no content to compare
+            self.by_content[key] = new.id
         return new
+
+    def _rejected_here(self, key: tuple[str, str]) -> str:
+        """The memory with this content and scope that was rejected here, for what it says and not for who said it, or ""."""
+        if self.rejected is None:
+            found = self.store.listing(Filters(statuses=("rejected",)))
+            self.rejected = {(content_hash(memory.statement), memory.scope): memory.id for memory in found}
+        memory_id = self.rejected.get(key, "") if key[0] else ""
+        decisions = self.store.history(memory_id) if memory_id else ()
+        return memory_id if decisions and decisions[-1].op not in (IMPORT, DISTRUST) else ""
 
     def _subordinate(self, memory: Memory, deciding: Transaction) -> Memory:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
@@ -295,6 +357,9 @@ class Importer:
         self.here[record.id] = memory_id
         name = deciding.free_name(record.name or slug(record.situation or record.statement), record.scope)
         memory = self._relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
+        if (projection := self.origin.projection) is not None:
+            days = memory.decay_days if "decay_days" in projection.fields else float(HORIZON_DAYS)
+            memory = memory.but(created=memory.created or self.clock(), decay_days=days)
         self.done.created.append(memory.id)
         self.read[memory.id] = memory
         return memory
@@ -306,14 +371,16 @@ class Importer:
         return new
 
     def _own_alias(self, record: Memory, taken: bool) -> tuple[str, ...]:
-        """The alias by which the record is found next time, unless its id is enough."""
+        """The aliases by which the record is found next time, unless its id is enough."""
         has_id = _ID.fullmatch(record.id) is not None
         if not taken and has_id and not self.origin.whole:
             return ()
-        if not taken and not has_id and not self._is_taken(record.id, ""):
+        is_name = not has_id and not self.origin.made_ids and not taken and not self._is_taken(record.id, "")
+        if is_name and not self.origin.whole:
             return (record.id,)
         aliases = self._aliases(record)
-        return (aliases[0] if self._is_taken(aliases[-1], "") else aliases[-1],)
+        own = aliases[0] if self._is_taken(aliases[-1], "") else aliases[-1]
+        return (record.id, own) if is_name else (own,)
 
     def _free_aliases(self, record: Memory, memory_id: str) -> tuple[str, ...]:
         """A record's aliases without those of other memories here: no file makes a name ambiguous."""
@@ -336,15 +403,22 @@ class Importer:
 
     def _merged(self, record: Memory, known: Memory) -> Memory | None:
         """What to write, if anything, for a record that is here already."""
+        if self.origin.projection is not None:
+            record = self._completed(record, known)
         vouched = self.trusted and said_by(record) > said_by(known)
-        if self.origin.whole and not vouched:
+        if self.origin.whole and (self.origin.projection is not None or not vouched):
+            if has_same_fields(self._here(record, known), known):  # the usual case, and reading a history takes long
+                self.done.unchanged.append(known.id)
+                return None
             history = self.store.history(known.id)
+            if self.exported_at is not None:
+                return self._merged_by_field(record, known, _since(history, self.exported_at))
             if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
                 return self._merged_by_field(record, known, history)
         claims: dict[str, Any] = {"verification": known.verification}
         if vouched or not self.trusted:
             claims |= {"pinned": known.pinned}
-        if _says_the_same(record.but(**claims), known):
+        if says_the_same(record.but(**claims), known):
             if vouched:
                 return self._vouched(record, known)
             self.done.unchanged.append(known.id)
@@ -358,11 +432,35 @@ class Importer:
             return None
         self.done.updated.append(known.id)
         aliases = known.aliases or self._free_aliases(record, known.id)
-        return self._relinked(record.but(id=known.id, name=known.name, aliases=aliases), record)
+        return self._here(record, known.but(aliases=aliases))
+
+    def _completed(self, record: Memory, known: Memory) -> Memory:
+        """A record of a format that knows fewer fields, with ours where it says nothing or just what we would say in it."""
+        projection = self.origin.projection
+        assert projection is not None
+        shown, linked = projection.shown(known), self._relinked(record.but(id=known.id), record)
+        if record.created is None:
+            linked = linked.but(created=shown.created)
+        if record.id in self.held and shown.status in _CURRENT:
+            linked = linked.but(status=shown.status)
+        is_evidence_here = self.trusted and known.learned_by == IMPORTED
+        vouched = ("source", "learned_by", "verification", "pinned") if is_evidence_here else ()
+        said = {
+            name: getattr(linked, name) for name in projection.fields if getattr(linked, name) != getattr(shown, name)
+        }
+        return known.but(id=record.id, **said, **{name: getattr(linked, name) for name in vouched})
+
+    def _here(self, record: Memory, known: Memory) -> Memory:
+        """A record as the memory it is here; one that was completed has its links already."""
+        record = record.but(id=known.id, name=known.name, aliases=known.aliases)
+        return record if self.origin.projection is not None else self._relinked(record, record)
 
     def _merged_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> Memory | None:
         """Our memory with what changed there since it was imported, if anything did."""
-        merged, conflicts = merged_by_field(self._relinked(record.but(id=known.id), record), known, history)
+        images = [image for image in history if image.memory is not None]
+        if self.origin.projection is not None:
+            images = [replace(image, memory=self._as_stated(image.memory)) for image in images if image.memory]
+        merged, conflicts = merged_by_field(self._here(record, known), known, images)
         if conflicts:
             changed = " and ".join(conflicts)
             self._skip(record.id, f"{changed} changed here and there since it was imported; ours stays")
@@ -373,6 +471,13 @@ class Importer:
             return None
         self.done.updated.append(known.id)
         return merged.but(updated=self.clock())
+
+    def _as_stated(self, memory: Memory) -> Memory:
+        """A memory with the fields that the format states as it states them."""
+        projection = self.origin.projection
+        assert projection is not None
+        shown = projection.shown(memory)
+        return memory.but(**{name: getattr(shown, name) for name in projection.fields})
 
     def _is_protected(self, record: Memory, known: Memory) -> bool:
         """Whether no file may change what is here: a team's memory, or what a more trusted source said."""
@@ -427,7 +532,7 @@ class Importer:
         if not self.origin.whole or is_origin(name):
             return name
         alias = self.origin.name_of(name)
-        known = self.store.get(alias)
+        known = self._named(alias)
         self.here[name] = known.id if known is not None and alias in known.aliases else alias
         return self.here[name]
 
@@ -461,19 +566,10 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     return draft(own, learned_by=IMPORTED, source="", now=now).but(id=memory_id, extra=extra)
 
 
-def _says_the_same(theirs: Memory, ours: Memory) -> bool:
-    """Whether two records say the same, apart from what this store adds and what use and links do."""
-    return _compared(theirs.but(status=ours.status) if ours.status == "candidate" else theirs) == _compared(ours)
-
-
-def _compared(memory: Memory) -> dict[str, Any]:
-    blank = Memory(id="", statement="")
-    return to_mapping(
-        memory.but(
-            id="", name="", aliases=(), source="", learned_by="", activation=blank.activation, feedback=blank.feedback,
-            updated=None, associations=(), supersedes=(), superseded_by="",
-        )
-    )  # fmt: skip
+def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
+    """The images of a memory since a moment, first the one that was current then."""
+    first = max((number for number, image in enumerate(history) if image.at <= moment), default=0)
+    return history[first:]
 
 
 def _named_in(memory: Memory) -> set[str]:
@@ -485,47 +581,3 @@ def _named_in(memory: Memory) -> set[str]:
 def _leads_out(link: Association) -> bool:
     """Whether a link of PLUR's leads to a document, whose path is no id."""
     return bool(link.extra.get("target_type", "engram") != "engram")
-
-
-# -- merging by field
-
-_NOT_COMPARED = frozenset({"id", "name", "aliases", "version", "updated", "associations"})
-_COMPARED = tuple(field.name for field in fields(Memory) if field.name not in _NOT_COMPARED)
-_OF_USE = frozenset({"activation"})
-"""What each program learns from its own use; that both changed it is no conflict."""
-
-
-def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:
-    """Our memory with what changed in theirs since it was imported, and the fields that both changed, of which ours stays.
-
-    The journal tells the two apart: what an import wrote is what the other store said; what another decision changed is ours.
-    """
-    images = [image for image in history if image.memory is not None]
-    before = _changed_here(images)
-    adopted: dict[str, Any] = {}
-    conflicts: list[str] = []
-    for name in _COMPARED:
-        value = getattr(theirs, name)
-        if value == getattr(ours, name):
-            continue
-        if name not in before:
-            adopted[name] = value
-        elif value != before[name] and name not in _OF_USE:
-            conflicts.append(name)
-    links = theirs.associations
-    if "associations" in before:  # links were made, reinforced or removed here: ours, and those of theirs that are new
-        known = {(link.target, link.type) for image in images if image.memory for link in image.memory.associations}
-        links = (*ours.associations, *(link for link in links if (link.target, link.type) not in known))
-    return ours.but(**adopted, associations=links), conflicts
-
-
-def _changed_here(images: Sequence[Image]) -> Mapping[str, Any]:
-    """The fields that somebody changed here, each with the value it had before."""
-    changed: dict[str, Any] = {}
-    for earlier, later in pairwise(images):
-        if later.op != IMPORT:
-            for name in (*_COMPARED, "associations"):
-                value = getattr(earlier.memory, name)
-                if value != getattr(later.memory, name):
-                    changed.setdefault(name, value)
-    return changed

@@ -1,9 +1,10 @@
-"""Background jobs: derive facts from a task's turns, retry the model on turns it failed on, compare what a batch added."""
+"""Background jobs: derive facts from a task's turns, read turns that waited long enough, retry the model, compare what a batch added."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from engram.capture.buffer import CAPTURE, CaptureBuffer
 from engram.capture.changes import COMPARE, Changes
 from engram.capture.conversation import JOB, Conversations
 from engram.capture.learn import Learner
@@ -18,7 +19,7 @@ from engram.sessions.tasks import DERIVE, FACT_EVENTS
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-KINDS = (DERIVE, JOB, COMPARE)
+KINDS = (DERIVE, JOB, COMPARE, CAPTURE)
 """Every kind of job that has a handler."""
 _COMPARED = 40
 """Memories with the words of a fact that are checked for the same evidence."""
@@ -70,11 +71,16 @@ class OnceLearner(Learner):
         return None
 
 
-def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
+def once(conversations: Conversations) -> Conversations:
+    """The same, but learning from each span of the ledger once."""
+    learner = conversations.learner
+    return replace(conversations, learner=OnceLearner(learner.store, learner.settings, learner.policy, learner.clock))
+
+
+def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) -> dict[str, Handler]:
     """The handler of each kind of job."""
     learner = conversations.learner
-    once = OnceLearner(learner.store, learner.settings, learner.policy, learner.clock)
-    conversations = replace(conversations, learner=once)
+    conversations = once(conversations)
 
     def derive(job: Job) -> None:
         events = [event for i in job.payload["events"] if (event := store.event(i)) is not None]
@@ -93,7 +99,7 @@ def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
     def compare(job: Job) -> None:
         Changes(store, learner.clock).find([str(memory_id) for memory_id in job.payload["ids"]])
 
-    return {DERIVE: derive, JOB: consult, COMPARE: compare}
+    return {DERIVE: derive, JOB: consult, COMPARE: compare, CAPTURE: buffer.run}
 
 
 class JobQueue:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
-from engram.capture.known import COMPARED, LateKnown, OtherKnown, StoreKnown, propose
+from engram.capture.known import COMPARED, DISTRUST, LateKnown, OtherKnown, StoreKnown, propose
 from engram.capture.rate import GATE as RATE
 from engram.capture.rate import counted
 from engram.gates.corroboration import confirmed_guess, corroborates
@@ -24,7 +24,7 @@ from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, t
 from engram.model.decision import RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Association, Memory
+from engram.model.memory import CONTRADICTS, CORROBORATED_BY, MAY_SUPERSEDE, REFINES, Association, Memory
 from engram.model.usage import Use
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
@@ -83,6 +83,8 @@ class Learner:
         names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
         `is_typed` says whether a type that is given is somebody's word.
         """
+        if not is_human(source) and (why := self._distrusted(source, session)):
+            return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
         now = self.clock()
         try:
             memory = _without_claims(self._drafted(given, learned_by, source, now))
@@ -108,6 +110,11 @@ class Learner:
         if is_untrusted(source) and (over := counted(self.store, source, now, self.settings.most_per_source)):
             return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
         return self._write(proposal, verdict, vector, session, mark)
+
+    def _distrusted(self, source: str, session: str) -> str:
+        from engram.review.distrust import is_distrusted
+
+        return is_distrusted(self.store, source, session)
 
     def _stated(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
         """The proposal with the memories it names, and what the caller says about them; in their scope, unless it is `placed`."""
@@ -349,7 +356,10 @@ class Learner:
         if not corroborates(proposal.memory, known, session) or injection_problem(known):
             return known
         evidence = tuple(dict.fromkeys((*known.evidence, *proposal.memory.evidence)))
-        known = known.but(verification=CORROBORATED, evidence=evidence, last_verified=now, updated=now)
+        metadata = {**known.metadata, CORROBORATED_BY: proposal.memory.source}
+        known = known.but(
+            verification=CORROBORATED, evidence=evidence, metadata=metadata, last_verified=now, updated=now
+        )
         if known.status != "candidate" or tier_of(known) > 1 or contradicted(deciding.get, known) is not None:
             return known
         return self._activated(deciding, known, known.source, now)

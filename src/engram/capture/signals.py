@@ -23,7 +23,7 @@ PATTERN_SECONDS, SCAN_SECONDS = 0.02, 0.1
 """The time limit of one of the owner's patterns on one turn, and of all of them."""
 MOST_PATTERNS = 500
 """The most patterns of the owner, all languages together."""
-_WINDOW = 120
+_WINDOW = 80
 """Characters of a text that a phrase may take up."""
 _PART = re.compile(r"([(\[])([^)\]]*)[)\]]|(\S+)")
 _SIGNS = {number: " " for number in range(128) if not chr(number).isalnum() and chr(number) not in "'-/@_"}
@@ -85,7 +85,7 @@ class _Node:
         self.next: dict[str, _Node] = {}
         self.ends: list[tuple[int, frozenset[str]]] = []
         self.pairs: re.Pattern[str] | None = None
-        """Of a first word: finds it where a word follows that goes on."""
+        """Of a first word: finds what follows it, where that goes on."""
 
 
 class _Phrases(NamedTuple):
@@ -104,22 +104,15 @@ def _bundled(text: str) -> list[tuple[str, str]]:
         node = phrases.first[word]
         found.update(row for row, _ in node.ends)
         if node.pairs is not None:
-            _find(node, node.pairs, prepared, found)
+            # Each sequence of words is looked at once, however often it is repeated.
+            for window in set(node.pairs.findall(prepared)):
+                _follow(node, window.split(), found)
     return list(dict.fromkeys(phrases.rows[row] for row in sorted(found)))
 
 
-def _find(node: _Node, pairs: re.Pattern[str], prepared: str, found: set[int]) -> None:
-    """Add the rows of phrases with more than one word; each sequence of words is looked at once."""
-    seen: set[str] = set()
-    for match in pairs.finditer(prepared):
-        window = prepared[match.start() : match.start() + _WINDOW]
-        if window not in seen:
-            seen.add(window)
-            _follow(node, window.split(), found)
-
-
 def _follow(node: _Node, words: Sequence[str], found: set[int]) -> None:
-    for place, word in enumerate(words[1:], 2):
+    """Add the rows of phrases with more than one word; `words` are those after the first."""
+    for place, word in enumerate(words, 1):
         if word not in node.next:
             return
         node = node.next[word]
@@ -147,7 +140,9 @@ def _phrases() -> _Phrases:
             rows.append((level, name))
     for word, node in root.next.items():
         if node.next:
-            node.pairs = re.compile(f" {re.escape(word)} (?:{'|'.join(map(re.escape, sorted(node.next)))})(?= )")
+            seconds = "|".join(map(re.escape, sorted(node.next)))
+            letters = "".join(sorted({second[0] for second in node.next}))
+            node.pairs = re.compile(rf" {re.escape(word)}(?= (?=[{letters}])((?:{seconds}) .{{0,{_WINDOW}}}))")
     return _Phrases(root.next, tuple(rows))
 
 

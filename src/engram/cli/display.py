@@ -11,6 +11,7 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.lazy import dataclass
+from engram.text.display import counted as count
 from engram.text.display import one_line, shown
 from engram.text.time.zone import SYSTEM, in_zone
 
@@ -277,11 +278,6 @@ def show_in(zone: tzinfo) -> None:
 def moment(value: datetime | None) -> str:
     """A time in the store's zone, or in its own where it has one: a window is in the zone the question was read in."""
     return "" if value is None else in_zone(value, _zone).strftime("%Y-%m-%d %H:%M")
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 memory`, `2 memories`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 Report = Callable[[str, int, int], None]

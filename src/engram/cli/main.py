@@ -16,16 +16,17 @@ SECTIONS: dict[str, dict[str, str]] = {
         "revise": "change", "pin": "change", "feedback": "change", "reinforce": "change", "forget": "change",
     },
     "Review": {
-        "review": "review", "verify": "change", "undo": "change", "history": "memories", "lineage": "memories",
-        "relate": "graph", "traverse": "graph", "trust": "trust",
+        "queue": "queue", "review": "review", "promote": "queue", "reject": "queue", "edit": "amend", "merge": "amend",
+        "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
+        "traverse": "graph", "trust": "trust", "distrust": "distrust",
     },
     "Tasks and documents": {
-        "session": "session", "task": "task", "capture": "capture", "ingest": "documents", "cite": "documents",
+        "session": "session", "task": "task", "capture": "capture", "harvest": "harvest", "ingest": "documents", "cite": "documents",
         "ledger": "ledger",
     },
     "Store": {
         "init": "setup", "status": "health", "doctor": "health", "config": "setup", "index": "health",
-        "sync": "upkeep", "prune": "upkeep", "pause": "upkeep", "resume": "upkeep", "backup": "upkeep",
+        "gen-context": "context", "sync": "upkeep", "prune": "upkeep", "pause": "upkeep", "resume": "upkeep", "backup": "upkeep",
         "restore": "upkeep", "import": "exchange", "export": "exchange", "migrate": "migrate", "bench": "bench",
         "demo": "setup", "version": "setup",
     },
@@ -35,8 +36,8 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 LASTING = frozenset({"mcp", "bench", "worker"})
 """Verbs that keep running; the others answer once and end."""
-_FUNCTIONS = {"list": "list_", "import": "import_"}
-"""Verbs whose name Python already uses for something else."""
+_FUNCTIONS = {"list": "list_", "import": "import_", "gen-context": "gen_context"}
+"""Verbs whose name is no name in Python, or already means something else."""
 
 
 class _Verbs(Mapping[str, "Verb | Group"]):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
+    from engram.review.bulk import BulkDecision
+    from engram.review.provenance import Provenance
 
 
 def plain(value: Any) -> Any:
@@ -100,6 +102,34 @@ def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, A
     if explain:
         data["trace"] = plain(hit.trace)
     return data
+
+
+def provenance_data(found: "Provenance") -> dict[str, Any]:
+    """Where a memory comes from, and what speaks for and against it."""
+    near = found.neighbours
+    return {
+        "kind": found.kind,
+        "tier": found.tier,
+        "quotes": plain(found.quotes),
+        "same": [_brief(other) for other in near.same],
+        "contradicts": [_brief(other) for other in near.conflicts],
+        "replaces": [_brief(other) for other in near.heads],
+        "gates": found.gates,
+    }
+
+
+def _brief(memory: "Memory") -> dict[str, str]:
+    return {"id": memory.id, "status": memory.status, "statement": memory.statement}
+
+
+def bulk_data(decision: "BulkDecision", now: datetime) -> dict[str, Any]:
+    """What became of a decision about many memories."""
+    return {
+        "decision": decision.id,
+        "op": decision.op,
+        "done": [memory_data(memory, now) for memory in decision.done],
+        "left": dict(decision.left),
+    }
 
 
 def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from engram.model.arguments import half_character
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.text.display import shown, visible_json
+from engram.text.display import one_line, shown, visible_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE, NOT_FOUND = 0, 1, 2, 3
 """Exit codes."""
+HUMAN = "human"
+"""Who the journal names for what a person decided."""
 DEBUG = "ENGRAM_DEBUG"
 """Set to anything, an unexpected error shows its traceback."""
 
@@ -43,7 +45,7 @@ class Surface:
     @property
     def actor(self) -> str:
         """Who the journal names for a change made here."""
-        return "human" if self.person else "agent"
+        return HUMAN if self.person else "agent"
 
     @property
     def drawn(self) -> bool:
@@ -117,10 +119,14 @@ class Surface:
         """Ask a person to confirm; False where there is none."""
         return self.person and (self.ask(f"{question} [y/N]: ") or "").lower() in ("y", "yes")
 
+    def prompt(self, text: str) -> None:
+        """Something on stderr, without a new line: a question, or the key that answered it."""
+        sys.stderr.write(shown(text))
+        sys.stderr.flush()
+
     def ask(self, question: str) -> str | None:
         """What a person types in reply to a question; None at the end of the input."""
-        sys.stderr.write(question)
-        sys.stderr.flush()
+        self.prompt(question)
         answer = sys.stdin.readline()
         return answer.strip() if answer else None
 
@@ -218,25 +224,49 @@ def lowers_tier(memory: Memory, type_name: str) -> bool:
     return memory.status not in IN_FORCE and type_or_default(type_name).tier < type_or_default(memory.type).tier
 
 
-def require_person(memory: Memory, reason: str) -> None:
+def require_person(memory: Memory, reason: str) -> bool:
     """Where there is a reason, have the person at the controlling terminal type a code; anything else is refused.
+
+    Returns whether a person has proven to be there: what they decide is theirs, wherever stdin comes from.
+    """
+    if reason:
+        prove_person([(memory, reason)])
+    return bool(reason)
+
+
+def refuse_unconfirmed(held: Sequence[tuple[Memory, str]], command: str) -> None:
+    """Raise `Refused`, with what to do, where memories need a person and `--confirm` was not given."""
+    if not held:
+        return
+    memory, reason = held[0]
+    ids = " ".join(memory.id for memory, _ in held)
+    others = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
+    raise Refused(
+        f"{memory.id} needs a person: {reason}{others}. Nothing was changed; at a terminal, `{command} {ids} --confirm` "
+        "asks for a typed code"
+    )
+
+
+def prove_person(held: Sequence[tuple[Memory, str]]) -> None:
+    """Show these memories at the controlling terminal, with why each needs a person, and have a code typed there.
 
     A program can write to its own stdin; it does not hold the terminal that started it.
     """
-    if not reason:
-        return
     import secrets
 
+    first, reason = held[0]
     try:
         # Read and write apart: a terminal cannot be sought in.
         with _TERMINAL.open(encoding="utf-8") as heard, _TERMINAL.open("w", encoding="utf-8") as told:
             if not os.isatty(heard.fileno()):
                 raise OSError
             code = f"{secrets.randbelow(9000) + 1000}"
-            told.write(f"{memory.id} needs a person: {shown(reason)}.\nType {code}: ")
+            for memory, why in held:
+                told.write(f"{memory.id} needs a person: {shown(why)}.\n  {one_line(memory.statement)}\n")
+            told.write(f"Type {code}: ")
             told.flush()
             answer = heard.readline().strip()
     except OSError:
-        raise Refused(f"{memory.id} needs a person: {reason}; run this at a terminal") from None
+        raise Refused(f"{first.id} needs a person: {reason}; run this at a terminal") from None
     if answer != code:
-        raise Refused(f"The code was not {code}; {memory.id} still awaits review")
+        raise Refused(f"The code was not {code}; {', '.join(memory.id for memory, _ in held)}: still awaits review")

@@ -369,21 +369,26 @@ def step_data(step: HistoryStep) -> dict[str, Any]:
         "op": image.op,
         "actor": image.actor,
         "reason": image.reason,
+        "session": image.session,
         "changes": {name: {"before": before, "after": after} for name, (before, after) in step.changes.items()},
         "memory": plain(image.memory),
     }
 
 
 def draw_history(found: Sequence[HistoryStep]) -> None:
-    """Steps for a person, oldest first."""
+    """Steps for a person, oldest first; one of a bulk decision with that decision's id."""
+    from engram.review.bulk import is_bulk
+
     for step in found:
         image = step.image
         reason = f"  {line(image.reason)}" if image.reason else ""
+        bulk = f"  {line(image.session)}" if is_bulk(image.session) else ""
         display.lines(
             [
                 (f"#{image.seq} ", "bright_black"),
                 (image.op, "bold cyan"),
                 f"  {moment(image.at)}  by {image.actor}",
+                (bulk, "magenta"),
                 (reason, "bright_black"),
             ]
         )

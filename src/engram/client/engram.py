@@ -1,16 +1,18 @@
 """`Engram`: opening and closing a store. What an open memory can do is in its verbs and facets."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
+from engram.client.arguments import Owner
 from engram.client.facets import PAUSED
 from engram.client.read_verbs import ReadVerbs
 from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
+from engram.model.arguments import words
 from engram.model.errors import EmbedderError, InvalidInput
 from engram.model.lazy import dataclass, replace
 from engram.model.report import Finding, Report
@@ -23,6 +25,9 @@ from engram.text.time.zone import VARIABLE, zone_named
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
     from engram.gates.policies import MemoryPolicy
+    from engram.upkeep.context_files import ContextUpdate
+
+    ContextUpdates = list[ContextUpdate]
 
 __all__ = ["PAUSED", "Engram"]
 
@@ -143,9 +148,33 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
     ) -> None:
         self.close()
 
-    def doctor(self) -> Report:
-        """What is healthy, what is not, and how to fix it."""
-        return self.upkeep.doctor()
+    def doctor(self, *, seconds: float = 10) -> Report:
+        """What is healthy, what is not, and how to fix it; it looks at the memories for about so many seconds."""
+        return self.upkeep.doctor(seconds=seconds)
+
+    def gen_context(
+        self,
+        path: str | Path | Sequence[str | Path] | None = None,
+        *,
+        tier: int = 1,
+        limit: int = 30,
+        budget: int = 2000,
+        remove: bool = False,
+        dry_run: bool = False,
+        **owner: Unpack[Owner],
+    ) -> "ContextUpdates":
+        """Keep a block of memories up to date between markers in AGENTS.md, CLAUDE.md or the files named; `remove` takes it out.
+
+        Without a path it is the AGENTS.md or CLAUDE.md of the directory or of its repository. The block quotes at most `limit`
+        memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
+        tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
+        """
+        from engram.upkeep.context_files import BlockOptions
+
+        paths = [path] if isinstance(path, str | Path) else path or ()
+        scopes = words(self._named(owner), "scope")
+        options = BlockOptions(scopes, tier, limit, budget)
+        return self._context_files.update(list(map(Path, paths)), options, remove=remove, dry_run=dry_run)
 
     def health_check(self, *, skip_embedding_test: bool = False) -> Report:
         """The report of `doctor`, and whether the embedder embeds a text."""

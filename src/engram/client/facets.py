@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, owned, owners_only, zoned
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.event import EVENT_TYPES
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
@@ -26,11 +26,14 @@ from engram.text.time.zone import SYSTEM
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engram.capture.buffer import CaptureBuffer
     from engram.capture.conversation import Conversations
     from engram.capture.documents.cite import Citing
     from engram.capture.documents.ingest import Recorder
     from engram.capture.learn import Learner
+    from engram.capture.signals import SignalPatterns
     from engram.gates.policies import MemoryPolicy
+    from engram.gates.proposal import GateSettings
     from engram.gates.secrets.screen import SecretScreen
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
@@ -41,12 +44,13 @@ if TYPE_CHECKING:
     from engram.recall.recaller import Recaller
     from engram.recall.search import Searcher
     from engram.review.lineage import Lineages
-    from engram.review.queue import Review
+    from engram.review.review import Review
     from engram.sessions.context import ContextBuilder
     from engram.sessions.jobs import Jobs
     from engram.sessions.sessions import Sessions
     from engram.sessions.tasks import Tasks
     from engram.store.files.home import Home
+    from engram.upkeep.context_files import ContextFiles
     from engram.upkeep.upkeep import Upkeep
 
 PAUSED = "Engram is paused; `engram resume` resumes it."
@@ -104,15 +108,19 @@ class Facets:
     @cached_property
     def _learner(self) -> "Learner":
         from engram.capture.learn import Learner
+
+        return Learner(self.store, self._gate_settings, self.policy, self._clock)
+
+    @cached_property
+    def _gate_settings(self) -> "GateSettings":
         from engram.gates.proposal import GateSettings
 
-        gates = GateSettings(
+        return GateSettings(
             autopromote_remember=self.settings.autopromote_remember,
             autopromote_harvest=self.settings.autopromote_harvest,
             autopromote_kinds=self.settings.promoted_kinds,
             most_per_source=self.settings.source_daily_limit,
         )
-        return Learner(self.store, gates, self.policy, self._clock)
 
     @cached_property
     def policy(self) -> "MemoryPolicy":
@@ -156,7 +164,7 @@ class Facets:
         from engram.sessions.jobs import Jobs
 
         owner = f"{socket.gethostname()}:{os.getpid()}:{self.store.new_token(3)}"
-        return Jobs(self.store, self._clock, handlers(self.store, self._conversations), owner)
+        return Jobs(self.store, self._clock, handlers(self.store, self._conversations, self._buffer), owner)
 
     @cached_property
     def model(self) -> "LanguageModel | None":
@@ -181,6 +189,30 @@ class Facets:
         # A caller who passes a conversation asks for it to be remembered: explicit, not autonomous.
         return Conversations(self.store, self._learner, self.model, self._clock, self.sessions.observe_batch, queue,
                              self.lineages.revise, autonomous=False, zone=self.time_zone)  # fmt: skip
+
+    @cached_property
+    def _buffer(self) -> "CaptureBuffer":
+        from engram.capture.buffer import CaptureBuffer
+        from engram.capture.buffer_reader import BufferReader
+        from engram.capture.jobs import once
+
+        custom: SignalPatterns = ()
+        if self.settings.signals:
+            from engram.capture.signals import custom_signals
+
+            custom = custom_signals(self.settings.signals, self.home.config if self.home is not None else None)
+        reader = BufferReader(self.store, once(self._conversations))
+        return CaptureBuffer(self.store, reader, self._clock, self.settings, custom, self.time_zone)
+
+    def _read_before_end(self, session: str) -> None:
+        """Read the turns that wait in the buffer of a session that ends; a failure is a warning."""
+        from engram.capture.buffer_state import BUFFER
+
+        try:
+            if self.store.state(f"{BUFFER}{session}") and not self.store.paused:
+                self.store.warnings.extend(self._buffer.end(session).warnings)
+        except EngramError as error:
+            self.store.warnings.append(f"the captured turns of {session} are not read yet: {error}")
 
     @cached_property
     def _recorder(self) -> "Recorder":
@@ -219,6 +251,13 @@ class Facets:
         from engram.recall.prompt.blocks import Blocks
 
         return Blocks(self._searcher, self._clock, count_tokens)
+
+    @property
+    def _context_files(self) -> "ContextFiles":
+        from engram.embedding.tokenizer import count_tokens
+        from engram.upkeep.context_files import ContextFiles
+
+        return ContextFiles(self.store, self._clock, count_tokens, self.directory)
 
     @property
     def _scopes(self) -> ScopeResolver:
@@ -310,9 +349,10 @@ class Facets:
     @cached_property
     def review(self) -> "Review":
         """What waits for review."""
-        from engram.review.queue import Review
+        from engram.review.review import Review
 
-        return Review(self.store, self._clock)
+        # Only an edit needs the policy.
+        return Review(self.store, self._clock, self._gate_settings, lambda *given: self.policy.reapplied(*given))
 
     @cached_property
     def sessions(self) -> "Sessions":
@@ -324,7 +364,9 @@ class Facets:
             from engram.sessions.summary import asking
 
             ask = self.model.name, asking(self.model)
-        return Sessions(self.store, self._recaller, self._clock, self.settings, ask, self.time_zone)
+        return Sessions(
+            self.store, self._recaller, self._clock, self.settings, ask, self.time_zone, self._read_before_end
+        )
 
     @cached_property
     def upkeep(self) -> "Upkeep":

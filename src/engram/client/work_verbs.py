@@ -5,17 +5,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import Owner
+from engram.client.arguments import Owner, named_owner
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, Refused
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
+from engram.store.ledger import CONVERSATION
 
 if TYPE_CHECKING:
+    from engram.capture.buffer import CaptureResult
     from engram.capture.documents.cite import Citation, LongInputContext
     from engram.capture.documents.ingest import Ingested, LongInput
     from engram.sessions.context import TaskContext
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import SessionHandle
 
     LongInputs = Ingested
+    CaptureResults = list[CaptureResult]
 
 Events = list[Event]
 TaskRuns = list[TaskRun]
@@ -70,6 +73,64 @@ class WorkVerbs(Facets):
         (`global`) where none is; raises `Refused` for a session of another owner.
         """
         return self.sessions.observe_batch(session_id, items, scope=self._writer(owner))
+
+    # -- live turns
+
+    def capture(
+        self,
+        session_id: str,
+        role: str,
+        content: str,
+        *,
+        key: str = "",
+        at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        extract_assistant_response: bool = False,
+        source: str = "agent",
+        **owner: Unpack[Owner],
+    ) -> "CaptureResult":
+        """Store a live turn in its session's ledger, and read it for lasting facts when it is time.
+
+        Turns wait in a buffer that survives a restart. A high signal ("I prefer …", "from now on …") reads them at once, else
+        the settings `capture_turns` and `capture_minutes` say when, or the end of the session. They leave the buffer only when
+        they were read: while a configured model does not answer, they stay, with the facts found without it stored.
+        Returns the turn's `level`, the `trigger` if turns were read, the `decisions` about them, and how many are `waiting`.
+        A repeated `key` is the same turn. It belongs to the owner named, else to the owner of its session, else to the
+        directory's scope; raises `Refused` for a session of another owner.
+        """
+        if self.store.paused:
+            raise Refused(PAUSED)
+        known = self.store.ledger_scope(session_id) if session_id and named_owner(owner) is None else ""
+        wanted = known or self._own_scope(owner)
+        item = {"role": role, "content": content, "key": key, "at": at, "metadata": metadata}
+        return self._buffer.capture(
+            session_id or f"{CONVERSATION}{wanted}",
+            item,
+            scope=wanted,
+            source=source,
+            listens=extract_assistant_response,
+        )
+
+    def flush_captures(self, session_id: str = "", **owner: Unpack[Owner]) -> "CaptureResults":
+        """Read the turns that wait in a session's buffer now, or in all of them: everyone's, or those an owner sees."""
+        sessions = self._buffered(session_id, owner)
+        return [result for name in sessions if (result := self._buffer.flush(name)).trigger or result.waiting]
+
+    def read_due_captures(self, **owner: Unpack[Owner]) -> "CaptureResults":
+        """Read the turns whose time has come: everyone's, or those an owner sees. `engram worker` does this by itself."""
+        if self.store.paused:
+            raise Refused(PAUSED)
+        return self._buffer.read_due(self.scopes_for(**owner))
+
+    def _buffered(self, session_id: str, owner: Owner) -> list[str]:
+        """The sessions with a buffer, or the one named; raises `NotFound` for one that does not exist or is another owner's."""
+        if self.store.paused:
+            raise Refused(PAUSED)
+        scopes = self.scopes_for(**owner)
+        if not session_id:
+            return self._buffer.sessions(scopes)
+        self.sessions.events(session_id, last=1, scopes=scopes)
+        return [session_id]
 
     # -- tasks
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
-from engram.model.fields import ChangedFields, MemoryFields
+from engram.model.fields import ChangedFields, MemoryFields, aware
 from engram.model.memory import Memory, render_form
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
@@ -19,6 +20,7 @@ from engram.store.protocol import LIVE
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
     from engram.capture.extraction import Extracted
+    from engram.capture.harvest import Harvester, HarvestReport
     from engram.embedding.protocol import Vectors
     from engram.store.protocol import Purged
 
@@ -162,6 +164,59 @@ class WriteVerbs(Facets):
         at = in_zone(self._clock(), self.time_zone)
         return extract(turns, at=at, extract_assistant_response=extract_assistant_response)
 
+    def harvest(
+        self,
+        path: str | Path | None = None,
+        *,
+        harness: str | Sequence[str] = "all",
+        since: datetime | str | None = None,
+        project: str | Path | None = None,
+        dry_run: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> "HarvestReport":
+        """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
+
+        Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
+        since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Raises
+        `Refused` while Engram is paused.
+        """
+        from engram.capture.transcripts.collection import Collection, Wanted, harnesses_of
+
+        harvester = self._harvester(dry_run)
+        place = Path(path).absolute() if path is not None else None
+        folder = Path(project).absolute() if project is not None else None
+        wanted = Wanted(harnesses_of(harness, place), place, aware(since, self.time_zone), folder)
+        return Collection(self.store, harvester, progress or (lambda *_: None)).harvest(wanted)
+
+    def import_chats(
+        self,
+        path: str | Path,
+        *,
+        format: Literal["", "chatgpt", "claude"] = "",  # noqa: A002
+        dry_run: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> "HarvestReport":
+        """Propose the lasting facts in what a person told ChatGPT or Claude, from the export of their conversations.
+
+        `path` is the zip as it was downloaded, or its `conversations.json`. Only conversations and turns that were not imported before
+        are read. What is found waits for review, with the turn it was said in as evidence. Raises `NotFound`, `InvalidInput` or
+        `StoreCorrupt` for what is no such export, `Refused` while Engram is paused.
+        """
+        from engram.capture.transcripts.chat_import import ChatImport
+
+        chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
+        return chats.take(Path(path).absolute(), format)
+
+    def _harvester(self, dry_run: bool) -> "Harvester":
+        from engram.capture.harvest import Harvester
+
+        if self.store.paused:
+            raise Refused(PAUSED)
+        return Harvester(
+            self.store, self._learner, self._clock, self.sessions.observe_batch, self.lineages.revise, self.time_zone,
+            self.settings.harvest_limit, dry_run,
+        )  # fmt: skip
+
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""
         given = self._given("", fields)
@@ -173,6 +228,7 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
+        from engram.review.approval import refuse_approval
         from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
 
         changes = checked_fields(self._given("", fields))
@@ -187,6 +243,7 @@ class WriteVerbs(Facets):
             refuse_decided(memory, changes)
             if changes.get("status") in LIVE and memory.status not in LIVE:
                 refuse_undoing(actor, memory, self.store.history(memory.id))
+                refuse_approval(actor, memory)
             changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
             return admit(changed)
@@ -269,7 +326,7 @@ class WriteVerbs(Facets):
 
     def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Undo the last decision about a memory."""
-        from engram.review.lineage import undo
+        from engram.review.undo import undo
 
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
 

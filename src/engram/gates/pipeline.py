@@ -3,7 +3,7 @@
     shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → rejected
           → redundancy → exact → relation → near → policy → contradiction → paraphrase → trust
 
-Triviality and the five quality gates apply to autonomous capture only. A memory that `instructions` finds suspicious still
+Triviality applies to what was captured, the five quality gates to what no model of worth has judged. A memory that `instructions` finds suspicious still
 goes through the other gates, so that a duplicate is reported as one; otherwise it waits for review. `relation` is what the caller
 says about stored memories. The policy has already set the conflict key; its gate looks up the current memories with the same key.
 """
@@ -24,7 +24,7 @@ from engram.model.errors import Refused, SecretRefused
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
 from engram.rules.eligibility import has_expired, outlasts
-from engram.rules.sources import may_replace, origin_of
+from engram.rules.sources import CAPTURED, may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
 __all__ = ["GATES", "admit", "admit_all", "exception_reason", "judge", "mention", "outranked_reason"]
@@ -66,7 +66,7 @@ class _GateRun:
             self._refuse("shape", statement_problem(self.memory, self.settings))
             or self._secrets()
             or self._instructions()
-            or (self._quality() if self.proposal.autonomous else None)
+            or self._quality()
             or self._compared(known)
         )
 
@@ -109,8 +109,11 @@ class _GateRun:
         return None
 
     def _quality(self) -> Verdict | None:
-        if refused := self._refuse("triviality", triviality_problem(self.memory)):
+        is_captured = self.proposal.autonomous or self.memory.learned_by == CAPTURED
+        if is_captured and (refused := self._refuse("triviality", triviality_problem(self.memory))):
             return refused
+        if not self.proposal.autonomous:
+            return None
         found = pattern(self.memory.statement)
         for gate, rule in QUALITY_GATES:
             if refused := self._refuse(gate, rule(found) if found.english else ""):

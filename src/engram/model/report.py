@@ -16,6 +16,10 @@ class Finding:
     level: Level
     message: str
     fix: str = ""
+    count: int = 0
+    """How many memories, or pairs of them, it concerns."""
+    ids: tuple[str, ...] = ()
+    """The memories it concerns, the first 100."""
 
     @classmethod
     def of(cls, code: str, ok: bool, message: str, fix: str = "") -> Self:
@@ -30,7 +34,9 @@ class Finding:
 
     def record(self) -> dict[str, Any]:
         """The finding as plain data, as `engram doctor --json` prints it."""
-        return {"name": self.code, "ok": self.ok, "level": self.level, "detail": self.message, "advice": self.fix}
+        concerned = {"count": self.count, "ids": list(self.ids)} if self.count else {}
+        said = {"name": self.code, "ok": self.ok, "level": self.level, "detail": self.message, "advice": self.fix}
+        return {**said, **concerned}
 
 
 @dataclass(frozen=True, slots=True)

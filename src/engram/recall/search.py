@@ -14,6 +14,7 @@ from engram.model.memory import Memory
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, with_excerpts
+from engram.review.conflicts import with_disputes
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -143,6 +144,8 @@ class Searcher:
             candidates, query = self._retrieved(query)
             ranked = _listed(candidates) if query.everything else rank(self.store, candidates, query)
             considered, filtered = self._records(query, ranked)
+            if query.filters.known_at is None and not query.filters.as_of:
+                considered = self._disputed(considered)
             if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
                 considered = _read_with(query.asked, considered)
             weighed = self._weighed(query, considered)
@@ -217,6 +220,14 @@ class Searcher:
         reasons = [_failed_filter(found, query.filters, now) for found, _ in pairs]
         failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
         return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
+
+    def _disputed(self, considered: list[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
+        """The same, memories marked that a waiting one contradicts."""
+        memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
+        marked = {memory.id: memory for memory in with_disputes(self.store, memories)}
+        return [
+            (replace(found, record=marked.get(found.record.id, found.record)), place) for found, place in considered
+        ]
 
     def _hit(self, query: SearchQuery, scored: "Scored") -> Hit:
         record, place, parts = scored.found.record, scored.place, scored.parts

@@ -6,7 +6,7 @@ from datetime import datetime
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
 from engram.review.lineage import contradicted, outranking_head, replaced_by, superseding
-from engram.rules.sources import is_evidence
+from engram.rules.sources import CONFIRMED, DISPUTED, is_evidence, may_replace
 from engram.store.protocol import LONGEST_CHAIN, Store, Transaction
 from engram.store.records import CURRENT
 
@@ -39,6 +39,28 @@ def waited_on(store: Store, ids: Collection[str]) -> list[Memory]:
     links = store.links_to(list(ids)) if ids else []
     sources = dict.fromkeys(source for source, _, kind, _ in links if kind == CONTRADICTS and source not in ids)
     return [memory for memory in map(store.get, sources) if memory is not None]
+
+
+def with_disputes(store: Store, memories: Sequence[Memory]) -> list[Memory]:
+    """The memories, those marked as disputed that a waiting candidate contradicts whose source could have replaced them.
+
+    It is computed: nothing has to be taken back when the contradiction is settled, in whatever way. What a person confirmed is
+    not in dispute.
+    """
+    current = {
+        memory.id: memory for memory in memories if memory.status in CURRENT and memory.verification != CONFIRMED
+    }
+    links = store.links_to(list(current)) if current else []
+    pairs = [(source, target) for source, target, kind, _ in links if kind == CONTRADICTS]
+    against = {source: store.get(source) for source in dict.fromkeys(source for source, _ in pairs)}
+    open_ = {
+        target
+        for source, target in pairs
+        if (other := against[source]) is not None
+        and other.status == "candidate"
+        and may_replace(other.source, current[target])
+    }
+    return [memory.but(verification=DISPUTED) if memory.id in open_ else memory for memory in memories]
 
 
 def outdated(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:

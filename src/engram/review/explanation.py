@@ -5,6 +5,7 @@ from datetime import datetime
 
 from engram.model.lazy import dataclass
 from engram.model.memory import CO_ACCESSED, Association, Evidence, Memory
+from engram.review.conflicts import with_disputes
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.scopes import shows
 from engram.rules.strength import links_at
@@ -41,6 +42,7 @@ def explained(
     scopes: Collection[str] | None = None,
 ) -> Explanation:
     """The explanation of one memory, for a caller who sees these scopes."""
+    memory = with_disputes(store, [memory])[0]
     state = eligibility(memory, now)
     decisions = tuple(seen_images(store.history(memory.id), scopes))
 

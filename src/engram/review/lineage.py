@@ -5,11 +5,11 @@ was true; the journal has the recorded time. A version that ends before the curr
 current while it holds, and the other alone afterwards.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, Activation, Memory, render_form
@@ -375,22 +375,23 @@ class Lineages:
                 now = self.clock()
                 retired = memory.but(status="retired", updated=now)
                 deciding.put(retired)
-                settle(deciding, memory.lineage, now, self._ends_before(memory))
+                settle(deciding, memory.lineage, now, ends_before(self.store, memory))
                 release(deciding, waiting, now)
                 return retired
         # It got its first successor between the read and the lock: try again.
         return self.forget(found.id, actor=actor, reason=reason)
 
-    def _ends_before(self, memory: Memory) -> dict[str, datetime | None]:
-        """The ends that this version cut short when it superseded others, and which would be lost with it otherwise."""
-        ends: dict[str, datetime | None] = {}
-        for version in self.store.lineage(memory.lineage) if memory.lineage else ():
-            if version.superseded_by == memory.id:
-                images = [image.memory for image in self.store.history(version.id) if image.memory is not None]
-                before = [image.valid_until for image in images if image.superseded_by != memory.id]
-                if before and (before[-1] is None or before[-1] > start_of(memory)):
-                    ends[version.id] = before[-1]
-        return ends
+
+def ends_before(store: Store, memory: Memory) -> dict[str, datetime | None]:
+    """The ends that this version cut short when it superseded others, and which would be lost with it otherwise."""
+    ends: dict[str, datetime | None] = {}
+    for version in store.lineage(memory.lineage) if memory.lineage else ():
+        if version.superseded_by == memory.id:
+            images = [image.memory for image in store.history(version.id) if image.memory is not None]
+            before = [image.valid_until for image in images if image.superseded_by != memory.id]
+            if before and (before[-1] is None or before[-1] > start_of(memory)):
+                ends[version.id] = before[-1]
+    return ends
 
 
 def _revisable(memory: Memory) -> Memory:
@@ -420,126 +421,3 @@ def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept
     return found[-1] if found else None
-
-
-SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
-"""Entries about several unrelated memories, which are undone one by one; other entries are undone as a whole."""
-MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
-"""Decisions a memory's history can begin with; one that begins with another has been pruned."""
-
-
-def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Memory:
-    """Undo the last decision about a memory, and about the others it settled. It can be undone too.
-
-    What the decision created is retired; what it changed is restored. Strength gained by use since then stays.
-    """
-    from engram.review.conflicts import release, waiting_on
-
-    memory = store.get(ref)
-    if memory is None:
-        raise NotFound(f"no memory {ref!r}; a purged one cannot be restored")
-    history = store.history(memory.id)
-    if not history:
-        raise InvalidInput(f"{memory.id} has no history to undo (a team's memory has no journal here)")
-    last = last_decision(history)
-    refuse_undoing(actor, memory, history)
-    ids = (memory.id, *_settled_with(store, memory, last)) if last.op in SEPARATE else last.ids
-    # What was purged since stays purged; without it, a version cannot be put back in its place.
-    wanted = [i for i in dict.fromkeys((memory.id, *ids)) if memory.lineage or store.get(i) is not None]
-    waiting = waiting_on(store, wanted)
-    reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
-    scopes = _scopes(store, wanted)
-    about = [*wanted, *(version.id for i in wanted for version in _all_versions(store, i))]
-    about += [other.id for other in waiting]
-    with store.deciding("undo", actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
-        restored = {i: _restored(deciding, i, store.history(i), last, now) for i in wanted}
-        replaced = _replaced_since(deciding, restored.values())
-        for other in restored.values():
-            _refuse_split(locked_memory(deciding, other.id), other, wanted)
-        for other in restored.values():
-            deciding.put(other)
-        _put_in_order(deciding, list(restored.values()), now)
-        release(deciding, waiting, now)
-        found = _as_restored(deciding, restored[memory.id])
-        if replaced is not None:
-            raise Refused(
-                f"{replaced.id} cannot be undone: {replaced.superseded_by} has replaced it since; undo that first"
-            )
-        return found
-
-
-def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> None:
-    """Raise `Refused` where a memory would wait again although a newer version of it is current."""
-    newer = memory.superseded_by
-    if restored.status == "candidate" and memory.status == "superseded" and newer not in wanted:
-        raise Refused(f"{memory.id} cannot wait again: {newer} has replaced it since; undo that first")
-
-
-def _replaced_since(deciding: Transaction, restored: Iterable[Memory]) -> Memory | None:
-    """The memory that would be withdrawn although a newer version has replaced it: what that one replaced must not return beside it."""
-    withdrawn = [locked_memory(deciding, memory.id) for memory in restored if memory.status == "retired"]
-    return next((memory for memory in withdrawn if memory.status == "superseded" and memory.superseded_by), None)
-
-
-def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:
-    """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
-    from engram.review.conflicts import waited_on
-
-    released = [other.id for other in waited_on(store, memory.supersedes)] if memory.supersedes else []
-    return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by or i in released]
-
-
-def _all_versions(store: Store, memory_id: str) -> list[Memory]:
-    memory = store.get(memory_id)
-    return store.lineage(memory.lineage) if memory is not None and memory.lineage else []
-
-
-def _put_in_order(deciding: Transaction, restored: list[Memory], now: datetime) -> None:
-    for lineage in dict.fromkeys(memory.lineage for memory in restored):
-        settle(deciding, lineage, now)
-    for memory in restored:
-        refuse_second_head(deciding, locked_memory(deciding, memory.id), now)
-
-
-def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
-    """The restored memory; raises `Refused` where another has replaced it since."""
-    memory = locked_memory(deciding, wanted.id)
-    if wanted.status in CURRENT and memory.status not in CURRENT:
-        raise Refused(
-            f"{memory.id} cannot become current again: {memory.superseded_by} has replaced it since; undo that first, "
-            "or `revise` it"
-        )
-    return memory
-
-
-def _scopes(store: Store, ids: list[str]) -> list[str]:
-    """Every scope these memories were in, and so may return to."""
-    return sorted({image.memory.scope for i in ids for image in store.history(i) if image.memory is not None})
-
-
-def _restored(deciding: Transaction, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:
-    current = locked_memory(deciding, memory_id)
-    before = _before(history, last)
-    if before is not None:
-        # Uses folded in since then must not be folded in again.
-        activation = before.activation if last.op == "reinforce" else current.activation
-        lineage = before.lineage or ("" if _has_joined(current, before) else current.lineage)
-        return before.but(activation=activation, updated=now, lineage=lineage)
-    if history[0].op not in MAKING:
-        raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
-    if current.status == "retired":
-        raise Refused(f"{memory_id} has nothing left to undo")
-    return current.but(status="retired", updated=now)
-
-
-def _has_joined(current: Memory, before: Memory) -> bool:
-    """Whether a memory without versions joined another fact by a decision: it replaced a version of that one, or was replaced with it.
-
-    One that founded the fact keeps its lineage.
-    """
-    return bool(set(current.supersedes) - set(before.supersedes)) or current.lineage not in ("", current.id)
-
-
-def _before(history: list[Image], last: Image) -> Memory | None:
-    earlier = [image.memory for image in history if image.seq < last.seq]
-    return earlier[-1] if earlier else None

@@ -13,6 +13,7 @@ __all__ = [
     "CAPTURED",
     "CONFIRMED",
     "CORROBORATED",
+    "DISPUTED",
     "EVIDENCE",
     "IMPORTED",
     "Rank",
@@ -31,6 +32,8 @@ IMPORTED = "import"
 
 CORROBORATED = "system_inferred"
 """Verified by independent sources: not a person's word, but no longer only one source's."""
+DISPUTED = "disputed"
+"""Contradicted by a memory that waits for review."""
 CAPTURED = "harvest"
 """`learned_by` of what was captured from conversations and transcripts."""
 

@@ -42,6 +42,8 @@ class Sessions:
     """A model's name, and a function that asks it for a summary."""
     zone: tzinfo = SYSTEM
     """The zone of times that are given without one."""
+    before_end: Callable[[str], None] | None = None
+    """Called with the id of a session that is about to end, while its ledger is open."""
 
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
@@ -93,9 +95,14 @@ class Sessions:
         return found
 
     def end(self, session_id: str, summary: str = "", *, scopes: Scopes = None) -> Session:
-        """End a session: its uses are folded in, and memories injected together are linked. Ending twice changes nothing."""
+        """End a session: captured turns that wait are read, its uses are folded in, and memories injected together are linked.
+
+        Ending twice changes nothing.
+        """
         session = self.get(session_id, scopes=scopes)
         if session.ended is None:
+            if self.before_end is not None:
+                self.before_end(session.id)
             if summary.strip():
                 text = storable(redact(summary)[0])
                 session = replace(session, summary=text, summary_through=0, summary_style="", summary_by="")

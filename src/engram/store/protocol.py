@@ -133,6 +133,8 @@ class Image:
     memory: Memory | None
     ids: tuple[str, ...] = ()
     """Every memory the decision changed."""
+    session: str = ""
+    """The session it was made in, or the bulk decision it is a part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +372,12 @@ class Store(Protocol):
 
     def history(self, memory_id: str) -> list[Image]:
         """Every decision about a memory, oldest first."""
+
+    def histories(self, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+        """The history of each of these memories; what they were decided about together is read once."""
+
+    def decisions(self, limit: int | None = None, *, session: str = "") -> list[Image]:
+        """The last decisions that changed memories, newest first, without those memories; only of one session if it is named."""
 
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
         """The current memories with a conflict key in a scope."""

@@ -24,6 +24,16 @@ def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
     return _override(top, trusted) or _from_remote(top) or f"project:{_clean(_main_worktree(top).name)}"
 
 
+def session_scope(directory: str, remote: str = "", trusted: Collection[str] = ()) -> str | None:
+    """The project scope of a session that ran in a directory which may be gone since: then its remote's, or its folder's name."""
+    path = Path(directory)
+    if path.is_absolute() and path.is_dir():
+        return scope_of(path, trusted)
+    if remote and (scope := normalised_remote(remote)):
+        return scope
+    return f"project:{_clean(path.name)}" if path.name else None
+
+
 def repository_of(path: Path) -> Path | None:
     """The nearest folder upwards that is a repository or has a team store."""
     return _nearest(path, lambda folder: (folder / ".git").exists() or _holds_team(folder))

@@ -90,6 +90,11 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 memory`, `2 memories`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 _SLUG_WORD = re.compile(r"[^\W_]+")
 
 

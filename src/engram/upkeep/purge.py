@@ -13,7 +13,7 @@ from engram.review.lineage import VERSIONS, Lineages
 from engram.rules.scopes import ancestors
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
-from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in
+from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in, texts_of
 
 OP = "redact_evidence"
 """The journal's name for removing an event from a fact's evidence."""
@@ -47,10 +47,20 @@ class Purger:
             if memory.lineage or waiting_on(self.store, [memory_id]):
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
         shared = self._let_go(ids, actor)
+        # First: after a crash, the purge that is completed does not know of files outside of the store.
+        beyond = self._clean_context_files(ids)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)
         self._forget_quotes(purged.ids)
         others = quoting_lines([*shared, *self._quoting(quotes)], owners)
-        return replace(purged, remaining=tuple(dict.fromkeys([*purged.remaining, *others])))
+        remaining = tuple(dict.fromkeys([*purged.remaining, *others]))
+        return replace(purged, remaining=remaining, out_of_reach=(*beyond, *purged.out_of_reach))
+
+    def _clean_context_files(self, ids: Sequence[str]) -> tuple[str, ...]:
+        from engram.upkeep.context_files import purge_context_files
+
+        memories = [memory for memory in map(self.store.get, ids) if memory is not None]
+        texts = {text for memory in memories for text in texts_of(memory)}
+        return purge_context_files(self.store, [memory.id for memory in memories], texts)
 
     def _drawn_from(self, ids: Sequence[str]) -> list[str]:
         """The facts derived from these events alone, and later versions that carry the same context."""

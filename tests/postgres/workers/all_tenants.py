@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from engram.capture import jobs
+from engram.capture.buffer import CaptureBuffer
 from engram.capture.conversation import Conversations
 from engram.cli.main import main
 from engram.client import tenant_worker
@@ -27,9 +28,9 @@ class Happening:
         self._killed_in, self._when = asked.get("killed_in", 0), asked.get("when", "")
         self._waits, self._begun = asked.get("waits", False), 0
 
-    def __call__(self, store: Store, conversations: Conversations) -> dict[str, Handler]:
+    def __call__(self, store: Store, conversations: Conversations, buffer: CaptureBuffer) -> dict[str, Handler]:
         """The handlers as they are, with what happens around them."""
-        return {kind: self._around(handler) for kind, handler in _handlers(store, conversations).items()}
+        return {kind: self._around(handler) for kind, handler in _handlers(store, conversations, buffer).items()}
 
     def _around(self, handler: Handler) -> Handler:
         def handle(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""capture: store an exchange as it was said, and remember its lasting facts."""
+"""capture: store an exchange as it was said, and remember its lasting facts: at once, or when its session's buffer is due."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 from engram.cli import display
 from engram.cli.display import count, line
 from engram.cli.parser import Option
-from engram.cli.records import memory_data
+from engram.cli.records import memory_data, plain
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Session
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from engram.capture.buffer import CaptureResult
     from engram.capture.exchange import FactDecision
     from engram.capture.extraction import Extracted
     from engram.client import Engram
@@ -23,6 +24,11 @@ Listen = Annotated[
     bool, Option("--listen", help="Also store what the assistant says about the user; it awaits review.")
 ]
 Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell two identical exchanges apart.")]
+Buffer = Annotated[
+    bool, Option("--buffer", help="Let the turns wait in the session's buffer until it is worth reading them.")
+]
+Flush = Annotated[bool, Option("--flush", help="Only read the turns that wait, of --session or of all sessions.")]
+Due = Annotated[bool, Option("--due", help="Only read the turns that have waited long enough.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be stored; nothing is written.")]
 _OPERATIONS = {
     "ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "END": "magenta", "FORGET": "magenta",
@@ -39,13 +45,25 @@ def capture(
     listen: Listen = False,
     key: Key = "",
     dry_run: DryRun = False,
+    buffer: Buffer = False,
+    flush: Flush = False,
+    due: Due = False,
 ) -> None:
     """Store an exchange and remember its lasting facts. Every sentence gets a decision and its reason.
 
     The turns go to the session's ledger first; giving the same exchange again duplicates nothing. "Forget what I said about …"
     retires a memory, "I no longer …" ends one. Where a configured model does not answer, the facts found without it are
     stored and `engram worker` asks it again.
+
+    With --buffer the turns wait in the session's buffer, as live turns of an agent should: they are read at once where a turn
+    has a high signal ("I prefer …", "from now on …"), else after `capture_turns` turns, `capture_minutes` minutes, or at the end
+    of the session. `engram worker`, or --due from a timer, looks at the time. Turns leave the buffer only when they were read.
     """
+    if flush + due + buffer + dry_run > 1:
+        raise InvalidInput("Give only one of --buffer, --flush, --due and --dry-run")
+    if flush or due:
+        _read_buffers(surface, user + assistant + key, session, scope, due=due)
+        return
     if user == assistant == "-":
         raise InvalidInput("stdin can be read only once: give --user or --assistant as text")
     asked, answered = text_or_stdin(user), text_or_stdin(assistant)
@@ -54,6 +72,8 @@ def capture(
     with surface.memory() as mem:
         if dry_run:
             _foresee(surface, mem, asked, answered, listen)
+        elif buffer:
+            _buffer(surface, mem, {"user": asked, "assistant": answered}, session, scope, key, listen=listen)
         else:
             _keep(surface, mem, asked, answered, session=session, scope=scope, listen=listen, key=key)
 
@@ -106,3 +126,66 @@ def _draw_decisions(decisions: "Sequence[FactDecision]") -> None:
             "" if one.applied or one.operation == "NOOP" else "awaits review: " if one.memory_id else "not applied: "
         )
         display.lines([(f"{'':<10}{refused}{one.reason}{against}", "bright_black")])
+
+
+# -- the buffer
+
+
+def _buffer(
+    surface: Surface, mem: "Engram", turns: dict[str, str], session: str, scope: str, key: str, *, listen: bool
+) -> None:
+    results = [
+        mem.capture(
+            session,
+            role,
+            content,
+            scope=scope or None,
+            key=f"{key} {role}" if key else "",
+            source=surface.actor,
+            extract_assistant_response=listen,
+        )
+        for role, content in turns.items()
+        if content.strip()
+    ]
+    _answer(surface, results)
+    if results[-1].waiting:
+        surface.hint(
+            f"engram: {count(results[-1].waiting, 'turn waits', 'turns wait')} to be read in {results[-1].session}"
+        )
+
+
+def _read_buffers(surface: Surface, given: str, session: str, scope: str, *, due: bool) -> None:
+    if due and (given or session):
+        raise InvalidInput("--due reads turns that have waited long enough; it takes --scope and no other option")
+    if given:
+        raise InvalidInput("--flush reads turns that wait; it takes --session and --scope and no other option")
+    with surface.memory() as mem:
+        owner = scope or None
+        results = mem.read_due_captures(scope=owner) if due else mem.flush_captures(session, scope=owner)
+        _answer(surface, results)
+        if not results:
+            surface.hint("engram: no turn is due" if due else "engram: no turn waits")
+
+
+def _answer(surface: Surface, results: "Sequence[CaptureResult]") -> None:
+    now = surface.now
+    data = [
+        {**plain(result), "memories": [memory_data(memory, now) for memory in result.memories]} for result in results
+    ]
+    surface.answer(data, lambda: _draw_results(results))
+    for result in results:
+        surface.warn(result.warnings)
+
+
+def _draw_results(results: "Sequence[CaptureResult]") -> None:
+    for result in results:
+        what = f"read ({result.trigger})" if result.trigger else "waits"
+        level = f"  {result.level}" if result.event else ""
+        display.lines(
+            [
+                (f"{what:<15}", "green" if result.trigger else "bright_black"),
+                line(result.event or result.session),
+                (level, "cyan"),
+            ]
+        )
+        _draw_decisions(result.decisions)

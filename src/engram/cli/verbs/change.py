@@ -18,6 +18,8 @@ Statement = Annotated[str | None, Option("--statement", metavar="TEXT", help="Wh
 Status = Annotated[str | None, Option("--status", metavar="STATUS", help="active, dormant, archived, retired, …")]
 AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
 NewText = Annotated[str, Argument("[TEXT]", "What it says now; - reads it from stdin.")]
+Undoable = Annotated[str, Argument("[ID]", "Id, name or alias of a memory, or the id of a bulk decision (DEC-…).")]
+Last = Annotated[bool, Option("--last", help="Undo the last decision of all, whole if it was a bulk one.")]
 Unpin = Annotated[bool, Option("--unpin", help="Let it fade again.")]
 Signal = Annotated[str, Argument("SIGNAL", "positive, negative or neutral.")]
 
@@ -76,7 +78,7 @@ def check_allowed(before: Memory, fields: dict[str, Any]) -> None:
     """Refuse what only review may decide; where review needs a person, require one here, too."""
     if fields.get("status") in IN_FORCE:
         if before.status == "candidate":
-            raise Refused(f"{before.id} awaits review; `engram review {before.id} --approve` activates it")
+            raise Refused(f"{before.id} awaits review; `engram promote {before.id}` or `engram review` activates it")
         require_person(before, reason_for_person(before))
     if lowers_tier(before, fields.get("type", before.type)):
         require_person(before, f"{fields['type']!r} is reviewed less strictly than {before.type!r}")
@@ -110,9 +112,23 @@ def verify(surface: Surface, ref: Ref) -> None:
         _changed(surface, mem, before, mem.verify(before.id, actor=surface.actor))
 
 
-def undo(surface: Surface, ref: Ref) -> None:
-    """Undo the last decision about a memory. That can be undone, too."""
+def undo(surface: Surface, ref: Undoable = "", last: Last = False) -> None:
+    """Undo the last decision about a memory, or a bulk decision as a whole. That can be undone, too.
+
+    Of a bulk decision, what was decided otherwise since stays as it is and is reported.
+    """
+    if bool(ref) == last:
+        raise InvalidInput("name what to undo: the id of a memory or of a bulk decision (DEC-…), or --last")
+    from engram.cli.verbs.queue import report_bulk
+    from engram.review.bulk import is_bulk
+
     with surface.memory() as mem:
+        if last:
+            report_bulk(surface, mem.review.undo_last(actor=surface.actor))
+            return
+        if is_bulk(ref):
+            report_bulk(surface, mem.review.undo_bulk(ref, actor=surface.actor))
+            return
         before = mem.get(ref)
         after = mem.undo(before.id, actor=surface.actor)
         _changed(surface, mem, before, after)

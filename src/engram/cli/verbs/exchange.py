@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
@@ -14,21 +14,34 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
 
 if TYPE_CHECKING:
+    from engram import Engram
     from engram.capture.importer import Imported
     from engram.cli.display import Report
     from engram.model.memory import Memory
 
-FORMATS = ("engram", "json", "plur")
+NAMING = ("memory.v1", "notes")
+"""Formats in which a memory has a name of its own, which an export mints."""
+FORMATS = ("engram", "json", "plur", *NAMING)
 
-Path_ = Annotated[
-    Path,
-    Argument("PATH", "A ~/.plur directory, engram YAML files or a folder of them, JSON or JSON lines."),
-]
+Path_ = Annotated[Path, Argument("PATH", "The file or directory to import.")]
 Target = Annotated[
     Path, Argument("PATH", "A directory, for plur a new one; for json, or one YAML file, a file (- for stdout).")
 ]
-Format = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
-FromFormat = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="plur, engram or json. Default: detected.")]
+Format = Annotated[
+    str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json, plur, memory.v1 or notes.")
+]
+FromFormat = Annotated[
+    str,
+    Option("--format", "-f", metavar="FORMAT", help="One of the formats above. Default: detected."),
+]
+Mapping_ = Annotated[
+    str,
+    Option(
+        "--map",
+        metavar="FIELD=COLUMN,…",
+        help="For csv and json: which column or key holds which field, such as statement=text,created=when.",
+    ),
+]
 Statuses = Annotated[
     list[str] | None,
     Option("--status", metavar="STATUS", help="Only this status (repeatable). Default: all of them."),
@@ -51,23 +64,30 @@ def import_(
     packs: Packs = False,
     dry_run: DryRun = False,
     format_: FromFormat = "",
+    map_: Mapping_ = "",
 ) -> None:
-    """Import memories from another store or format.
+    """Import memories from another tool, store or format.
 
-    Importing twice changes nothing; everything left out is named with its reason. A PLUR directory is only read: what changed
-    there since the last import is adopted, and what was changed here stays. A record with a `statement` is read like the
-    store's own files (confidence from 1 to 10), and unknown keys are kept. Imported memories are evidence: they answer
-    questions, give no directions and replace nothing that was said here. --trusted is for your own export, or a store you used
-    before.
+    The formats are plur (a PLUR directory), memory.v1 (memory.md and memory-log.md), notes (facts/DATE/…, corrections/, …), markdown
+    (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML), and chatgpt and claude
+    (the zip of an export, or its conversations.json), whose facts are proposed for review like those of `engram harvest`.
+
+    Importing twice changes nothing; everything left out is named with its reason. What changed there since the last import is
+    adopted, and what was changed here stays. Imported memories are evidence: they answer questions, give no directions and
+    replace nothing that was said here. --trusted is for your own export, or a store you used before.
     """
     from engram.capture import import_source
     from engram.capture.importer import Importer
     from engram.cli.display import count, progress
+    from engram.dialects.mapped_records import parse_mapping
 
     if trusted and not surface.person:
         raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
-    reading = import_source.read(source, packs=packs, format_=format_)
+    if import_source.is_chats(source, format_):
+        _import_chats(surface, source, format_, dry_run, ordinary=not (trusted or packs or map_))
+        return
+    reading = import_source.read(source, packs=packs, format_=format_, mapping=parse_mapping(map_))
     with surface.memory() as mem:
         importer = Importer(
             mem.store, mem.upkeep.clock, mem.scope_here(), source.name, surface.person, candidates, trusted
@@ -80,11 +100,26 @@ def import_(
             surface.hint(f"engram: read from {source}{waiting}")
         if done.evidence:
             surface.hint(
-                f"engram: {count(len(done.evidence), 'memory', 'memories')} were imported as evidence: they answer questions and give no directions; "
+                f"engram: {count(len(done.evidence), 'memory', 'memories')} imported as evidence, to answer questions and give no directions; "
                 "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
             )
         for scope, number in done.unseen.items():
             surface.say(f"engram: {number} in {scope}, which is not visible from here: use --scope {scope}")
+
+
+def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, ordinary: bool) -> None:
+    """Harvest the conversations of an export: what they say is proposed, and a person decides."""
+    from engram.cli.display import progress
+    from engram.cli.verbs.harvest import show_harvest
+
+    if not ordinary:
+        raise InvalidInput(
+            "The facts of chats are proposed for review: --trusted, --packs and --map do not apply to them"
+        )
+    with surface.memory() as mem:
+        with progress("Importing") as report:
+            found = mem.import_chats(path, format=cast(Any, format_), dry_run=dry_run, progress=report)
+        show_harvest(surface, found, dry_run=dry_run, verbose=dry_run)
 
 
 def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
@@ -126,10 +161,11 @@ def export(
     status: Statuses = None,
     force: Force = False,
 ) -> None:
-    """Export memories as YAML, JSON or for PLUR.
+    """Export memories as YAML, JSON or in the format of another tool.
 
     Exports everything, including superseded, expired and retired memories, unless --status or --scope narrows it. A team's
-    memories are not exported. For PLUR the directory must be new or empty.
+    memories are not exported. For PLUR the directory must be new or empty. memory.v1 writes memory.md (tier 3) and memory-log.md (the
+    others), notes one Markdown file per memory; the name a memory gets there is kept as an alias.
     """
     from engram.cli import display
     from engram.cli.display import progress
@@ -142,7 +178,10 @@ def export(
         own = set(mem.store.owned([memory.id for memory in memories]))
         chosen = [memory for memory in reversed(memories) if memory.id in own]
         with progress("Exporting") as report:
-            done = _export(format_, path.expanduser(), chosen, mem.upkeep.clock(), force, report)
+            if format_ in NAMING:
+                done = _export_named(mem, format_, path.expanduser(), chosen, force, surface.actor, report)
+            else:
+                done = _export(format_, path.expanduser(), chosen, mem.upkeep.clock(), force, report)
         statuses = Counter(memory.status for memory in chosen)
         words = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items())) or "none"
         if str(path) == "-":
@@ -182,6 +221,24 @@ def _export(
             _write(file, engram_yaml.dump([memory]), force)
             report("Exporting", number, len(memories))
     return {"written": len(memories)}
+
+
+def _export_named(
+    mem: "Engram", format_: str, path: Path, memories: "Sequence[Memory]", force: bool, actor: str, report: "Report"
+) -> dict[str, Any]:
+    """Write the files of a format in which a memory has a name of its own."""
+    from engram.capture import exporter
+
+    if str(path) == "-":
+        raise InvalidInput(f"{format_} is a directory of files; give its path")
+    if path.exists() and not path.is_dir():
+        raise InvalidInput(f"{path} is a file; give a directory")
+    now = mem.upkeep.clock()
+    if format_ == "notes":
+        done = exporter.export_notes(mem.store, memories, path, now=now, actor=actor, force=force, report=report)
+    else:
+        done = exporter.export_memory_v1(mem.store, memories, path, now=now, actor=actor, force=force)
+    return {"written": done.written, "left_out": done.left_out}
 
 
 def _for_plur(memory: "Memory", now: datetime) -> "Memory":

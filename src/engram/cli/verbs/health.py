@@ -36,6 +36,11 @@ Repair = Annotated[
     ),
 ]
 
+Seconds = Annotated[
+    float,
+    Option("--seconds", metavar="N", help="How long to look at the memories; the default is enough for most stores."),
+]
+
 
 def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, nearest: Nearest = False) -> None:
     """Show what the search index contains, or build it again.
@@ -69,10 +74,14 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
             surface.hint(f"engram: vectors are now searched with the index {done['nearest']}")
 
 
-def doctor(surface: Surface, repair: Repair = False) -> None:
-    """Check the store, and say what to do about each problem."""
+def doctor(surface: Surface, repair: Repair = False, seconds: Seconds = 10) -> None:
+    """Check the store and its memories, and say what to do about each problem.
+
+    Memories are read, and compared with their nearest neighbours, for a limited time. The next run continues with those that were not
+    compared yet.
+    """
     moved = _repair(surface) if repair else []
-    found = _diagnosed(surface, repair)
+    found = _diagnosed(surface, repair, seconds)
 
     def draw() -> None:
         signs = {"ok": ("✓", "green"), "advice": ("!", "yellow"), "problem": ("✗", "bold red")}
@@ -89,7 +98,7 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
         raise SystemExit(1)
 
 
-def _diagnosed(surface: Surface, repair: bool = False) -> Report:
+def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
     from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
@@ -111,7 +120,7 @@ def _diagnosed(surface: Surface, repair: bool = False) -> Report:
     try:
         if repair:
             store.sync()
-        found = diagnose(store, utc_now())
+        found = diagnose(store, utc_now(), seconds)
     finally:
         store.close()
     return found.plus(first=[_settings_finding(problems)])
@@ -179,7 +188,9 @@ def status(surface: Surface) -> None:
 def _draw_status(found: dict[str, Any], now: datetime) -> None:
     total = sum(found["statuses"].values())
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
-    waiting = found["waiting_for_review"]
+    waiting, turns = found["waiting_for_review"], ""
+    if found["waiting_turns"]:
+        turns = f"{count(found['waiting_turns'], 'turn waits', 'turns wait')} to be read: engram capture --flush"
     display.fields(
         [
             ("store", found["store"]),
@@ -193,6 +204,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
                 if waiting
                 else "",
             ),
+            ("captured", turns),
             ("paused", ("yes: engram resume ends that", "yellow") if found["paused"] else ""),
             ("problems", ("; ".join(found["problems"]), "red") if found["problems"] else ""),
         ]

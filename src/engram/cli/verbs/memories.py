@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from engram.cli import display, views
 from engram.cli.display import Column, line, moment
 from engram.cli.parser import Argument, Option
-from engram.cli.records import memory_data
+from engram.cli.records import memory_data, provenance_data
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
 from engram.model.fields import aware
@@ -20,7 +20,8 @@ Critical = Annotated[bool, Option("--critical", help="Only memories in a critica
 def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     """Show everything about one memory or one ledger event.
 
-    Its statement, state and strength, its origin and its file.
+    Its statement, state and strength, its origin and its file. Of a memory that awaits review also the quote it was derived
+    from, its duplicates, what it contradicts, and why the gates let it through.
     """
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
@@ -30,7 +31,17 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
             return
         memory, now = mem.get(ref, scope=scope or None), surface.now
         file = mem.store.file_of(memory.id)
-        surface.answer({**memory_data(memory, now), "file": file}, lambda: views.card(memory, now, file))
+        found = mem.review.provenance(memory.id, scopes=seen) if memory.status == "candidate" else None
+        more = {"provenance": provenance_data(found)} if found is not None else {}
+
+        def draw() -> None:
+            views.card(memory, now, file)
+            if found is not None:
+                from engram.cli.walk import draw_provenance
+
+                draw_provenance(found)
+
+        surface.answer({**memory_data(memory, now), "file": file, **more}, draw)
 
 
 def _show_event(event: Any) -> None:

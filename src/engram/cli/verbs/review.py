@@ -4,12 +4,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
-from engram.cli.display import Column, ago, line, shown
+from engram.cli.display import Column, line
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
-from engram.cli.surface import Surface, reason_for_person, require_person, text_or_stdin
+from engram.cli.surface import HUMAN, Surface, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import Limit
-from engram.model.errors import EngramError, InvalidInput
+from engram.cli.walk import Walk
+from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
@@ -39,25 +40,6 @@ Retire = Annotated[bool, Option("--retire", help="Retire a faded memory.")]
 Reinforce = Annotated[bool, Option("--reinforce", help="Keep and reinforce a faded memory.")]
 ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
 
-_CHOICES = {
-    "contradiction": {"n": "new", "o": "old", "b": "both", "m": "merge"},
-    "update": {"n": "new", "o": "old", "b": "both", "m": "merge"},
-    "forget": {"a": "approve", "r": "reject"},
-    "candidate": {"a": "approve", "r": "reject"},
-    "retirement": {"t": "retire", "k": "reinforce"},
-}
-_WORDS = {
-    "new": "new",
-    "old": "old",
-    "both": "both, each in its situation",
-    "merge": "merge",
-    "approve": "activate it",
-    "reject": "reject it",
-    "retire": "retire it",
-    "reinforce": "keep and reinforce it",
-}
-_FORGET_WORDS = {"approve": "forget it", "reject": "keep it"}
-
 
 def review(
     surface: Surface,
@@ -77,7 +59,8 @@ def review(
     """Decide what awaits a person.
 
     Contradictions, memories that may replace an older one, requests to forget by an agent, candidates, and memories that have
-    faded. Without an id it lists them; on a terminal it goes through them one by one.
+    faded. Without an id it lists them; on a terminal it goes through them one by one, one key per decision: p promote, e edit,
+    r reject, m merge, l later, u undo, q quit. `engram queue` lists the candidates alone, in groups.
     """
     chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
                                     ("reinforce", reinforce)) if on]  # fmt: skip
@@ -95,9 +78,17 @@ def review(
             return
         waiting = mem.review.queue(limit, about=mem.get(ref).id if ref else "")
         if surface.person and surface.drawn and not list_only and waiting:
-            _walk(surface, mem, waiting)
+            Walk(surface, mem).through(waiting, _beyond(mem, waiting) if not ref else 0)
         else:
             _list(surface, waiting)
+
+
+def _beyond(mem: "Engram", waiting: "list[ReviewItem]") -> int:
+    """How many candidates wait besides these."""
+    from engram.store.protocol import Filters
+
+    shown = sum(item.memory.status == "candidate" for item in waiting)
+    return max(0, mem.store.count(Filters(statuses=("candidate",))) - shown)
 
 
 def _decide(
@@ -114,7 +105,8 @@ def _decide(
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
         merged = memory.but(statement=statement or memory.statement)
-        require_person(memory, reason_for_person(memory) or reason_for_person(merged))
+        if require_person(memory, reason_for_person(memory) or reason_for_person(merged)):
+            actor = HUMAN
     if choice == "keep":
         return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
     if choice in ("approve", "reject"):
@@ -157,70 +149,3 @@ def _list(surface: Surface, waiting: "list[ReviewItem]") -> None:
         if waiting
         else "engram: nothing awaits review"
     )
-
-
-def _walk(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
-    """Show each item and carry out what the person chooses."""
-    decided = 0
-    for number, item in enumerate(waiting, 1):
-        display.rule(f"{number} of {len(waiting)} · {item.kind}")
-        _draw_item(item, surface.now)
-        answer = _ask(surface, item)
-        if answer == "q":
-            break
-        if answer != "s":
-            decided += _carry_out(surface, mem, item, _CHOICES[item.kind][answer])
-    surface.say(f"engram: {decided} decided, {len(waiting) - decided} still waiting")
-
-
-def _draw_item(item: "ReviewItem", now: datetime) -> None:
-    _draw_one("new" if item.other else "", item.memory, now)
-    if item.other is not None:
-        _draw_one("old", item.other, now)
-    display.lines([(f"  {item.reason}", "bright_black")], [""])
-
-
-def _draw_one(label: str, memory: Memory, now: datetime) -> None:
-    display.lines([(f"  {label:<4}" if label else "  ", "bold magenta"), (shown(memory.statement), "bold")])
-    where = (
-        f"{memory.id} · {memory.type} · {memory.scope} · from {memory.source or 'unknown'} · {ago(memory.created, now)}"
-    )
-    display.lines([(f"  {'' if not label else '    '}{where}", "bright_black")])
-
-
-def _ask(surface: Surface, item: "ReviewItem") -> str:
-    choices = _CHOICES[item.kind]
-    pieces: list[display.Cell] = ["  "]
-    for letter, action in choices.items():
-        pieces += [(letter, "bold cyan"), f" {_words(item)[action]}   "]
-    display.lines([*pieces, ("s", "bold cyan"), " skip   ", ("q", "bold cyan"), " quit"])
-    while True:
-        answer = surface.ask("  > ")
-        letter = "q" if answer is None else answer.lower()[:1] or "s"
-        if letter in choices or letter in ("s", "q"):
-            return letter
-
-
-def _words(item: "ReviewItem") -> dict[str, str]:
-    return _FORGET_WORDS if item.kind == "forget" else _WORDS
-
-
-def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str) -> int:
-    keep = action if item.kind in ("contradiction", "update") else ""
-    statement, situations = "", ("", "")
-    if keep == "merge":
-        statement = surface.ask("  The merged statement: ") or ""
-    if keep == "both":
-        situations = (
-            surface.ask("  When does the new one apply? ") or "",
-            surface.ask("  When does the old one apply? ") or "",
-        )
-    try:
-        choice = "keep" if keep else action
-        kind = item.kind if action in ("approve", "reject") else ""
-        memory = _decide(mem, item.memory.id, choice, keep, statement, situations, surface.actor, kind)
-    except EngramError as error:
-        surface.say(f"engram: {error}")
-        return 0
-    display.lines([("  ✓ ", "green"), f"{_words(item)[action]}: ", (memory.id, "cyan")], [""])
-    return 1

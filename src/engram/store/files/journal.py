@@ -142,12 +142,17 @@ class Journal:
                     return int(found[1])
         return 0
 
-    def backwards(self) -> Iterator[Entry]:
-        """Every complete entry, newest first; unreadable lines are skipped."""
+    def backwards(self, session: str = "") -> Iterator[Entry]:
+        """Every complete entry, newest first, or those of a session; unreadable lines are skipped."""
+        marked = to_json(session).encode("utf-8", "replace")
         for month in reversed(self.months()):
             for line in lines_backwards(self.path(month)):
+                if session and marked not in line:
+                    continue
                 with contextlib.suppress(*MALFORMED):
-                    yield decode(json.loads(line))
+                    entry = decode(json.loads(line))
+                    if not session or entry.session == session:
+                        yield entry
 
     def cut(self, position: Position) -> None:
         """Remove what was appended from `position` on and never acknowledged. The caller holds the writer lock."""

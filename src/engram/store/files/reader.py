@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
@@ -12,7 +13,7 @@ from engram.model.memory import Memory
 from engram.rules.scopes import shows
 from engram.store.files import events, file_sync, health
 from engram.store.files.context import StoreContext
-from engram.store.files.journal import Entry, Position
+from engram.store.files.journal import Change, Entry, Position
 from engram.store.files.recovery import IndexOutdated
 from engram.store.files.refresh import RefreshedStore, repairs_index
 from engram.store.files.traversal import read_links
@@ -42,6 +43,23 @@ def history(context: StoreContext, memory_id: str) -> list[Image]:
     return [_image(_entry(context, memory_id, *row), memory_id) for row in rows.fetchall()]
 
 
+def histories(context: StoreContext, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+    """All decisions about each of these memories, oldest first; an entry that several share is read once."""
+    rows = context.index.db.execute(
+        "SELECT i.id, i.seq, i.month, i.offset FROM json_each(?) j CROSS JOIN images i ON i.id = j.value ORDER BY i.seq",
+        (json.dumps(list(memory_ids)),),
+    )
+    found: dict[str, list[Image]] = {memory_id: [] for memory_id in memory_ids}
+    for _, shared in groupby(rows.fetchall(), key=lambda row: row[1]):
+        entry, images = None, dict[str, Change]()
+        for memory_id, *place in shared:
+            if entry is None:
+                entry = _entry(context, memory_id, *place)
+                images = {change.id: change for change in entry.changes}
+            found[memory_id].append(_image(entry, memory_id, images.get(memory_id)))
+    return found
+
+
 def known_at(context: StoreContext, moment: datetime) -> dict[str, Memory | None]:
     """Every memory changed since a time, as it was then; None if it did not exist."""
     rows = context.index.db.execute(
@@ -64,11 +82,11 @@ def _entry(context: StoreContext, memory_id: str, seq: int, month: str, offset: 
     return entry
 
 
-def _image(entry: Entry, memory_id: str) -> Image:
-    after = next((change.after for change in entry.changes if change.id == memory_id), None)
-    memory = from_image(after) if after is not None else None
+def _image(entry: Entry, memory_id: str, change: Change | None = None) -> Image:
+    change = change or next((one for one in entry.changes if one.id == memory_id), None)
+    memory = from_image(change.after) if change is not None and change.after is not None else None
     ids = tuple(change.id for change in entry.changes)
-    return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids)
+    return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids, entry.session)
 
 
 LOOKED_AT = 200
@@ -254,6 +272,16 @@ class FilesReader(RefreshedStore):
     def history(self, memory_id: str) -> list[Image]:
         """All decisions about a memory."""
         return history(self.context, memory_id)
+
+    @repairs_index
+    def histories(self, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+        """The history of each of these memories."""
+        return histories(self.context, memory_ids)
+
+    def decisions(self, limit: int | None = None, *, session: str = "") -> list[Image]:
+        """The last decisions that changed memories, newest first, read from the journal itself."""
+        entries = (entry for entry in self.context.journal.backwards(session) if entry.changes)
+        return [_image(entry, "") for entry in islice(entries, limit)]
 
     @repairs_index
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:

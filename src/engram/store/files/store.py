@@ -409,4 +409,11 @@ class FilesStore(FilesReader):
         home = self.context.home
         damaged = [*state.task_problems(home), *state.session_problems(home), *named_states.state_problems(home)]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
+        found.append(self._drift(noticed))
         return [*blocked, *found, *health.missing_records(self.context), *health.interrupted(self.context)]
+
+    @repairs_index
+    def _drift(self, noticed: SyncReport) -> Check:
+        from engram.store.files.index_drift import drift
+
+        return drift(self.context, noticed)

@@ -302,6 +302,9 @@ def _index(context: TenantContext) -> Check:
         return Check(
             "index", False, f"{detail}; {len(strays)} or more without a record", "run `engram index --rebuild`"
         )
+    if lacking := [str(memory_id) for (memory_id,) in context.database.run("unindexed_memories", limit=10)]:
+        named = f"{', '.join(lacking[:5])} {'and more ' if len(lacking) > 5 else ''}not in the index"
+        return Check("index", False, f"{detail}; {named}", "run `engram index --rebuild`")
     name = neighbours.index_name(context.database.tenant, generation)
     if context.settings.get("hnsw") == generation and name not in neighbours.indexes_of(context.database):
         return Check("index", False, f"{detail}; the HNSW index {name} is missing", "run `engram index --nearest`")

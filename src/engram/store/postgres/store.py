@@ -199,9 +199,21 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def history(self, memory_id: str) -> list[Image]:
         """Every decision about a memory, oldest first."""
+        return self.histories([memory_id])[memory_id]
+
+    def histories(self, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+        """The history of each of these memories."""
+        found: dict[str, list[Image]] = {memory_id: [] for memory_id in memory_ids}
+        for memory_id, seq, at, op, actor, reason, after, ids, session in self._run("history", ids=list(memory_ids)):
+            memory = decode_record(after) if after is not None else None
+            found[memory_id].append(Image(seq, at, op, actor, reason, memory, tuple(ids), session))
+        return found
+
+    def decisions(self, limit: int | None = None, *, session: str = "") -> list[Image]:
+        """The last decisions that changed memories, newest first."""
         return [
-            Image(seq, at, op, actor, reason, decode_record(after) if after is not None else None, tuple(ids))
-            for seq, at, op, actor, reason, after, ids in self._run("history", id=memory_id)
+            Image(seq, at, op, actor, reason, None, tuple(ids), made_in)
+            for seq, at, op, actor, reason, ids, made_in in self._run("decisions", session=session, limit=limit)
         ]
 
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:

@@ -140,3 +140,25 @@ CROSS JOIN docs d ON d.n = j.value JOIN places p ON p.id = d.id JOIN files f ON 
 SELECT d.n, d.kind, r.record FROM docs d JOIN records r ON r.n = d.n
 LEFT JOIN vectors v ON v.generation = ? AND v.n = d.n
 WHERE v.n IS NULL AND d.n > ? ORDER BY d.n LIMIT ?
+
+-- name: unindexed_files
+SELECT p.id FROM places p LEFT JOIN docs d ON d.id = p.id WHERE d.id IS NULL LIMIT ?
+
+-- name: entries_without_file
+SELECT d.id FROM docs d LEFT JOIN places p ON p.id = d.id
+WHERE d.kind = 'memory' AND d.status IN ('active', 'dormant', 'candidate') AND p.id IS NULL LIMIT ?
+
+-- name: incomplete_entries
+SELECT d.id FROM docs d LEFT JOIN records r ON r.n = d.n LEFT JOIN texts t ON t.n = d.n
+WHERE d.kind = 'memory' AND (r.n IS NULL OR t.n IS NULL) LIMIT ?
+
+-- name: word_counts
+SELECT (SELECT count(*) FROM texts), (SELECT count(*) FROM words_docsize)
+
+-- name: sampled_files
+WITH numbered AS (
+    SELECT d.id, d.n, p.path, row_number() OVER (ORDER BY d.n) AS place, count(*) OVER () AS total
+    FROM docs d JOIN places p ON p.id = d.id WHERE d.kind = 'memory'
+)
+SELECT s.id, s.path, r.record, f.mtime_ns, f.size, f.inode FROM numbered s
+JOIN records r ON r.n = s.n JOIN files f ON f.path = s.path WHERE s.place % (1 + s.total / ?) = 0

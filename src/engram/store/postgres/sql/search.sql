@@ -148,9 +148,14 @@ SELECT r.source, r.target, r.type, r.strength FROM engram.memory_relations r
 WHERE r.tenant = %(tenant)s AND r.target = ANY(%(ids)b::text[])
 
 -- name: history
-SELECT i.seq, j.at, j.op, j.actor, j.reason, i.after::text, j.ids FROM engram.journal_images i
+SELECT i.id, i.seq, j.at, j.op, j.actor, j.reason, i.after::text, j.ids, j.session FROM engram.journal_images i
 JOIN engram.journal j ON j.tenant = %(tenant)s AND j.seq = i.seq
-WHERE i.tenant = %(tenant)s AND i.id = %(id)s ORDER BY i.seq
+WHERE i.tenant = %(tenant)s AND i.id = ANY(%(ids)b::text[]) ORDER BY i.seq
+
+-- name: decisions
+SELECT seq, at, op, actor, reason, ids, session FROM engram.journal
+WHERE tenant = %(tenant)s AND ids <> '{}' AND (%(session)s::text = '' OR session = %(session)s::text)
+ORDER BY seq DESC LIMIT %(limit)s
 
 -- name: known_at
 SELECT changed.id, held.after::text FROM

@@ -206,3 +206,7 @@ SELECT (SELECT count(*) FROM engram.agent_memory WHERE tenant = %(tenant)s)
 SELECT d.n FROM engram.documents d WHERE d.tenant = %(tenant)s
     AND NOT EXISTS (SELECT 1 FROM engram.agent_memory m WHERE m.tenant = %(tenant)s AND m.id = d.id)
     AND NOT EXISTS (SELECT 1 FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND e.id = d.id) ORDER BY d.n LIMIT %(limit)s
+
+-- name: unindexed_memories
+SELECT m.id FROM engram.agent_memory m WHERE m.tenant = %(tenant)s
+    AND NOT EXISTS (SELECT 1 FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.id = m.id) ORDER BY m.id LIMIT %(limit)s

@@ -1,0 +1,156 @@
+"""Measure what a harvest proposes of a developer's month: sessions in Claude Code's format with facts planted among the noise.
+
+    python -m benchmarks.capture.month SESSIONS.jsonl [--show]
+
+Each line of the file is a session: {"project", "date", "title", "turns": [{"user", "assistant", "fact": {"statement", "keys", "again"}?}]}. A
+planted fact counts as found if one proposal from its turn contains all its keys. Printed: planted facts found, other proposals, and what is
+left twice after harvesting everything again from copies, and once more with every planted turn in other words (`again`). `--show` lists what
+was missed and what else was proposed, for sessions that may be looked at.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.capture.sessions import loaded, rendered
+from engram import Engram
+from engram.capture.harvest import Harvested, HarvestReport
+from engram.model.memory import Memory
+from engram.text.content_hash import content_hash
+from engram.text.tokens import tokens
+
+Turns = dict[str, Mapping[str, Any]]
+
+
+def has_keys(statement: str, keys: Sequence[str]) -> bool:
+    """Whether a statement contains every key, in any form of the word."""
+    folded, stems = statement.casefold(), set(tokens(statement))
+    return all(key.casefold() in folded or set(tokens(key)) <= stems for key in keys)
+
+
+def harvested(mem: Engram, sessions: Sequence[Mapping[str, Any]], root: Path, seed: str) -> tuple[HarvestReport, Turns]:
+    """Render sessions and harvest them, run after run until nothing is left over; the report, and the turns by key."""
+    turns = dict(rendered(sessions, root, seed))
+    report = mem.harvest(root, harness="claude-code")
+    while report.postponed:
+        more = mem.harvest(root, harness="claude-code")
+        report.postponed = {}
+        report.add(more)
+    return report, turns
+
+
+def in_other_words(sessions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The sessions with every planted turn replaced by its paraphrase."""
+    return [
+        {**one, "turns": [{**turn, "user": turn["fact"]["again"]} if "fact" in turn else turn for turn in one["turns"]]}
+        for one in sessions
+    ]
+
+
+def exact_twins(memories: Sequence[Memory]) -> int:
+    """Live memories that repeat another one of the same scope."""
+    return len(memories) - len({(memory.scope, content_hash(memory.statement)) for memory in memories})
+
+
+def live(mem: Engram) -> list[Memory]:
+    """What is active or waits for review."""
+    return [
+        memory for memory in mem.list(limit=None, status="any") if memory.status in ("active", "candidate", "dormant")
+    ]
+
+
+def proposals(report: HarvestReport) -> list[Harvested]:
+    """The facts that were proposed."""
+    return [fact for fact in report.facts if fact.outcome == "proposed"]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sessions", type=Path)
+    parser.add_argument("--show", action="store_true", help="list what was missed and what else was proposed")
+    given = parser.parse_args()
+    sessions = loaded(given.sessions)
+    with tempfile.TemporaryDirectory() as scratch, Engram.open(ephemeral=True, clock=lambda: datetime.now(UTC)) as mem:
+        root = Path(scratch)
+        began = time.perf_counter()
+        report, turns = harvested(mem, sessions, root / "first", "first")
+        seconds = time.perf_counter() - began
+        planted = {key: turn["fact"] for key, turn in turns.items() if "fact" in turn}
+        found = {
+            one.key
+            for one in proposals(report)
+            if one.key in planted and has_keys(one.statement, planted[one.key]["keys"])
+        }
+        part = [
+            one
+            for one in proposals(report)
+            if one.key in planted and not has_keys(one.statement, planted[one.key]["keys"])
+        ]
+        other = [one for one in proposals(report) if one.key not in planted]
+        print(
+            f"{len(sessions)} sessions, {report.turns} turns of the user, {report.size / 1e6:.1f} MB in {seconds:.1f} s"
+        )
+        print(f"planted facts proposed    {len(found)} of {len(planted)}")
+        print(f"parts of planted turns    {len(part)}")
+        print(f"other proposals           {len(other)}")
+        print(f"trivial, refused          {report.count('trivial')}, {report.count('refused')}")
+        if given.show:
+            show(report, planted, found, part, other, turns)
+        before = len(live(mem))
+        again, _ = harvested(mem, sessions, root / "first", "first")
+        copied, _ = harvested(mem, sessions, root / "copy", "copy")
+        print(f"same files again          {again.sessions} read, {len(proposals(again))} proposed")
+        print(f"copies of all sessions    {len(proposals(copied))} proposed, {len(live(mem)) - before} more memories")
+        print(f"exact duplicates          {exact_twins(live(mem))}")
+        retold, retold_turns = harvested(mem, in_other_words(sessions), root / "retold", "retold")
+        first = {planted[key]["statement"] for key in found}
+        twice = [
+            one
+            for one in proposals(retold)
+            if "fact" in (turn := retold_turns[one.key])
+            and turn["fact"]["statement"] in first
+            and has_keys(one.statement, turn["fact"]["keys"])
+        ]
+        print(
+            f"told in other words       {len(twice)} second memories of one fact ({len(twice) / max(1, len(live(mem))):.1%} of {len(live(mem))})"
+        )
+        print(f"exact duplicates          {exact_twins(live(mem))}")
+        if given.show:
+            for one in twice:
+                print("  TWICE ", one.statement, "|", one.reason)
+
+
+def show(
+    report: HarvestReport,
+    planted: Mapping[str, Any],
+    found: set[str],
+    part: Sequence[Harvested],
+    other: Sequence[Harvested],
+    turns: Turns,
+) -> None:
+    """List what was missed, with what became of its turn, and what else was proposed."""
+    for key, fact in planted.items():
+        if key not in found:
+            print("  MISSED", turns[key]["user"][:300])
+            for one in report.facts:
+                if one.key == key:
+                    print("      ", one.outcome, "|", one.statement, "|", one.reason)
+            print("      ", fact["keys"])
+    for one in other:
+        print(
+            "  OTHER ",
+            one.statement,
+            "|",
+            one.reason,
+            "|",
+            turns[one.key]["user"][:200] if one.key in turns else one.key,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""The smart buffer: live turns of a session wait until it is worth reading them, and leave it only when they were read.
+
+    turn → ledger → signals → buffer → high signal, N turns, T minutes or the session's end → facts (`capture/conversation.py`)
+
+The turns are in the session's ledger, so nothing is lost: the state `buffer/<session>` only has their numbers. A turn that a crash left
+in the ledger alone is found there by its mark. One process reads a session at a time, and facts are derived once from the same
+words, so that a crash or a second process doubles nothing.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+from engram.capture.buffer_reader import USERS, BufferReader, BufferReading, is_talk
+from engram.capture.buffer_state import BUFFER, IDLE, TIMED, BufferState, WaitingTurn, decoded, encoded
+from engram.capture.exchange import FactDecision
+from engram.capture.signals import NONE, Signal, SignalPatterns, scan
+from engram.model.errors import InvalidInput, Refused, StoreBusy
+from engram.model.event import Event
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import Memory
+from engram.model.task import Job
+from engram.rules.sources import rank_of
+from engram.sessions.jobs import LEASE, wait_after
+from engram.sessions.observations import new_event
+from engram.settings import Settings
+from engram.store.protocol import JobFactory, NewEvent, Store, no_jobs
+from engram.text.time.zone import SYSTEM
+
+CAPTURE = "capture"
+"""The kind of the jobs that look at a buffer when its oldest turn has waited long enough."""
+CAPTURED = "captured"
+"""The mark of a buffered turn in its event's metadata."""
+AGENT = "agent"
+MOST_ROUNDS = 3
+"""Readings in a row by one caller, where turns keep coming meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What became of a turn, or of all turns that waited in a session."""
+
+    session: str
+    waiting: int
+    """Turns that wait in the session's buffer now."""
+    trigger: str = ""
+    """Why turns were read: high, turns, time, retry, flush or end; "" if none were."""
+    event: str = ""
+    """The id of the turn in the session's ledger; "" where no turn was given."""
+    level: str = NONE
+    """The turn's signal: high, medium, low or none."""
+    signals: tuple[str, ...] = ()
+    """What was found in the turn, each with its level."""
+    decisions: tuple[FactDecision, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class CaptureBuffer:
+    """Takes live turns in, and reads them when it is time."""
+
+    store: Store
+    reader: BufferReader
+    clock: Callable[[], datetime]
+    settings: Settings
+    signals: SignalPatterns = ()
+    zone: tzinfo = SYSTEM
+
+    # -- turns in
+
+    def capture(
+        self, session: str, item: Mapping[str, Any], *, scope: str, source: str = AGENT, listens: bool = False
+    ) -> CaptureResult:
+        """Store one turn, and read the buffer if it is time. The turn is stored even if reading fails, which is a warning then.
+
+        A turn with the key of an earlier one is that turn, and nothing is read again.
+        """
+        if not session.strip():
+            raise InvalidInput("capture needs a session id, or a name of your own for one")
+        came = self.clock()
+        event, state = self._append(session, new_event(item, came, zone=self.zone), came, scope, source)
+        signal = self._signal(event)
+        if event.seq > state.seen and event.metadata.get(CAPTURED):
+            state = self._add(session, state, WaitingTurn(event.seq, came, signal.level, source, listens))
+        read = CaptureResult(session, len(state.turns))
+        if trigger := state.trigger(self.settings, self.clock()):
+            read = self._read_safely(session, trigger)
+        slow = tuple(f"the signal {pattern!r:.80} takes too long on this turn" for pattern in signal.skipped)
+        return replace(
+            read, event=event.id, level=signal.level, signals=signal.patterns, warnings=(*read.warnings, *slow)
+        )
+
+    def _append(
+        self, session: str, new: NewEvent, came: datetime, scope: str, source: str
+    ) -> tuple[Event, BufferState]:
+        """Append a turn to the ledger, marked as captured, and return the buffer as it was before."""
+        state, is_new = self._begin(session, scope, source)
+        jobs: JobFactory = no_jobs
+        if is_talk(new):
+            new = replace(new, metadata={**new.metadata, CAPTURED: True})
+            jobs = no_jobs if state.fresh else self._first_job(came)
+        try:
+            [event] = self.store.append_events(session, [new], jobs, scope=scope)
+        except (InvalidInput, Refused):
+            if is_new:
+                self._change(session, lambda held: None if held == state else held)
+            raise
+        return event, state
+
+    def _begin(self, session: str, scope: str, source: str) -> tuple[BufferState, bool]:
+        """The buffer, and whether it was begun just now: before the first turn, so that a crash cannot hide that one."""
+        known = self._load(session)
+        if known is not None and rank_of(known.source) <= rank_of(source):
+            return known, False
+        last = self.store.events(session, last=1)
+        new = BufferState(scope, source, last[-1].seq if last else 0, self.clock())
+        state = self._change(session, lambda held: held.sourced(source) if held is not None else new)
+        assert state is not None, "it was just begun"
+        return state, state == new
+
+    def _first_job(self, came: datetime) -> JobFactory:
+        """Makes the job that reads a buffer which had no turn before, when the time has come."""
+        if self.settings.capture_mode not in TIMED:
+            return no_jobs
+        due = came + timedelta(minutes=self.settings.capture_minutes)
+        return lambda events: [self._job(events[0].session, due, events[0].scope)]
+
+    def _job(self, session: str, due: datetime, scope: str) -> Job:
+        name = f"{CAPTURE}:{session}:{due.astimezone(UTC):%Y%m%dT%H%M%S.%f}"
+        return Job(name, CAPTURE, self.clock(), due, {"session": session}, scope=scope)
+
+    def _signal(self, event: Event) -> Signal:
+        """What a user's turn says about itself; nobody else's words make a buffer hurry."""
+        return scan(event.content, self.signals) if event.role.lower() in USERS else Signal()
+
+    def _add(self, session: str, known: BufferState, turn: WaitingTurn | None = None) -> BufferState:
+        """The buffer with this turn, and with those that a crash or another process left in the ledger alone."""
+        left: list[Event] = []
+        if turn is None or turn.seq > known.seen + 1:
+            found = self.store.events(session, after=known.seen)
+            left = [
+                event for event in found if event.metadata.get(CAPTURED) and (turn is None or event.seq != turn.seq)
+            ]
+        if turn is None and not left:
+            return known
+        now = self.clock()
+
+        def add(held: BufferState | None) -> BufferState:
+            base = held or known
+            others = [self._left_behind(event, base, now) for event in left]
+            return base.with_turns(others if turn is None else [*others, turn], now).with_own(turn)
+
+        state = self._change(session, add)
+        assert state is not None, "it has turns"
+        return state
+
+    def _left_behind(self, event: Event, state: BufferState, now: datetime) -> WaitingTurn:
+        """A turn whose source is not known here: of those possible the least trusted, and never a person."""
+        source = min(state.source, AGENT, key=rank_of)
+        return WaitingTurn(event.seq, min(event.at, now), self._signal(event).level, source)
+
+    # -- turns out
+
+    def flush(self, session: str, trigger: str = "flush") -> CaptureResult:
+        """Read all turns of a session now, also those that a model failed on a moment ago."""
+        state = self._reconciled(session)
+        if state is None or not state.turns:
+            return CaptureResult(session, 0)
+        read = self._read(session, trigger)
+        if not read.trigger:
+            return replace(read, warnings=(f"another process is reading the turns of {session}",))
+        return read
+
+    def end(self, session: str) -> CaptureResult:
+        """Read all turns of a session that ends, and remove its buffer unless a model must be asked again."""
+        read = self.flush(session, "end")
+        self._change(session, lambda held: held if held is not None and held.turns else None)
+        return read
+
+    def read_due(self, scopes: Collection[str] | None = None) -> list[CaptureResult]:
+        """Read every session whose turns are due, and remove buffers that nobody used for long."""
+        results = []
+        for session in self.sessions(scopes):
+            state = self._reconciled(session)
+            if state is not None and (trigger := state.trigger(self.settings, self.clock())):
+                results.append(self._read_safely(session, trigger))
+            elif state is not None and not state.turns and self.clock() - state.used > IDLE:
+                self._change(session, lambda held: held if held is not None and held.turns else None)
+        return results
+
+    def run(self, job: Job) -> None:
+        """The handler of the jobs: read a session's turns if they are due."""
+        session = str(job.payload["session"])
+        state = self._reconciled(session)
+        trigger = state.trigger(self.settings, self.clock()) if state is not None else ""
+        if not trigger:
+            self._schedule(session, state)
+        elif not self._read(session, trigger).trigger:
+            raise StoreBusy(f"another process is reading the turns of {session}")
+
+    def sessions(self, scopes: Collection[str] | None = None) -> list[str]:
+        """The sessions that have a buffer: all, or those of these scopes."""
+        found = [name.removeprefix(BUFFER) for name in self.store.states(BUFFER)]
+        return [
+            session
+            for session in found
+            if scopes is None or ((state := self._load(session)) is not None and state.scope in scopes)
+        ]
+
+    def _read_safely(self, session: str, trigger: str) -> CaptureResult:
+        """Read a session; an error is a warning, and the turns stay. Whoever captures a turn must not fail for another one."""
+        try:
+            return self._read(session, trigger)
+        except Exception as error:
+            state = self._load(session)
+            waiting = len(state.turns) if state is not None else 0
+            return CaptureResult(session, waiting, warnings=(f"{type(error).__name__}: {error}",))
+
+    def _read(self, session: str, trigger: str) -> CaptureResult:
+        """Read the turns that wait, and again where others that are due came meanwhile; nothing while another process does."""
+        whole, rounds, again = BufferReading(), 0, True
+        state: BufferState | None = None
+        while again and rounds < MOST_ROUNDS:
+            token = self.store.new_token(8)
+            state = self._claim(session, token)
+            if state is None or state.reader != token:
+                break
+            reading, rounds = BufferReading(), rounds + 1
+            try:
+                ask = trigger == "flush" or state.may_ask(self.clock())
+                self.reader.read(session, state, reading, may_ask=ask)
+            finally:
+                state = self._settle(session, token, state, reading)
+            whole.add(reading)
+            again = state is not None and bool(state.trigger(self.settings, self.clock()))
+        waiting = len(state.turns) if state is not None else 0
+        return CaptureResult(
+            session, waiting, trigger if rounds else "", decisions=tuple(whole.decisions),
+            memories=tuple(whole.memories), warnings=tuple(dict.fromkeys(whole.warnings)),
+        )  # fmt: skip
+
+    def _claim(self, session: str, token: str) -> BufferState | None:
+        """The buffer with its turns claimed for this reader, unless another one has them."""
+        now = self.clock()
+
+        def claim(held: BufferState | None) -> BufferState | None:
+            if held is None or not held.turns or held.is_read(now):
+                return held
+            return replace(held, reader=token, reading_until=now + LEASE)
+
+        return self._change(session, claim)
+
+    def _settle(self, session: str, token: str, claimed: BufferState, reading: BufferReading) -> BufferState | None:
+        """Remove what was read, give the claim back, and arrange for the next look. Turns that came meanwhile stay."""
+        now, ended = self.clock(), self._has_ended(session)
+
+        def settle(held: BufferState | None) -> BufferState | None:
+            if held is None:
+                return None
+            left = held.without(reading.done, reading.awaiting, token)
+            if reading.model_failed:
+                left = replace(left, failures=left.failures + 1, retry_at=now + wait_after(left.failures + 1))
+            return left if left.turns or not ended else None
+
+        state = self._change(session, settle)
+        self._schedule(session, state, claimed)
+        return state
+
+    def _schedule(self, session: str, state: BufferState | None, before: BufferState | None = None) -> None:
+        """Queue the job that looks at the turns again, where any wait for a time, in place of those of the state before."""
+        due = state.next_due(self.settings) if state is not None else None
+        if before is not None:
+            for obsolete in filter(None, {before.time_due(self.settings), before.retry_at} - {due}):
+                # Only a job that waits: one that a worker has taken is removed by that worker.
+                self.store.settle_job(self._job(session, obsolete, before.scope), None)
+        if state is not None and due is not None:
+            self.store.enqueue([self._job(session, due, state.scope)])
+
+    def _has_ended(self, session: str) -> bool:
+        known = self.store.session(session)
+        return known is not None and known.ended is not None
+
+    # -- the state
+
+    def _reconciled(self, session: str) -> BufferState | None:
+        """The buffer, with turns that were left in the ledger alone; None if there is none."""
+        known = self._load(session)
+        return self._add(session, known) if known is not None else None
+
+    def _load(self, session: str) -> BufferState | None:
+        name = f"{BUFFER}{session}"
+        return decoded(name, self.store.state(name))
+
+    def _change(self, session: str, change: Callable[[BufferState | None], BufferState | None]) -> BufferState | None:
+        name = f"{BUFFER}{session}"
+
+        def changed(held: Mapping[str, Any]) -> Mapping[str, Any]:
+            after = change(decoded(name, held))
+            return encoded(after) if after is not None else {}
+
+        return decoded(name, self.store.change_state(name, changed))

@@ -1,0 +1,193 @@
+"""What waits in a session's buffer, and when it is to be read: pure values, stored as the state `buffer/<session>`.
+
+A turn itself is in the session's ledger; here it is a number there, with what its reading needs to know.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from engram.disk import MALFORMED
+from engram.model.errors import StoreCorrupt
+from engram.model.lazy import dataclass, replace
+from engram.rules.sources import rank_of
+from engram.settings import Settings
+from engram.store.protocol import Store
+
+BUFFER = "buffer/"
+"""How the names of these states begin."""
+IDLE = timedelta(days=1)
+"""An empty buffer that was not used for this long is removed; the session's next turn begins another."""
+HIGH_SIGNAL = "high"
+TIMED, COUNTED = ("smart", "time"), ("smart", "every_n")
+"""The modes in which the time counts, and the number of turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTurn:
+    """A turn that is not read yet."""
+
+    seq: int
+    """Its number in the session's ledger."""
+    at: datetime
+    """When it came."""
+    level: str
+    """Its signal: high, medium, low or none."""
+    source: str
+    listens: bool = False
+    """Whether what an assistant says about the user counts, too."""
+    awaits_model: bool = False
+    """Its facts are stored as far as they are found without the language model, which did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferState:
+    """A session's buffer."""
+
+    scope: str
+    source: str
+    """The least trusted source of its turns."""
+    seen: int
+    """The number up to which the ledger's captured turns have come into the buffer."""
+    used: datetime
+    turns: tuple[WaitingTurn, ...] = ()
+    failures: int = 0
+    """How often in a row the language model did not answer."""
+    retry_at: datetime | None = None
+    """When it may be asked again."""
+    reader: str = ""
+    reading_until: datetime | None = None
+    """Who is reading the turns, and until when it counts as alive."""
+
+    @property
+    def fresh(self) -> tuple[WaitingTurn, ...]:
+        """The turns from which no fact was taken yet."""
+        return tuple(turn for turn in self.turns if not turn.awaits_model)
+
+    def is_read(self, now: datetime) -> bool:
+        """Whether somebody is reading the turns at this moment."""
+        return bool(self.reader) and self.reading_until is not None and now < self.reading_until
+
+    def may_ask(self, now: datetime) -> bool:
+        """Whether the language model may be asked, as far as its last failure is concerned."""
+        return self.retry_at is None or now >= self.retry_at
+
+    def trigger(self, settings: Settings, now: datetime) -> str:
+        """Why the turns are to be read now: high, turns, time or retry; "" while they are to wait."""
+        fresh = self.fresh
+        if fresh and settings.capture_mode == "smart" and any(turn.level == HIGH_SIGNAL for turn in fresh):
+            return "high"
+        if settings.capture_mode in COUNTED and len(fresh) >= settings.capture_turns:
+            return "turns"
+        due = self.time_due(settings)
+        if due is not None and now >= due:
+            return "time"
+        return "retry" if len(fresh) < len(self.turns) and self.may_ask(now) else ""
+
+    def time_due(self, settings: Settings) -> datetime | None:
+        """When the oldest turn has waited long enough; None if no turn waits for that."""
+        fresh = self.fresh
+        if not fresh or settings.capture_mode not in TIMED:
+            return None
+        return min(turn.at for turn in fresh) + timedelta(minutes=settings.capture_minutes)
+
+    def next_due(self, settings: Settings) -> datetime | None:
+        """When the turns are to be looked at again, without a new one; None for never."""
+        awaits = self.retry_at if any(turn.awaits_model for turn in self.turns) else None
+        return min(filter(None, (self.time_due(settings), awaits)), default=None)
+
+    def sourced(self, source: str) -> "BufferState":
+        """The buffer once turns of this source are in it."""
+        return replace(self, source=min(self.source, source, key=rank_of))
+
+    def with_turns(self, turns: Sequence[WaitingTurn], now: datetime) -> "BufferState":
+        """The buffer with turns that are new to it."""
+        new = [turn for turn in turns if turn.seq > self.seen]
+        if not new:
+            return self
+        seen = max(turn.seq for turn in new)
+        return replace(self, seen=seen, used=now, turns=(*self.turns, *sorted(new, key=lambda turn: turn.seq)))
+
+    def with_own(self, turn: WaitingTurn | None) -> "BufferState":
+        """The buffer with what only the process knows that took a turn in, where another one found that turn first."""
+        if turn is None or turn in self.turns:
+            return self
+        turns = (replace(turn, awaits_model=one.awaits_model) if one.seq == turn.seq else one for one in self.turns)
+        return replace(self, turns=tuple(turns))
+
+    def without(self, done: Collection[int], awaiting: Collection[int], reader: str) -> "BufferState":
+        """The buffer after a reader's work: what is done has left, and what awaits the model is marked."""
+        turns = tuple(
+            replace(turn, awaits_model=turn.awaits_model or turn.seq in awaiting)
+            for turn in self.turns
+            if turn.seq not in done
+        )
+        left = replace(self, turns=turns)
+        if not any(turn.awaits_model for turn in turns):
+            left = replace(left, failures=0, retry_at=None)
+        return replace(left, reader="", reading_until=None) if self.reader == reader else left
+
+
+def decoded(name: str, fields: Mapping[str, Any]) -> BufferState | None:
+    """The buffer of a stored state; None for an empty one. Raises `StoreCorrupt` for one that is none."""
+    if not fields:
+        return None
+    try:
+        turns = tuple(
+            WaitingTurn(
+                seq=int(turn["seq"]), at=_moment(turn["at"]), level=str(turn["level"]), source=str(turn["source"]),
+                listens=bool(turn.get("listens")), awaits_model=bool(turn.get("awaits_model")),
+            )
+            for turn in fields.get("turns", ())
+        )  # fmt: skip
+        return BufferState(
+            scope=str(fields["scope"]), source=str(fields["source"]), seen=int(fields["seen"]), used=_moment(fields["used"]), turns=turns,
+            failures=int(fields.get("failures", 0)), retry_at=_optional(fields.get("retry_at")),
+            reader=str(fields.get("reader", "")), reading_until=_optional(fields.get("reading_until")),
+        )  # fmt: skip
+    except MALFORMED as error:
+        raise StoreCorrupt(f"the state {name} is no buffer ({error}); restore it from a backup") from None
+
+
+def encoded(state: BufferState) -> dict[str, Any]:
+    """A buffer as JSON-safe data, without empty fields."""
+    turns = [
+        {"seq": turn.seq, "at": _iso(turn.at), "level": turn.level, "source": turn.source}
+        | ({"listens": True} if turn.listens else {})
+        | ({"awaits_model": True} if turn.awaits_model else {})
+        for turn in state.turns
+    ]
+    fields = {
+        "scope": state.scope, "source": state.source, "seen": state.seen, "used": _iso(state.used), "turns": turns, "failures": state.failures,
+        "retry_at": _iso(state.retry_at), "reader": state.reader, "reading_until": _iso(state.reading_until),
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if value or name in ("scope", "source", "seen")}
+
+
+def waiting_turns(store: Store) -> int:
+    """How many turns wait in the buffers of all sessions."""
+    return sum(len(store.state(name).get("turns", ())) for name in store.states(BUFFER))
+
+
+def oldest_turn(store: Store) -> datetime | None:
+    """When the oldest turn that waits in any buffer came; None if none waits."""
+    found: list[datetime] = []
+    for name in store.states(BUFFER):
+        with suppress(StoreCorrupt):
+            state = decoded(name, store.state(name))
+            found += [turn.at for turn in state.turns] if state is not None else []
+    return min(found, default=None)
+
+
+def _moment(text: Any) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _optional(text: Any) -> datetime | None:
+    return _moment(text) if text else None
+
+
+def _iso(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).isoformat() if moment is not None else ""

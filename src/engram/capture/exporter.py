@@ -1,0 +1,156 @@
+"""Exports memories in the formats of other tools. What the format calls a memory is minted once and kept as an alias."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from engram.dialects import memory_v1
+from engram.dialects.source import EXPORT_PLACES, origin_of_path
+from engram.disk import make_folder, replace_file
+from engram.gates.trust import kind_of, tier_of
+from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
+from engram.rules.eligibility import is_stale
+from engram.store.protocol import Filters, Store
+
+EXPORT = "export"
+"""The operation in the journal that gives a memory the name it has in another format."""
+Report = Callable[[str, int, int], None]
+_NUMBERS = "export/memory.v1"
+"""The state that keeps the highest number ever given, so that none is given twice."""
+
+
+@dataclass(slots=True)
+class Exported:
+    """The number of memories written, and each one left out with its reason."""
+
+    written: int = 0
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+def export_memory_v1(
+    store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool
+) -> Exported:
+    """Write `memory.md` (tier 3) and `memory-log.md` (the others). Raises `InvalidInput` where a file is in the way."""
+    memory_v1.refuse_overwriting(directory, force=force)
+    done = Exported()
+    kept = []
+    for memory in memories:
+        if memory_v1.has_status(memory):
+            kept.append(memory)
+        else:
+            done.left_out.append((memory.id, f"memory.v1 has no status for what is {memory.status}"))
+    ids = _numbered(store, kept, actor)
+    items = [
+        memory_v1.MemoryItem(ids[memory.id], memory, kind_of(memory), tier_of(memory), is_stale(_by_day(memory), now))
+        for memory in kept
+        if memory.id in ids  # one may be gone since it was listed
+    ]
+    make_folder(directory)
+    today = now.astimezone(UTC).date()
+    for name in (memory_v1.CURATED, memory_v1.LOG):
+        text = memory_v1.dump([item for item in items if item.file == name], today, file=name)
+        replace_file(directory / name, text.encode())
+    _note_place(store, directory, now)
+    done.written = len(items)
+    return done
+
+
+def export_notes(
+    store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool, report: Report
+) -> Exported:
+    """Write one Markdown note per memory. Raises `InvalidInput` where a file is in the way."""
+    from engram.dialects import notes
+
+    names = {memory.id: name for memory in memories if (name := notes.name_in(memory.aliases))}
+    nameless = [memory.id for memory in memories if memory.id not in names]
+    if nameless:
+        names |= minted(store, nameless, notes.name_in, notes.name_for, actor=actor, what="notes")
+    written = [memory for memory in memories if memory.id in names]
+    notes.write_notes(directory, written, names, force=force, report=report)
+    _note_place(store, directory, now)
+    return Exported(len(written))
+
+
+def _note_place(store: Store, directory: Path, now: datetime) -> None:
+    """Remember that the records in a place are ours, and from when: what is changed there can be told from what is changed here."""
+    place = origin_of_path("import", directory)
+    store.change_state(EXPORT_PLACES, lambda known: {**known, place: now.isoformat()})
+
+
+def _by_day(memory: Memory) -> Memory:
+    """A memory with the dates that are written, so that it is as stale for a reader of the file as it is here."""
+    days = {
+        name: moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        for name in ("created", "last_verified")
+        if (moment := getattr(memory, name)) is not None
+    }
+    return memory.but(**days)
+
+
+def _numbered(store: Store, memories: Sequence[Memory], actor: str) -> dict[str, str]:
+    """The `mem-NNNN` of each memory by its id; those without one get the next numbers."""
+    known = {memory.id: name for memory in memories if (name := _name_in(memory.aliases))}
+    nameless = [memory.id for memory in memories if memory.id not in known]
+    if not nameless:
+        return known
+    fresh = _fresh_numbers(store, len(nameless))
+    return known | minted(store, nameless, _name_in, lambda *_: next(fresh), actor=actor, what="memory.v1")
+
+
+def minted(
+    store: Store,
+    ids: Sequence[str],
+    name_in: Callable[[Iterable[str]], str],
+    new_name: Callable[[Memory, int], str],
+    *,
+    actor: str,
+    what: str,
+) -> dict[str, str]:
+    """Give each memory the name it has in another format, as an alias, in one decision; the names by id.
+
+    A memory that got one meanwhile keeps that. `new_name` is asked again, with the number of the attempt, for one that is free.
+    """
+    names: dict[str, str] = {}
+    given: set[str] = set()
+    with store.deciding(EXPORT, actor=actor, reason=f"its name in {what}", about=ids) as deciding:
+        for memory_id in ids:
+            memory = deciding.get(memory_id)
+            if memory is None:
+                continue
+            name = name_in(memory.aliases)
+            if not name:
+                attempts = (new_name(memory, attempt) for attempt in count())
+                name = next(name for name in attempts if name not in given and not _is_taken(store, name))
+                deciding.put(memory.but(aliases=(*memory.aliases, name)))
+            given.add(name)
+            names[memory_id] = name
+    return names
+
+
+def _is_taken(store: Store, name: str) -> bool:
+    try:
+        return store.get(name) is not None
+    except InvalidInput:  # of several
+        return True
+
+
+def _fresh_numbers(store: Store, wanted: int) -> Iterator[str]:
+    """The next free numbers as names, reserved before they are used: a crash leaves a gap, and never gives a number twice."""
+    highest = max((_number(_name_in(memory.aliases)) for memory in _all(store)), default=0)
+    state = store.change_state(_NUMBERS, lambda known: {"last": max(int(known.get("last", 0)), highest) + wanted})
+    return (f"mem-{number:04d}" for number in count(int(state["last"]) - wanted + 1))
+
+
+def _all(store: Store) -> list[Memory]:
+    return store.listing(Filters(statuses=None))
+
+
+def _name_in(aliases: Iterable[str]) -> str:
+    return next((alias for alias in aliases if memory_v1.ID.fullmatch(alias)), "")
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("mem-")) if name else 0

@@ -1,0 +1,202 @@
+"""Harvest: the facts in what a person told their agents become candidates, with the turn they were said in as evidence.
+
+transcript → windows of turns → every sentence of the user judged → facts → ledger (only the turns they came from)
+           → gates → candidate, or the reason why not
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, tzinfo
+from pathlib import Path
+
+from engram.capture.conversation import Observe
+from engram.capture.exchange import FactDecision
+from engram.capture.extraction import Considered, Extracted, consider
+from engram.capture.learn import Learner
+from engram.capture.rate import GATE as RATE
+from engram.capture.remarks import TranscriptFact, plain_facts, remarks
+from engram.capture.settlement import Revise
+from engram.capture.stage import FactOrigin, FactStage
+from engram.capture.transcripts.harness import HARNESSES
+from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
+from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
+from engram.model.decision import Outcome
+from engram.model.lazy import dataclass, field, replace
+from engram.model.memory import Memory
+from engram.rules.scopes import GLOBAL
+from engram.store.protocol import Store
+from engram.store.scopes import session_scope
+from engram.text.time.zone import SYSTEM, local
+
+MOST_PROPOSED = 100
+"""Candidates per source and run: one transcript must not flood the queue."""
+PROPOSED, DUPLICATE, TRIVIAL, REFUSED = "proposed", "duplicate", "trivial", "refused"
+_TRIVIAL_GATES = frozenset(("triviality", "behavioral", "documentation", "specificity", "scope"))
+_WRITTEN = frozenset((Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED, Outcome.UPDATED))
+
+
+@dataclass(frozen=True, slots=True)
+class Harvested:
+    """What became of one fact of a transcript."""
+
+    outcome: str
+    """proposed, duplicate, trivial or refused."""
+    statement: str
+    reason: str
+    source: str
+    session: str
+    key: str
+    """The turn it was said in."""
+    at: datetime
+    memory_id: str = ""
+
+
+@dataclass(slots=True)
+class HarvestReport:
+    """What a harvest found, and what it could not read."""
+
+    facts: list[Harvested] = field(default_factory=list)
+    sessions: int = 0
+    """Sessions that were read."""
+    unchanged: int = 0
+    """Sessions with nothing new since the last harvest."""
+    turns: int = 0
+    """The user's turns that were judged."""
+    size: int = 0
+    """Bytes that were read."""
+    postponed: dict[str, int] = field(default_factory=dict)
+    """Sources that reached the limit of a run, and how many of their sessions wait for the next one."""
+    problems: list[str] = field(default_factory=list)
+    """What could not be read, each with the file and the reason."""
+    warnings: list[str] = field(default_factory=list)
+    position: int = 0
+    """How far the last transcript is staged."""
+
+    def count(self, outcome: str) -> int:
+        """How many facts had this outcome: proposed, duplicate, trivial or refused."""
+        return sum(fact.outcome == outcome for fact in self.facts)
+
+    def add(self, other: "HarvestReport") -> None:
+        """Take in the report of another transcript."""
+        self.facts += other.facts
+        self.sessions += other.sessions
+        self.unchanged += other.unchanged
+        self.turns += other.turns
+        self.size += other.size
+        self.problems += other.problems
+        self.warnings += (warning for warning in other.warnings if warning not in self.warnings)
+        self.postponed = dict(Counter(self.postponed) + Counter(other.postponed))
+
+
+@dataclass(slots=True)
+class Harvester:
+    """Stages the facts of transcripts as candidates. A harvester serves one run: its limit per source counts from its creation."""
+
+    store: Store
+    learner: Learner
+    clock: Callable[[], datetime]
+    observe: Observe
+    revise: Revise | None = None
+    zone: tzinfo = SYSTEM
+    most_proposed: int = MOST_PROPOSED
+    dry_run: bool = False
+    """Whether nothing is written: neither memories nor the turns they come from."""
+    proposed: Counter[str] = field(default_factory=Counter)
+    """The candidates of this run by source."""
+
+    def stage(
+        self, transcript: Transcript, *, source: str = "", staged: Callable[[int], None] | None = None
+    ) -> HarvestReport:
+        """Propose the facts of a transcript and report each. Staging the same turns again proposes nothing twice.
+
+        `source` is recorded with the memories, by default the transcript's own. `staged` is called with the position up to which all is
+        staged, again and again. Raises `StoreError` if the store cannot be written.
+        """
+        origin = self._origin(transcript, source or transcript.source)
+        report = HarvestReport(sessions=1, position=transcript.start)
+        for window in windows(transcript.turns, transcript.start, self._day_of):
+            if not self._stage(window, origin, report):
+                report.postponed[origin.source] = 1
+                break
+            report.turns += window.of_user
+            report.position = max(report.position, window.position)
+            if staged is not None:
+                staged(report.position)
+        return report
+
+    def is_full(self, source: str) -> bool:
+        """Whether a source has reached the limit of this run."""
+        return self.proposed[source] >= self.most_proposed
+
+    def _origin(self, transcript: Transcript, source: str) -> FactOrigin:
+        directory = transcript.directory
+        trusted = self.store.trusted_here(Path(directory)) if directory else frozenset[str]()
+        scope = session_scope(directory, transcript.remote, trusted) or GLOBAL
+        return FactOrigin(source, transcript, scope, self.store.ledger_scope(transcript.session) or scope)
+
+    def _stage(self, window: TurnWindow, origin: FactOrigin, report: HarvestReport) -> bool:
+        """Propose the facts of a window; False if the source's limit is reached before all are."""
+        considered = consider(
+            [_said(heard) for heard in window.turns],
+            at=local(self._time_of(window.turns[0].turn), self.zone),
+            before=[_said(heard) for heard in window.before],
+        )
+        for one in self._facts(considered, window, origin.transcript):
+            if one.is_likely and self.is_full(origin.source):
+                return False
+            turn, fact = window.turns[one.fact.turn].turn, replace(one.fact, turn=0)
+            found = self._settled(turn, fact, origin) if one.is_likely else self._passed_over(turn, fact, origin)
+            if found is None:
+                return False
+            self.proposed[origin.source] += found.outcome == PROPOSED
+            report.facts.append(found)
+        return True
+
+    def _facts(
+        self, considered: Sequence[Considered], window: TurnWindow, transcript: Transcript
+    ) -> Iterator[TranscriptFact]:
+        """The facts of a window: whole remarks to a coding agent, or what was said in a chat."""
+        if transcript.harness not in HARNESSES:
+            return plain_facts(considered)
+        turns = [heard.turn.content for heard in window.turns]
+        return remarks(considered, turns, transcript.project, self._has_slot)
+
+    def _has_slot(self, fact: Extracted) -> bool:
+        """Whether a later fact about the same thing replaces this one."""
+        described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
+        return bool(described.conflict_key or described.critical_slot)
+
+    def _passed_over(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested:
+        reason = f"{fact.reason}; not likely enough to be worth keeping"
+        session = origin.transcript.session
+        return Harvested(TRIVIAL, fact.statement, reason, origin.source, session, turn.key, self._time_of(turn))
+
+    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested | None:
+        """What became of a fact; None if the source may propose nothing more today."""
+        stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
+        decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
+        if decision.gate == RATE:
+            self.proposed[origin.source] = max(self.proposed[origin.source], self.most_proposed)
+            return None
+        return Harvested(
+            _outcome(decision), fact.statement, decision.reason, origin.source, origin.transcript.session, turn.key,
+            self._time_of(turn), decision.memory_id,
+        )  # fmt: skip
+
+    def _time_of(self, turn: TranscriptTurn) -> datetime:
+        return turn.at or self.clock()
+
+    def _day_of(self, turn: TranscriptTurn) -> date:
+        return local(self._time_of(turn), self.zone).date()
+
+
+def _said(heard: HeardTurn) -> dict[str, str]:
+    return {"role": heard.turn.role, "content": heard.words}
+
+
+def _outcome(decision: FactDecision) -> str:
+    if decision.outcome in _WRITTEN:
+        return PROPOSED
+    if decision.outcome == Outcome.DUPLICATE:
+        return DUPLICATE
+    return TRIVIAL if decision.gate in _TRIVIAL_GATES else REFUSED

@@ -1,0 +1,119 @@
+"""Remarks: what a turn of a transcript says about one thing, put together from the sentences that say it.
+
+"We don't do down files. Migrations are forward only." is one thing to remember, and one decision for the person who reviews it. A fact with a slot
+of its own (a name, a home town), which a later one replaces, stays by itself.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from engram.capture.extraction import Considered, Extracted
+from engram.capture.extraction.clauses import asked_to_remember, in_third_person, sentence
+from engram.model.lazy import dataclass, replace
+from engram.models.remarks import KEEP, RemarkCues, probability
+
+KEEP_SLOTTED = 0.5
+"""The probability of being worth keeping from which a fact with a slot of its own is proposed: a rule phrased it."""
+NEIGHBOUR = 0.15
+"""The probability from which a sentence next to a fact is part of its remark."""
+LONGEST = 60
+"""Words of a remark (spec 1: a statement has 25 to 60)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptFact:
+    """A fact of a transcript, and whether it is proposed."""
+
+    fact: Extracted
+    is_likely: bool
+    """Whether it is probably worth keeping, or the person asked to remember it."""
+
+
+def remarks(
+    considered: Sequence[Considered], turns: Sequence[str], project: str, has_slot: Callable[[Extracted], bool]
+) -> Iterator[TranscriptFact]:
+    """The facts of turns; those of sentences next to each other are put together, unless they have a slot of their own."""
+    for run in _runs(considered):
+        asked = any(asked_to_remember(one.text) for one in run)
+        turn = turns[run[0].turn]
+        alone = [fact for one in run for fact in one.facts if fact.operation or has_slot(fact)]
+        for fact in alone:
+            is_likely = (fact.worth or 0) >= KEEP_SLOTTED and not (fact.operation and fact.tentative)
+            yield TranscriptFact(fact, asked or is_likely)
+        for part in _parts([one for one in run if not any(fact in alone for fact in one.facts)]):
+            if (joined := _joined(part)) is not None:
+                yield TranscriptFact(joined, asked or probability(cues_of(joined, turn, project)) >= KEEP)
+
+
+def plain_facts(considered: Sequence[Considered]) -> Iterator[TranscriptFact]:
+    """The facts of turns as they were said, one by one; of those that are only perhaps worth keeping, what was asked to be remembered."""
+    for one in considered:
+        asked = asked_to_remember(one.text)
+        yield from (TranscriptFact(fact, asked or not fact.tentative) for fact in one.facts)
+
+
+def cues_of(fact: Extracted, turn: str, project: str) -> RemarkCues:
+    """What the model of remarks reads of a fact."""
+    said = turn[slice(*fact.span)]
+    return RemarkCues(
+        fact.worth or 0, fact.statement, said, turn, project, fact.type, fact.owner, fact.is_ruled, fact.tentative
+    )
+
+
+def _runs(considered: Sequence[Considered]) -> Iterator[list[Considered]]:
+    """Sentences of one turn that follow each other, each a fact or close to one."""
+    run: list[Considered] = []
+    for one in considered:
+        belongs = bool(one.facts) or _is_neighbour(one)
+        if run and (one.turn != run[-1].turn or not belongs):
+            yield run
+            run = []
+        if belongs:
+            run.append(one)
+    if run:
+        yield run
+
+
+def _is_neighbour(one: Considered) -> bool:
+    return (one.worth or 0) >= NEIGHBOUR and not one.text.rstrip().endswith("?")
+
+
+def _parts(run: Sequence[Considered]) -> Iterator[list[Considered]]:
+    """The run, cut where a remark would be too long."""
+    part: list[Considered] = []
+    words = 0
+    for one in run:
+        length = len(one.text.split())
+        if part and words + length > LONGEST:
+            yield part
+            part, words = [], 0
+        part.append(one)
+        words += length
+    if part:
+        yield part
+
+
+def _joined(part: Sequence[Considered]) -> Extracted | None:
+    """One fact of all sentences; None if none of them states one. The likeliest says what kind of fact it is."""
+    facts = [fact for one in part for fact in one.facts]
+    if not facts:
+        return None
+    best = max(facts, key=lambda fact: fact.worth or 0)
+    if len(part) == 1 and len(facts) == 1:
+        return best
+    statement = " ".join(_said(one) for one in part)
+    span = (min(one.span[0] for one in part), max(one.span[1] for one in part))
+    return replace(
+        best,
+        statement=statement,
+        span=span,
+        tentative=all(fact.tentative for fact in facts),
+        critical=any(fact.critical for fact in facts),
+        context="",
+        is_ruled=any(fact.is_ruled for fact in facts),
+    )
+
+
+def _said(one: Considered) -> str:
+    if one.facts:
+        return " ".join(fact.statement for fact in one.facts)
+    return sentence(in_third_person(one.text))

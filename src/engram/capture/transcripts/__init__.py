@@ -1,0 +1,1 @@
+"""Transcripts of coding agents and chats, read into one form."""

@@ -1,0 +1,151 @@
+"""A harvest of the harnesses' stores: finds their sessions, stages what is new in each, and then saves how far it came."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from engram.capture.harvest import Harvester, HarvestReport
+from engram.capture.transcripts.harness import (
+    HARNESSES,
+    Problems,
+    Reader,
+    Reading,
+    StoredSession,
+    default_root,
+    detected,
+    reader_of,
+)
+from engram.capture.transcripts.watermarks import Watermark, Watermarks
+from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
+from engram.store.protocol import Store
+
+ALL = "all"
+SAVED_AFTER = 64
+"""Sessions after which the watermarks are saved; a crash repeats at most the work since, and proposes nothing twice."""
+SAVED_BYTES = 32 * 1024 * 1024
+"""Bytes of one transcript after which its watermark is saved."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which sessions are harvested."""
+
+    harnesses: Sequence[str]
+    root: Path | None = None
+    """A folder or file to read instead of the harness's own store."""
+    since: datetime | None = None
+    """Only sessions that were active since then."""
+    project: Path | None = None
+    """Only sessions in this folder and below it."""
+
+
+@dataclass(slots=True)
+class Collection:
+    """One run over the stores of harnesses."""
+
+    store: Store
+    harvester: Harvester
+    progress: Progress
+
+    def harvest(self, wanted: Wanted) -> HarvestReport:
+        """Stage what is new in the wanted sessions, oldest first, and report it."""
+        report = HarvestReport()
+        for harness in wanted.harnesses:
+            self._harvest(harness, wanted, report)
+        return report
+
+    def _harvest(self, harness: str, wanted: Wanted, report: HarvestReport) -> None:
+        reader, marks, problems = reader_of(harness), Watermarks.load(self.store, harness), Problems()
+        found = list(reader.sessions(wanted.root or default_root(harness), problems))
+        if wanted.root is not None and not found:
+            problems.add(wanted.root, f"no sessions of {harness} were found there")
+        report.problems += problems.found
+        if wanted.since is not None:
+            found = [session for session in found if session.modified >= wanted.since]
+        changed = [session for session in found if not marks.is_unchanged(session)]
+        report.unchanged += len(found) - len(changed)
+        try:
+            for number, session in enumerate(sorted(changed, key=lambda one: one.modified)):
+                self.progress(harness, number, len(changed))
+                self._take(session, reader, marks, wanted, report)
+        finally:
+            if not self.harvester.dry_run:
+                marks.save()
+        if changed:
+            self.progress(harness, len(changed), len(changed))
+
+    def _take(
+        self, session: StoredSession, reader: Reader, marks: Watermarks, wanted: Wanted, report: HarvestReport
+    ) -> None:
+        try:
+            mark = marks.of(session)
+            reading = reader.read(session, mark.start(session) if mark is not None else 0)
+            transcript = reading.transcript
+            if wanted.project is not None and not _is_below(transcript.directory, wanted.project):
+                return
+            if self.harvester.is_full(transcript.source):
+                report.add(HarvestReport(postponed={transcript.source: 1}))
+                return
+            self._stage(session, reading, marks, report)
+        except (OSError, InvalidInput) as error:
+            problems = Problems()
+            problems.add(session.path, error)
+            report.problems += problems.found
+
+    def _stage(self, session: StoredSession, reading: Reading, marks: Watermarks, report: HarvestReport) -> None:
+        saver = _Saver(session, marks, reading.transcript.start)
+        found = self.harvester.stage(reading.transcript, staged=None if self.harvester.dry_run else saver.staged)
+        found.size = reading.progress.size
+        found.problems += reading.progress.problems
+        report.add(found)
+        if not self.harvester.dry_run:
+            offset = found.position if found.postponed else max(reading.progress.position, found.position)
+            if marks.note(session, Watermark.of(session, offset, is_complete=not found.postponed)) >= SAVED_AFTER:
+                marks.save()
+
+
+@dataclass(slots=True)
+class _Saver:
+    """Saves the watermark of a very long transcript while it is read."""
+
+    session: StoredSession
+    marks: Watermarks
+    saved: int
+
+    def staged(self, position: int) -> None:
+        """Save it, if much was read since it was saved last."""
+        if self.session.grows and position - self.saved >= SAVED_BYTES:
+            self.marks.note(self.session, Watermark.of(self.session, position, is_complete=False))
+            self.marks.save()
+            self.saved = position
+
+
+def _is_below(directory: str, project: Path) -> bool:
+    if not directory:
+        return False
+    path = Path(directory)
+    return any(
+        one == top or top in one.parents
+        for one in (path, path.resolve())
+        for top in (project.absolute(), project.resolve())
+    )
+
+
+def harnesses_of(harness: str | Sequence[str], path: Path | None) -> tuple[str, ...]:
+    """The harnesses named, or the one whose sessions a path holds. Raises `InvalidInput` for an unknown one or an unclear path."""
+    named = (harness,) if isinstance(harness, str) else tuple(harness)
+    for name in named:
+        if name != ALL:
+            reader_of(name)
+    if ALL not in named:
+        return named
+    if path is None:
+        return HARNESSES
+    if not path.exists():
+        raise InvalidInput(f"{path} does not exist")
+    if found := detected(path):
+        return (found,)
+    raise InvalidInput(f"{path} is not known to be a harness's; name it with --harness {'|'.join(HARNESSES)}")

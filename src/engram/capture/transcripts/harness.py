@@ -1,0 +1,159 @@
+"""The harnesses whose sessions can be harvested: where each keeps them, and the form in which they are found and read."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from engram.capture.transcripts.transcript import Transcript
+from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
+
+HARNESSES = ("claude-code", "codex", "opencode")
+_SQLITE = b"SQLite format 3"
+_FIRST_LINE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session in a harness's own store, before it is read."""
+
+    harness: str
+    name: str
+    """Names it among all sessions of the harness: the path of its file, or of its database and its id."""
+    path: Path
+    stamp: tuple[int, ...]
+    """What changes whenever it does: size, time and inode of a file."""
+    modified: datetime
+    directory: str = ""
+    """The folder the agent worked in, if that is known before it is read."""
+    grows: bool = True
+    """Whether it is a file to which lines are appended, so that reading can go on from an offset."""
+
+
+@dataclass(slots=True)
+class Problems:
+    """What could not be read, each with the file and the reason."""
+
+    found: list[str] = field(default_factory=list)
+
+    def add(self, path: Path | str, why: object) -> None:
+        """Report a file; an `OSError` by its reason."""
+        reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
+        self.found.append(f"{path}: {reason}")
+
+
+class ReadProgress(Protocol):
+    """How far a session is read; it moves on while its turns are."""
+
+    @property
+    def position(self) -> int:
+        """Where reading goes on the next time."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that were read."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A session that is being read."""
+
+    transcript: Transcript
+    progress: ReadProgress
+
+
+class Reader(Protocol):
+    """Finds and reads the sessions of one harness."""
+
+    def sessions(self, root: Path, problems: Problems) -> Iterator[StoredSession]:
+        """The sessions below a folder, in any order."""
+
+    def read(self, session: StoredSession, start: int) -> Reading:
+        """The session; its turns up to `start` only explain the others. Raises `OSError` if it cannot be read."""
+
+
+def default_root(harness: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Where a harness keeps its sessions: as its own variable says, else the usual folder."""
+    home = Path(environment.get("HOME") or Path.home())
+    if harness == "claude-code":
+        return Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"
+    if harness == "codex":
+        return Path(environment.get("CODEX_HOME") or home / ".codex")
+    if named := environment.get("OPENCODE_DB"):
+        return Path(named)
+    return Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "opencode"
+
+
+def reader_of(harness: str) -> Reader:
+    """The reader of a harness. Raises `InvalidInput` for an unknown one."""
+    if harness == "claude-code":
+        from engram.capture.transcripts.claude_code import ClaudeCode
+
+        return ClaudeCode()
+    if harness == "codex":
+        from engram.capture.transcripts.codex import Codex
+
+        return Codex()
+    if harness == "opencode":
+        from engram.capture.transcripts.opencode import OpenCode
+
+        return OpenCode()
+    raise InvalidInput(f"Unknown harness {harness!r}; choose {', '.join(HARNESSES)} or all")
+
+
+def detected(path: Path) -> str:
+    """The harness whose sessions a folder or a file holds; "" if that is not clear."""
+    if path.is_file():
+        return _detected_in(path)
+    holds = {entry.name for entry in entries(path, Problems(), lambda _: True)}
+    if holds & {"opencode.db", "storage"}:
+        return "opencode"
+    if holds & {"sessions", "archived_sessions"}:
+        return "codex"
+    first = next((found for found in path.rglob("*.jsonl") if found.is_file()), None)
+    return _detected_in(first) if first is not None else ""
+
+
+def _detected_in(path: Path) -> str:
+    """The harness that wrote a file, by its first record."""
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE)) == _SQLITE:
+            return "opencode"
+        file.seek(0)
+        first = file.readline(_FIRST_LINE)
+    if any(mark in first for mark in (b'"payload"', b'"record_type"', b'"instructions"')):
+        return "codex"
+    return "claude-code" if b'"sessionId"' in first or b'"uuid"' in first or b'"leafUuid"' in first else ""
+
+
+def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Problems) -> StoredSession | None:
+    """A session's file. None, and reported, if it cannot be read or is a symbolic link out of the folder."""
+    path = Path(entry)
+    try:
+        if path.is_symlink():
+            problems.add(path, "a symbolic link; it was not followed")
+            return None
+        found = path.stat()
+    except OSError as error:
+        problems.add(path, error)
+        return None
+    stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
+    return StoredSession(harness, str(path), path, stamp, datetime.fromtimestamp(found.st_mtime, UTC))
+
+
+def entries(folder: Path, problems: Problems, wanted: Callable[["os.DirEntry[str]"], bool]) -> list["os.DirEntry[str]"]:
+    """The entries of a folder that are wanted, by name; none if there is no such folder."""
+    try:
+        with os.scandir(folder) as found:
+            return sorted(filter(wanted, found), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        problems.add(folder, error)
+        return []

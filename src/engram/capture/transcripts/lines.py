@@ -1,0 +1,106 @@
+"""JSON lines of a file that another program writes: read as a stream, from an offset, whatever state the file is in."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from engram.model.lazy import dataclass
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes; a longer line is passed over, since it would have to be held in memory."""
+_BUFFER = 1024 * 1024
+_decode = json.JSONDecoder().raw_decode
+
+
+class JsonLine(NamedTuple):
+    """A record and the positions in the file where it begins and where the next one does."""
+
+    record: dict[str, Any]
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class LineReader:
+    """The records of one file that matter, and what was wrong with the others."""
+
+    path: Path
+    matters: Callable[[bytes], bool]
+    """A cheap test of a line's bytes; what fails it is not parsed."""
+    position: int = 0
+    """How far the file is read: the end of the last whole line."""
+    size: int = 0
+    """Bytes that were read."""
+    _unreadable: int = 0
+    _oversized: int = 0
+    _garbled: int = 0
+
+    def lines(self, start: int = 0) -> Iterator[JsonLine]:
+        """The records from an offset, which is the beginning of a line. Raises `OSError` if the file cannot be read."""
+        with self.path.open("rb", buffering=_BUFFER) as file:
+            file.seek(start)
+            self.position = start
+            while data := file.readline(LONGEST_LINE):
+                self.size += len(data)
+                begin, whole = self.position, data.endswith(b"\n")
+                if not whole and len(data) == LONGEST_LINE:
+                    if not self._pass_over(file, begin + len(data)):
+                        return
+                    continue
+                record = self._record(data) if self.matters(data) else None
+                if not whole and record is None:
+                    return
+                self.position = begin + len(data)
+                if record is not None:
+                    yield JsonLine(record, begin, self.position)
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read, each kind with its number."""
+        found = (
+            (self._unreadable, "is not JSON and was skipped", "are not JSON and were skipped"),
+            (self._oversized, f"is longer than {LONGEST_LINE >> 20} MiB and was skipped", f"are longer than {LONGEST_LINE >> 20} MiB and were skipped"),
+            (self._garbled, "contains invalid UTF-8", "contain invalid UTF-8"),
+        )  # fmt: skip
+        return [
+            f"{self.path}: {number} {'line' if number == 1 else 'lines'} {one if number == 1 else many}"
+            for number, one, many in found
+            if number
+        ]
+
+    def _pass_over(self, file: BinaryIO, position: int) -> bool:
+        """Skip the rest of an oversized line; False if the file ends before it does."""
+        while data := file.readline(LONGEST_LINE):
+            self.size += len(data)
+            position += len(data)
+            if data.endswith(b"\n"):
+                self.position = position
+                self._oversized += 1
+                return True
+        return False
+
+    def _record(self, data: bytes) -> dict[str, Any] | None:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            self._garbled += 1
+            text = data.decode("utf-8", "replace")
+        try:
+            record, _ = _decode(text.lstrip())
+        except (ValueError, RecursionError):
+            self._unreadable += data.endswith(b"\n")
+            return None
+        return record if isinstance(record, dict) else None
+
+
+def line_start(path: Path, before: int, back: int) -> int:
+    """The beginning of a line up to `back` bytes before an offset; the offset itself if there is no line between."""
+    first = max(0, before - back)
+    if not first:
+        return 0
+    with path.open("rb") as file:
+        file.seek(first)
+        rest = file.read(before - first)
+    newline = rest.find(b"\n")
+    return first + newline + 1 if newline >= 0 else before

@@ -1,0 +1,172 @@
+"""OpenCode's sessions: an SQLite database, and the JSON files of older versions.
+
+The database belongs to a program that may be running: it is opened read-only, and one that is locked or has another schema is reported
+and tried again the next time. Sessions of subagents and synthetic parts are left out.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engram.capture.transcripts.boilerplate import typed_text
+from engram.capture.transcripts.content import moment
+from engram.capture.transcripts.harness import Problems, Reading, StoredSession
+from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.model.lazy import dataclass, field
+
+HARNESS = "opencode"
+DATABASE = "opencode.db"
+LONGEST_PART = 16 * 1024 * 1024
+"""Characters; a longer part is passed over, since it would have to be held in memory."""
+_WAIT = 2.0
+"""Seconds to wait for a locked database."""
+_NEEDED = {
+    "session": ("id", "directory", "parent_id", "time_updated"),
+    "message": ("id", "session_id", "time_created", "data"),
+    "part": ("id", "message_id", "data"),
+}
+_SESSIONS = "SELECT id, directory, time_updated FROM session WHERE parent_id IS NULL ORDER BY time_updated"
+_PARTS = """
+SELECT message.id, message.time_created, message.data, part.data
+FROM message JOIN part ON part.message_id = message.id
+WHERE message.session_id = ? AND length(part.data) <= ?
+ORDER BY message.time_created, message.id, part.id
+"""
+
+
+@dataclass(slots=True)
+class RowReader:
+    """How far the rows of a session are read."""
+
+    position: int = 0
+    size: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+class OpenCode:
+    """Finds and reads OpenCode's sessions."""
+
+    def sessions(self, root: Path, problems: Problems) -> Iterator[StoredSession]:
+        """The sessions of a data folder or of one database; those that a newer version copied into the database only once."""
+        database = root if root.is_file() else root / DATABASE
+        known: set[str] = set()
+        if database.is_file():
+            try:
+                found = list(_stored(database))
+            except (sqlite3.Error, OSError) as error:
+                problems.add(database, f"{_reason(error)}; nothing was read, the next harvest tries again")
+                return
+            known = {session.name.rpartition("#")[2] for session in found}
+            yield from found
+        if root.is_dir():
+            from engram.capture.transcripts.opencode_files import sessions
+
+            yield from (session for session in sessions(root / "storage", problems) if session.path.stem not in known)
+
+    def read(self, session: StoredSession, start: int) -> Reading:
+        """A session; its turns are read as they are asked for. Raises `OSError` if it cannot be read."""
+        if not session.name.startswith(f"{session.path}#"):
+            from engram.capture.transcripts.opencode_files import read
+
+            return read(session, start)
+        name = session.name.rpartition("#")[2]
+        try:
+            with closing(_opened(session.path)) as database:
+                row = database.execute("SELECT directory FROM session WHERE id = ?", (name,)).fetchone()
+        except sqlite3.Error as error:
+            raise OSError(_reason(error)) from error
+        directory, progress = str(row[0] or "") if row else "", RowReader()
+        turns = turns_of(_rows(session.path, name, progress), progress)
+        transcript = Transcript(HARNESS, Path(directory).name, directory, name, str(session.path), turns, start=start)
+        return Reading(transcript, progress)
+
+
+def turns_of(rows: Iterator[tuple[str, int, Any, Any]], progress: RowReader) -> Iterator[TranscriptTurn]:
+    """The turns of a session from its parts (message, time, message's data, part's data), in order."""
+    key, texts, about = "", dict[Role, list[str]](), (0, "")
+    for message, created, data, part in rows:
+        if message != key:
+            yield from _turn(key, texts, about)
+            key, texts, about = message, {}, (created, str(data.get("role", "")))
+        progress.position = max(progress.position, created)
+        if (said := _said(about[1], part)) is not None:
+            texts.setdefault(said[0], []).append(said[1])
+    yield from _turn(key, texts, about)
+
+
+def _turn(key: str, texts: Mapping[Role, list[str]], about: tuple[int, str]) -> Iterator[TranscriptTurn]:
+    for role, said in texts.items():
+        content = "\n".join(said)
+        content = typed_text(_unquoted(content)) if role == "user" else content
+        if content.strip():
+            yield TranscriptTurn(role, content, moment(about[0]), f"{key}/tool" if role == "tool" else key, about[0])
+
+
+def _said(role: str, part: Mapping[str, Any]) -> tuple[Role, str] | None:
+    if part.get("type") == "tool":
+        state = part.get("state")
+        output = state.get("output") if isinstance(state, dict) else None
+        return ("tool", output) if isinstance(output, str) else None
+    text = part.get("text")
+    if part.get("type") != "text" or part.get("synthetic") or part.get("ignored") or not isinstance(text, str):
+        return None
+    if role == "user":
+        return "user", text
+    return ("assistant", text) if role == "assistant" else None
+
+
+def _unquoted(text: str) -> str:
+    """A turn without the quotes that `opencode run` puts around its argument."""
+    inner = text.strip()
+    return inner[1:-1] if len(inner) > 1 and inner[0] == inner[-1] == '"' and '"' not in inner[1:-1] else text
+
+
+# -- the database
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    """The database, read-only. Raises `sqlite3.Error` if it cannot be opened."""
+    return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)
+
+
+def _stored(database: Path) -> Iterator[StoredSession]:
+    with closing(_opened(database)) as opened:
+        for table, needed in _NEEDED.items():
+            columns = {row[1] for row in opened.execute(f"PRAGMA table_info({table})")}
+            if missing := [column for column in needed if column not in columns]:
+                raise OSError(f"its schema is not known: {table} has no {', '.join(missing)}")
+        for name, directory, updated in opened.execute(_SESSIONS).fetchall():
+            when = moment(updated) or datetime.fromtimestamp(0, UTC)
+            stamp = (int(updated or 0),)
+            yield StoredSession(HARNESS, f"{database}#{name}", database, stamp, when, str(directory or ""), grows=False)
+
+
+def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
+    try:
+        with closing(_opened(database)) as opened:
+            for message, created, data, part in opened.execute(_PARTS, (session, LONGEST_PART)):
+                progress.size += len(data) + len(part)
+                about, said = loaded(data), loaded(part)
+                if about is None or said is None:
+                    progress.problems.append(f"{database}: a part of {message} is not JSON and was skipped")
+                else:
+                    yield message, int(created or 0), about, said
+    except sqlite3.Error as error:
+        raise OSError(_reason(error)) from error
+
+
+def loaded(data: str | bytes) -> dict[str, Any] | None:
+    """A JSON object; None if it is none."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _reason(error: Exception) -> str:
+    return f"the database cannot be read ({error})" if isinstance(error, sqlite3.Error) else str(error)

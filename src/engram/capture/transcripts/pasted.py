@@ -1,0 +1,71 @@
+"""Finds the words of a turn that are not the person's own: pasted logs, traces, diffs, code, and what a tool had just returned.
+
+`data/pasted.txt` lists how such lines begin. Fenced code, quoted lines and mails are left out where sentences are read
+(`extraction.clauses`).
+"""
+
+import re
+from collections import OrderedDict
+from functools import lru_cache
+from itertools import pairwise
+
+from engram.capture.transcripts.boilerplate import table
+
+MOST_REMEMBERED = 4_000
+"""Lines that tools returned which are remembered, the latest ones."""
+LONGEST_RESULT = 200_000
+"""Characters of a tool's result that are remembered."""
+_SHORTEST = 24
+"""Characters; a shorter line may be the same by chance."""
+_LOOKED_AT = 240
+"""Characters at the beginning of a line that are looked at; a hostile line could make more of them slow."""
+_GAP = 2
+"""Lines between two pasted ones that belong to what was pasted."""
+
+
+class Echoes:
+    """The lines that tools returned lately. A person who pastes one did not say it."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[int, None] = OrderedDict()
+
+    def note(self, result: str) -> None:
+        """Remember the lines of a tool's result."""
+        for line in result[:LONGEST_RESULT].splitlines():
+            bare = line.strip()
+            if len(bare) >= _SHORTEST:
+                self._lines[hash(bare)] = None
+        while len(self._lines) > MOST_REMEMBERED:
+            self._lines.popitem(last=False)
+
+    def __contains__(self, line: str) -> bool:
+        bare = line.strip()
+        return len(bare) >= _SHORTEST and hash(bare) in self._lines
+
+
+def own_words(content: str, echoes: Echoes) -> str:
+    """The turn with pasted lines blanked out; every other character keeps its position."""
+    lines = content.split("\n")
+    pasted = [bool(_printed().match(line[:_LOOKED_AT])) or line in echoes for line in lines]
+    if not any(pasted):
+        return content
+    places = [place for place, found in enumerate(pasted) if found]
+    for one, other in pairwise(places):
+        if other - one <= _GAP + 1:
+            pasted[one:other] = [True] * (other - one)
+    return "\n".join(map(_kept, lines, pasted, [*pasted[1:], False]))
+
+
+def _kept(line: str, is_pasted: bool, introduces: bool) -> str:
+    """A line, blanked if it was pasted. One that introduces what was pasted ends here: what comes after it is the person's again."""
+    if is_pasted:
+        return "\n" * len(line)
+    bare = line.rstrip()
+    return f"{bare[:-1]}.{line[len(bare) :]}" if introduces and bare.endswith(":") else line
+
+
+@lru_cache(maxsize=1)
+def _printed() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in table("pasted.txt")["line"]))

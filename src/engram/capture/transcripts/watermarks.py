@@ -1,0 +1,116 @@
+"""How far each session was harvested, so that the next run reads only what is new.
+
+A watermark is what the session looked like (size, time, inode), the offset up to which its facts are staged, and a digest of the bytes before
+it: a file that was truncated, replaced or rewritten is noticed, and read again from its beginning.
+"""
+
+import hashlib
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Self
+
+from engram.capture.transcripts.harness import StoredSession
+from engram.model.lazy import dataclass, field
+from engram.store.protocol import Store
+
+SHARDS = 64
+"""States over which the watermarks of a harness are spread: saving one rewrites only its state."""
+COMPARED = 4096
+"""Bytes at the beginning and before the offset that the digest covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How far one session is staged."""
+
+    stamp: tuple[int, ...] = ()
+    """What the session looked like; () if it was left in the middle."""
+    offset: int = 0
+    digest: str = ""
+
+    @classmethod
+    def of(cls, session: StoredSession, offset: int, *, is_complete: bool) -> Self:
+        """The watermark of a session that was read up to an offset. Raises `OSError` if its file is gone."""
+        digest = digest_before(session.path, offset) if session.grows else ""
+        return cls(session.stamp if is_complete else (), offset, digest)
+
+    @classmethod
+    def loaded(cls, value: Any) -> Self | None:
+        """A watermark as it was stored; None if it cannot be used."""
+        match value:
+            case [list(stamp), int(offset), str(digest)] if offset >= 0 and all(isinstance(one, int) for one in stamp):
+                return cls(tuple(stamp), offset, digest)
+        return None
+
+    def stored(self) -> list[Any]:
+        """As JSON."""
+        return [list(self.stamp), self.offset, self.digest]
+
+    def start(self, session: StoredSession) -> int:
+        """Where to go on reading: the offset, or 0 if the session is not what was read before."""
+        if not session.grows:
+            return self.offset
+        size, _, inode = session.stamp
+        if size < self.offset or (self.stamp and self.stamp[2] != inode):
+            return 0
+        return self.offset if digest_before(session.path, self.offset) == self.digest else 0
+
+
+@dataclass(slots=True)
+class Watermarks:
+    """The watermarks of one harness, as the store has them."""
+
+    store: Store
+    harness: str
+    _known: dict[str, Watermark] = field(default_factory=dict)
+    _unsaved: dict[str, Watermark] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, store: Store, harness: str) -> Self:
+        """Every watermark of a harness."""
+        known: dict[str, Watermark] = {}
+        for shard in range(SHARDS):
+            found = ((key, Watermark.loaded(value)) for key, value in store.state(_state(harness, shard)).items())
+            known.update((key, mark) for key, mark in found if mark is not None)
+        return cls(store, harness, known)
+
+    def of(self, session: StoredSession) -> Watermark | None:
+        """The watermark of a session; None if it was never harvested."""
+        return self._known.get(_key(session))
+
+    def is_unchanged(self, session: StoredSession) -> bool:
+        """Whether a session is as it was when all of it was staged."""
+        mark = self.of(session)
+        return mark is not None and mark.stamp == session.stamp
+
+    def note(self, session: StoredSession, mark: Watermark) -> int:
+        """Remember how far a session is staged, to be saved; returns how many are unsaved."""
+        key = _key(session)
+        self._known[key] = self._unsaved[key] = mark
+        return len(self._unsaved)
+
+    def save(self) -> None:
+        """Save what was noted; durable when it returns."""
+        shards: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+        for key, mark in self._unsaved.items():
+            shards[int(key[:4], 16) % SHARDS][key] = mark.stored()
+        for shard, marks in sorted(shards.items()):
+            self.store.change_state(_state(self.harness, shard), lambda value, marks=marks: {**value, **marks})  # type: ignore[misc]
+        self._unsaved.clear()
+
+
+def digest_before(path: Path, offset: int) -> str:
+    """A digest of the first bytes of a file and of those just before an offset."""
+    with path.open("rb") as file:
+        head = file.read(min(COMPARED, offset))
+        file.seek(max(0, offset - COMPARED))
+        tail = file.read(min(COMPARED, offset))
+    return hashlib.sha256(head + tail).hexdigest()[:20]
+
+
+def _key(session: StoredSession) -> str:
+    return hashlib.sha256(session.name.encode("utf-8", "surrogateescape")).hexdigest()[:20]
+
+
+def _state(harness: str, shard: int) -> str:
+    return f"harvest/{harness}/{shard:02}"

@@ -1,0 +1,94 @@
+"""Cuts the stream of a transcript's turns into windows that are judged at once, each with the turns before it."""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+from engram.capture.transcripts.pasted import Echoes, own_words
+from engram.capture.transcripts.transcript import TranscriptTurn
+from engram.gates.secrets.scan import redact
+from engram.model.lazy import dataclass, replace
+from engram.sessions.observations import storable
+
+CONTEXT = 6
+"""Turns before a window that explain what it refers to."""
+WINDOW = 8
+"""The user's turns of a window."""
+LONGEST_TURN = 100_000
+"""Characters of a turn that are read; a longer one is a pasted document."""
+LONGEST_ANSWER = 1_000
+"""Characters at the end of an assistant's turn that are read to understand the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardTurn:
+    """A turn of the user or the assistant, with its secrets redacted before anything else reads it."""
+
+    turn: TranscriptTurn
+    words: str
+    """The turn's content without what was pasted; every character has its place in the content."""
+
+    @classmethod
+    def of(cls, turn: TranscriptTurn, echoes: Echoes) -> "HeardTurn":
+        """A turn as it may be stored, cut if it is very long."""
+        is_user = turn.role == "user"
+        kept = turn.content[:LONGEST_TURN] if is_user else turn.content[-LONGEST_ANSWER:]
+        content = storable(redact(kept)[0])
+        return cls(replace(turn, content=content), own_words(content, echoes) if is_user else content)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWindow:
+    """Turns that are judged together, and those before them, which only explain."""
+
+    before: Sequence[HeardTurn]
+    turns: Sequence[HeardTurn]
+
+    @property
+    def position(self) -> int:
+        """How far the transcript is read with this window."""
+        return max(heard.turn.position for heard in self.turns)
+
+    @property
+    def of_user(self) -> int:
+        """How many of its turns are the user's."""
+        return sum(heard.turn.role == "user" for heard in self.turns)
+
+
+def windows(
+    turns: Iterable[TranscriptTurn], start: int, day_of: Callable[[TranscriptTurn], Hashable]
+) -> Iterator[TurnWindow]:
+    """The turns after `start`, in windows of one day. What tools returned is only compared with what the user pastes."""
+    before: deque[HeardTurn] = deque(maxlen=CONTEXT)
+    gathered: list[HeardTurn] = []
+    for heard in _heard(turns):
+        turn = heard.turn
+        if gathered and (_is_full(gathered, turn) or day_of(turn) != day_of(gathered[0].turn)):
+            yield TurnWindow(tuple(before), gathered)
+            before.extend(gathered)
+            gathered = []
+        if start and turn.position <= start:
+            before.append(heard)
+        else:
+            gathered.append(heard)
+    if gathered:
+        yield TurnWindow(tuple(before), gathered)
+
+
+def _heard(turns: Iterable[TranscriptTurn]) -> Iterator[HeardTurn]:
+    """The user's turns, each after the assistant's last one before it."""
+    echoes, answer = Echoes(), None
+    for turn in turns:
+        if turn.role == "tool":
+            echoes.note(turn.content)
+        elif turn.role == "assistant":
+            answer = turn
+        elif turn.content.strip():
+            if answer is not None:
+                yield HeardTurn.of(answer, echoes)
+                answer = None
+            yield HeardTurn.of(turn, echoes)
+
+
+def _is_full(gathered: Sequence[HeardTurn], turn: TranscriptTurn) -> bool:
+    """Whether a turn of the user would be one too many. An answer is added: it may end in the question the next one answers."""
+    return turn.role == "user" and sum(heard.turn.role == "user" for heard in gathered) >= WINDOW

@@ -1,0 +1,66 @@
+"""edit, merge: change what memories say before, or after, they are approved."""
+
+from typing import Annotated
+
+from engram.cli import display, views
+from engram.cli.display import line
+from engram.cli.parser import Argument, Option
+from engram.cli.records import memory_data
+from engram.cli.surface import HUMAN, Surface, reason_for_person, require_person, text_or_stdin
+from engram.cli.verbs.options import Reason, Ref
+from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
+
+Refs = Annotated[list[str], Argument("ID…", "Ids, names or aliases of two or more memories.")]
+NewStatement = Annotated[
+    str, Option("--statement", metavar="TEXT", help="What it says; - reads stdin. Default: $EDITOR on a terminal.")
+]
+Merged = Annotated[str, Option("--statement", metavar="TEXT", help="The merged statement; - reads it from stdin.")]
+
+
+def edit(surface: Surface, ref: Ref, statement: NewStatement = "", reason: Reason = "") -> None:
+    """Reword a memory, or change its record in $EDITOR. It passes the gates again and keeps where it came from.
+
+    A candidate still awaits review afterwards.
+    """
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        if statement:
+            after = mem.review.edit(before.id, actor=surface.actor, reason=reason, statement=text_or_stdin(statement))
+        elif surface.person and surface.drawn:
+            from engram.cli.editor import changed_by_editor
+
+            after = mem.review.edit(before.id, actor=surface.actor, reason=reason, **changed_by_editor(before))
+        else:
+            raise InvalidInput("edit needs --statement TEXT, or a terminal for $EDITOR")
+        surface.answer(memory_data(after, surface.now), lambda: _draw(before, after))
+        hint = f"`engram promote {after.id}` makes it active; " if after.status == "candidate" else ""
+        surface.hint(f"engram: {hint}`engram undo {after.id}` undoes it")
+
+
+def _draw(before: Memory, after: Memory) -> None:
+    display.lines([(after.id, "bold cyan"), f"  {line(after.statement)}"])
+    changes = views.changed_fields(before, after)
+    views.draw_changes(changes)
+    if not changes:
+        display.lines([("    unchanged", "bright_black")])
+
+
+def merge(surface: Surface, refs: Refs, statement: Merged = "", reason: Reason = "") -> None:
+    """Make one memory of several, with a statement of its own.
+
+    The most trusted current one survives, or the first where all await review; the others are superseded by it and stay
+    readable. `undo` brings all of them back.
+    """
+    text = text_or_stdin(statement)
+    with surface.memory() as mem:
+        memories = [mem.get(ref) for ref in refs]
+        actor = surface.actor
+        for memory in memories:
+            why = reason_for_person(memory) or reason_for_person(memory.but(statement=text or memory.statement))
+            if require_person(memory, why):
+                actor = HUMAN
+                break
+        after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason)
+        surface.answer(memory_data(after, surface.now), lambda: views.listing([after], surface.now))
+        surface.hint(f"engram: `engram undo {after.id}` undoes it")

@@ -1,0 +1,92 @@
+"""gen-context: Engram's block in an agent's instruction file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli import display
+from engram.cli.display import count
+from engram.cli.parser import Argument, Option
+from engram.cli.records import plain
+from engram.cli.surface import FAILED, Surface
+from engram.cli.verbs.options import Scopes
+from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from engram.upkeep.context_files import ContextUpdate
+
+Files = Annotated[
+    list[Path] | None,
+    Argument(
+        "[FILE…]", "The files; created where they do not exist. Default: AGENTS.md or CLAUDE.md, here or at the root."
+    ),
+]
+Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many memories.")]
+Tier = Annotated[
+    int,
+    Option(
+        "--tier",
+        metavar="1|2|3",
+        help="Up to this risk tier; 3 includes identity, money, health, people, places, constraints.",
+    ),
+]
+Budget = Annotated[int, Option("--budget", metavar="TOKENS", help="At most this many tokens.")]
+Check = Annotated[bool, Option("--check", help="Write nothing; exit 1 if a block is missing or out of date.")]
+Remove = Annotated[bool, Option("--remove", help="Take the block out of the file again.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Write nothing; show what would change.")]
+_HINTS = {"stale": "`engram verify ID` makes one fresh again", "evidence": "`engram verify ID` confirms one"}
+
+
+def gen_context(
+    surface: Surface,
+    files: Files = None,
+    limit: Limit = 30,
+    tier: Tier = 1,
+    budget: Budget = 2000,
+    scope: Scopes = None,
+    check: Check = False,
+    remove: Remove = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Keep a block of memories up to date in AGENTS.md or CLAUDE.md.
+
+    The block lies between <!-- engram:begin --> and <!-- engram:end -->; nothing else in the file changes. It quotes confirmed and
+    fresh memories visible from the file's folder, without sensitive ones unless --tier includes them.
+    """
+    if check and remove:
+        raise InvalidInput("--check says whether a block is up to date, --remove takes it out; give one of the two")
+    with surface.memory() as mem:
+        found = mem.gen_context(
+            files, limit=limit, tier=tier, budget=budget, remove=remove, dry_run=check or dry_run, scope=scope or None
+        )
+    shown = [_data(one, diff=dry_run) for one in found]
+    surface.answer({"files": shown, "written": not (check or dry_run)}, lambda: _draw(found, check, dry_run))
+    for one in found:
+        surface.hint(_left_out(one))
+    if check and any(one.changed for one in found):
+        raise SystemExit(FAILED)
+
+
+def _data(update: "ContextUpdate", *, diff: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = plain(update)
+    return fields if diff else {name: value for name, value in fields.items() if name != "diff"}
+
+
+def _draw(found: "list[ContextUpdate]", check: bool, dry_run: bool) -> None:
+    for one in found:
+        if dry_run and one.diff:
+            display.block(one.diff)
+            continue
+        state = ("out of date" if one.changed else "up to date") if check else one.change
+        held = f"  ({count(len(one.ids), 'memory', 'memories')}, {count(one.tokens, 'token')})" if one.tokens else ""
+        display.lines([(state, "yellow" if one.changed else "green"), f"  {one.file}{held}"])
+
+
+def _left_out(update: "ContextUpdate") -> str:
+    """What is not in the block, and what to do about it."""
+    if not update.left_out:
+        return ""
+    parts = [f"{number:,} {why}" for why, number in sorted(update.left_out.items())]
+    hints = [_HINTS[why] for why in sorted(update.left_out) if why in _HINTS]
+    if any(why.startswith("tier") for why in update.left_out):
+        hints.append("--tier 3 includes sensitive ones")
+    return "; ".join([f"engram: left out: {', '.join(parts)}", *hints])

@@ -1,0 +1,93 @@
+"""harvest: propose the lasting facts in what you told your coding agents."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+from engram.cli import display
+from engram.cli.display import count, line, progress
+from engram.cli.parser import Argument, Option
+from engram.cli.surface import Surface
+
+if TYPE_CHECKING:
+    from engram.capture.harvest import Harvested, HarvestReport
+
+Place = Annotated[
+    str | None, Argument("PATH", "A transcript, or a folder of them. Default: where the harnesses keep theirs.")
+]
+Harness = Annotated[
+    str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all. Default: all.")
+]
+Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only sessions active since then (ISO 8601).")]
+Project = Annotated[str | None, Option("--project", metavar="DIR", help="Only sessions in this folder and below it.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be proposed; nothing is written.")]
+Verbose = Annotated[bool, Option("--verbose", "-v", help="Show every fact with its reason, also those not proposed.")]
+_STYLES = {"proposed": "green", "duplicate": "bright_black", "trivial": "bright_black", "refused": "yellow"}
+MOST_SHOWN = 20
+"""Problems that are shown without --verbose."""
+
+
+def harvest(
+    surface: Surface,
+    path: Place = None,
+    harness: Harness = "all",
+    since: Since = None,
+    project: Project = None,
+    dry_run: DryRun = False,
+    verbose: Verbose = False,
+) -> None:
+    """Propose the lasting facts in what you told Claude Code, Codex and OpenCode.
+
+    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Only what you typed is
+    read for facts; what was pasted, what tools returned and what agents told each other is not. Every fact waits for review
+    (`engram review`) with the turn it was said in as evidence. What exceeds the limit of a run per source is left for the next one.
+    """
+    with surface.memory() as mem:
+        with progress("Harvesting") as report:
+            found = mem.harvest(
+                path, harness=harness, since=since, project=project, dry_run=dry_run, progress=report
+            )  # fmt: skip
+        show_harvest(surface, found, dry_run=dry_run, verbose=verbose)
+
+
+def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, verbose: bool) -> None:
+    """Print what became of each fact, what could not be read, and a summary."""
+    problems = found.problems if verbose else found.problems[:MOST_SHOWN]
+    surface.warn(problems)
+    if len(found.problems) > len(problems):
+        surface.warn([f"{len(found.problems) - len(problems):,} more could not be read; --verbose lists them"])
+    surface.warn(found.warnings)
+    surface.answer(_data(found), lambda: _draw(found, verbose or dry_run))
+    surface.hint(_summary(found, dry_run))
+    for source, waiting in found.postponed.items():
+        surface.hint(
+            f"engram: {source} has reached the limit of a run; {count(waiting, 'session waits', 'sessions wait')} for the next harvest"
+        )
+
+
+def _data(found: "HarvestReport") -> dict[str, object]:
+    counts = Counter(fact.outcome for fact in found.facts)
+    return {
+        **{outcome: counts[outcome] for outcome in _STYLES}, "sessions": found.sessions, "unchanged": found.unchanged,
+        "turns": found.turns, "bytes": found.size, "facts": found.facts, "postponed": found.postponed,
+        "problems": found.problems, "warnings": found.warnings,
+    }  # fmt: skip
+
+
+def _draw(found: "HarvestReport", everything: bool) -> None:
+    for fact in found.facts:
+        if everything or fact.outcome == "proposed":
+            _draw_fact(fact, everything)
+
+
+def _draw_fact(fact: "Harvested", with_reason: bool) -> None:
+    known = f"{fact.memory_id}  " if fact.memory_id else ""
+    display.lines([(f"{fact.outcome:<10}", _STYLES[fact.outcome]), (known, "cyan"), line(fact.statement)])
+    if with_reason:
+        display.lines([(f"{'':<10}{fact.at:%Y-%m-%d} {line(fact.source)}: {line(fact.reason)}", "bright_black")])
+
+
+def _summary(found: "HarvestReport", dry_run: bool) -> str:
+    read = f"{count(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
+    counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in _STYLES)
+    note = "; nothing was written" if dry_run else "; `engram review` decides" if found.count("proposed") else ""
+    return f"engram: {read}: {counts}{note}"

@@ -1,0 +1,319 @@
+"""queue, promote, reject: what capture has proposed, and decisions about one or many of it."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli import display
+from engram.cli.display import Column, age, count, line
+from engram.cli.parser import Argument, Option, Options
+from engram.cli.records import bulk_data, memory_data
+from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
+from engram.cli.verbs.options import Reason, Yes
+from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.review.bulk import BulkDecision
+    from engram.review.groups import QueueFilters, QueueGroup, QueuePage
+    from engram.review.promotion import PromotionPlan
+    from engram.review.queue import ReviewItem
+
+MOST_TOPICS = 5
+"""Topics named of a source's memories that are not listed."""
+PREVIEWED = 20
+"""Memories that a preview or a report lists; JSON has all of them."""
+
+Refs = Annotated[
+    list[str] | None, Argument("[ID]…", "Ids, names or aliases of the memories. Default: what the filters choose.")
+]
+PerSource = Annotated[
+    int, Option("--per-source", metavar="N", help="List at most this many of each source; 0 for all.")
+]
+Eligible = Annotated[bool, Option("--eligible", help="Promote what the settings allow without a person.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others wait.")]
+Confirm = Annotated[bool, Option("--confirm", help="Promote tier 3, too: asks for a code at the controlling terminal.")]
+
+
+class CandidateOptions(Options):
+    """Which candidates: queue, promote and reject."""
+
+    source: Annotated[
+        str,
+        Option(
+            "--source", metavar="SOURCE", help="Only from this source, or below it: harness:codex, import:pack.json."
+        ),
+    ] = ""
+    kind: Annotated[str, Option("--kind", metavar="KIND", help="Only of this kind: preference, tooling, …")] = ""
+    tier: Annotated[int | None, Option("--tier", metavar="1–3", help="Only of this risk tier.")] = None
+    scope: Annotated[
+        str, Option("--scope", "-s", metavar="SCOPE", help="Only of this scope; `here` is this directory's.")
+    ] = ""
+    group: Annotated[str, Option("--group", metavar="TOPIC", help="Only about this topic, as `queue` names it.")] = ""
+
+    def chosen(self, mem: "Engram") -> "QueueFilters":
+        """The filters that were given."""
+        scope = mem.scope_here() if self.scope == "here" else self.scope
+        given: QueueFilters = {"source": self.source, "kind": self.kind, "scope": scope, "group": self.group}
+        return {**given, "tier": self.tier}
+
+    @property
+    def given(self) -> bool:
+        """Whether any was given."""
+        return bool(self.source or self.kind or self.scope or self.group or self.tier is not None)
+
+
+def queue(surface: Surface, filters: CandidateOptions, per_source: PerSource = 20) -> None:
+    """List what capture, agents and imports have proposed and nobody has decided about.
+
+    Grouped by source and topic, most worth keeping first: by confidence, importance and type. `engram review` goes through
+    everything that awaits a person, contradictions and faded memories included.
+    """
+    with surface.memory() as mem:
+        page = mem.review.page(per_source, **filters.chosen(mem))
+        surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface))
+        _hint_queue(surface, page)
+
+
+def _hint_queue(surface: Surface, page: "QueuePage") -> None:
+    if not page.waiting:
+        surface.hint("engram: nothing awaits review here")
+        return
+    surface.hint(
+        f"engram: {count(page.waiting, 'candidate')}; `engram review` decides one by one, `engram promote ID…` and "
+        "`engram reject ID…` several, --source, --kind, --tier, --scope and --group choose"
+    )
+
+
+def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
+    from engram.review.queue import worth
+
+    def item_data(item: "ReviewItem") -> dict[str, Any]:
+        return {
+            "waits_as": item.kind,
+            "worth": round(worth(item.memory), 3),
+            "reason": item.reason,
+            "memory": memory_data(item.memory, surface.now),
+            "other": item.other.id if item.other is not None else "",
+        }
+
+    groups = [
+        {"source": one.source, "topic": one.topic, "count": one.count, "items": [item_data(item) for item in one.items]}
+        for one in page.groups
+    ]
+    return {"waiting": page.waiting, "groups": groups, "more": dict(page.more)}
+
+
+def _draw_page(page: "QueuePage", surface: Surface) -> None:
+    for source, groups in groupby(page.groups, key=lambda group: group.source):
+        rest = []
+        for group in groups:
+            if group.items:
+                _draw_group(group, surface)
+            rest.append((group.count - len(group.items), group.topic))
+        if source in page.more:
+            topics = ", ".join(
+                f"{line(topic)} {number:,}" for number, topic in sorted(rest, reverse=True)[:MOST_TOPICS] if number
+            )
+            display.lines(
+                [(f"… and {page.more[source]:,} more from {line(source)}", "yellow"), (f"  ({topics})", "bright_black")]
+            )
+
+
+def _draw_group(group: "QueueGroup", surface: Surface) -> None:
+    from engram.gates.trust import kind_of
+
+    display.lines([(line(group.source), "bold"), f" · {line(group.topic)}", (f"  {group.count:,}", "bright_black")])
+    rows: list[list[display.Cell]] = [
+        [
+            (f"  {item.memory.id}", "cyan"),
+            kind_of(item.memory),
+            age(item.memory.created, surface.now),
+            f"{line(item.memory.statement, 160)} — {line(item.reason, 160)}",
+        ]
+        for item in group.items
+    ]
+    display.table(["  id", "kind", Column("age", "bright_black"), "memory"], rows)
+
+
+def promote(
+    surface: Surface,
+    filters: CandidateOptions,
+    refs: Refs = None,
+    eligible: Eligible = False,
+    dry_run: DryRun = False,
+    confirm: Confirm = False,
+    yes: Yes = False,
+    reason: Reason = "",
+) -> None:
+    """Make candidates active: those named, those the filters choose, or with --eligible those that need no person.
+
+    Tier 3 (identity, money, health, people, …) needs --confirm and a code typed at the controlling terminal. --eligible promotes
+    tier 1 as the settings autopromote_remember, autopromote_harvest and autopromote_kinds allow, and tier 2 where nothing stored
+    says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes).
+    """
+    _check_choice(refs, filters.given, eligible)
+    if dry_run and not eligible:
+        raise InvalidInput("--dry-run belongs to --eligible; for chosen memories, `engram queue` shows them")
+    with surface.memory() as mem:
+        if eligible:
+            _promote_eligible(surface, mem, filters, dry_run)
+            return
+        memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "promote", yes, confirm)
+        if not memories:
+            return
+        held = [(memory, why) for memory in memories if (why := _needs_person(surface, memory))]
+        if not confirm:
+            refuse_unconfirmed(held, "engram promote")
+        elif held:
+            prove_person(held)
+        actor = HUMAN if held else surface.actor
+        if len(memories) == 1:
+            report_one(surface, "approve", mem.review.approve(memories[0].id, actor=actor, reason=reason))
+        else:
+            ids = [memory.id for memory in memories]
+            report_bulk(surface, mem.review.promote(ids, actor=actor, reason=reason))
+
+
+def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = False) -> None:
+    if refs and (filtered or eligible):
+        raise InvalidInput("name memories, or choose them by options; not both")
+    if not refs and not filtered and not eligible:
+        raise InvalidInput("name the memories, or choose them: --source, --kind, --tier, --scope or --group")
+
+
+def _needs_person(surface: Surface, memory: Memory) -> str:
+    """Why a person must prove to be here before this becomes active; "" where that is known, or not needed."""
+    from engram.review.approval import person_only_reason
+
+    if memory.status != "candidate":
+        return ""
+    return reason_for_person(memory) or ("" if surface.person else person_only_reason(memory))
+
+
+def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions, dry_run: bool) -> None:
+    with display.progress("compared") as report:
+        plan = mem.review.plan_promotion(progress=lambda done, all_: report("", done, all_), **filters.chosen(mem))
+    if dry_run:
+        surface.answer(_plan_data(plan, surface), lambda: _draw_plan(plan))
+        surface.hint(
+            f"engram: {count(len(plan.promoted), 'candidate')} would be promoted, {len(plan.waiting):,} wait on"
+        )
+        return
+    decision = mem.review.promote_eligible(actor=surface.actor, plan=plan)
+    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    _hint_undo(surface, decision)
+
+
+def _plan_data(plan: "PromotionPlan", surface: Surface) -> dict[str, Any]:
+    return {"promoted": [memory_data(memory, surface.now) for memory in plan.promoted], "waiting": dict(plan.waiting)}
+
+
+def _draw_plan(plan: "PromotionPlan") -> None:
+    _draw_some("would be promoted", "green", plan.promoted)
+    _draw_left(plan.waiting)
+
+
+def reject(
+    surface: Surface,
+    filters: CandidateOptions,
+    refs: Refs = None,
+    reason: Reason = "",
+    yes: Yes = False,
+) -> None:
+    """Reject candidates: those named, or those the filters choose. A rejected fact stays readable and is not proposed again.
+
+    What the filters choose is shown first, and rejected once confirmed (or with --yes). `history` shows the reason.
+    """
+    _check_choice(refs, filters.given)
+    with surface.memory() as mem:
+        memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "reject", yes, True)
+        if len(memories) == 1:
+            report_one(surface, "reject", mem.review.reject(memories[0].id, actor=surface.actor, reason=reason))
+        elif memories:
+            ids = [memory.id for memory in memories]
+            report_bulk(surface, mem.review.reject_all(ids, actor=surface.actor, reason=reason))
+
+
+def _previewed(
+    surface: Surface, mem: "Engram", filters: CandidateOptions, verb: str, yes: bool, sensitive: bool
+) -> list[Memory]:
+    """What the filters choose, once the person has seen and confirmed it; contradictions are decided one by one."""
+    items = mem.review.candidates(**filters.chosen(mem))
+    apart = [item for item in items if item.kind == "contradiction" and verb == "promote"]
+    chosen = [item.memory for item in items if item not in apart]
+    held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
+    chosen = [memory for memory in chosen if memory not in held]
+    surface.say(f"{verb} {count(len(chosen), 'candidate')}:")
+    for memory in chosen[:PREVIEWED]:
+        surface.say(f"  {memory.id}  {line(memory.statement, 100)}  ({memory.source or 'unknown'})")
+    if len(chosen) > PREVIEWED:
+        surface.say(f"  … and {len(chosen) - PREVIEWED:,} more")
+    if apart:
+        surface.say(f"left out: {count(len(apart), 'contradiction')}; `engram review` settles them")
+    if held:
+        surface.say(f"left out: {len(held):,} of tier 3 or that read like instructions; --confirm includes them")
+    if chosen and not yes and not surface.person:
+        raise InvalidInput("Nothing was changed; read the list, then add --yes")
+    if chosen and (yes or surface.confirm(f"{verb.capitalize()} them?")):
+        return chosen
+    surface.hint("engram: nothing was changed")
+    surface.answer({"decision": "", "op": verb, "done": [], "left": {}}, lambda: None)
+    return []
+
+
+def report_one(surface: Surface, op: str, memory: Memory) -> None:
+    """Print a decision about one memory."""
+    from engram.review.bulk import BulkDecision
+
+    decision = BulkDecision("", op, (memory,))
+    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    surface.hint(f"engram: `engram undo {memory.id}` undoes it")
+
+
+def report_bulk(surface: Surface, decision: "BulkDecision") -> None:
+    """Print a decision about many memories; exit 1 where some were left."""
+    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    _hint_undo(surface, decision)
+    if decision.left:
+        raise SystemExit(FAILED)
+
+
+def _hint_undo(surface: Surface, decision: "BulkDecision") -> None:
+    if decision.done and decision.id:
+        surface.hint(f"engram: `engram undo {decision.id}` undoes it as a whole")
+
+
+_OPS = {
+    "approve": ("promoted", "green"),
+    "autopromote": ("promoted", "green"),
+    "reject": ("rejected", "yellow"),
+    "undo": ("undone", "yellow"),
+    "distrust": ("taken out", "red"),
+}
+
+
+def draw_bulk(decision: "BulkDecision") -> None:
+    """What was done and what was left, the first of each."""
+    words, style = _OPS.get(decision.op, (decision.op, "green"))
+    _draw_some(words, style, decision.done)
+    _draw_left(decision.left)
+
+
+def _draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
+    display.lines([(f"{words} {len(memories):,}", f"bold {style}")])
+    for memory in memories[:PREVIEWED]:
+        display.lines([(f"  {line(memory.id)}", "cyan"), f"  {memory.status}  {line(memory.statement, 160)}"])
+    if len(memories) > PREVIEWED:
+        display.lines([f"  … and {len(memories) - PREVIEWED:,} more"])
+
+
+def _draw_left(left: Mapping[str, str]) -> None:
+    if not left:
+        return
+    display.lines([(f"left as they are {len(left):,}", "bright_black")])
+    for ref, why in list(left.items())[:PREVIEWED]:
+        display.lines([(f"  {line(ref)}", "cyan"), (f"  {line(why, 300)}", "bright_black")])
+    if len(left) > PREVIEWED:
+        display.lines([f"  … and {len(left) - PREVIEWED:,} more"])

@@ -1,0 +1,209 @@
+"""Records of any shape: a mapping says which key or column holds which field of a memory. CSV by its header, JSON, JSON lines, YAML."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from engram.dialects.engram_yaml import decode
+from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.record_files import SUFFIXES, records_in
+from engram.dialects.source import ImportSource, Projection, called, origin_of_path
+from engram.model.errors import EngramError, InvalidInput
+from engram.model.memory import Memory
+from engram.model.types import known_types
+
+TABLES = (".csv", ".tsv")
+_TEXTS = ("statement", "type", "scope", "situation", "context", "rationale", "domain", "source", "session")
+_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
+_NUMBERS = ("confidence", "importance")
+_LISTS = ("tags", "entities")
+FIELDS = ("id", *_TEXTS, *_TIMES, *_NUMBERS, *_LISTS)
+"""The fields a mapping may fill."""
+_USUAL = {
+    "statement": ("statement", "content", "fact", "text", "memory", "note"),
+    "id": ("id", "uuid"),
+    "type": ("type", "kind", "category"),
+    "created": ("created", "created_at", "date", "timestamp"),
+    "tags": ("tags",),
+}
+"""Without a mapping, the names a column of a table usually has."""
+_LONGEST_CELL = 1_000_000
+
+
+def parse_mapping(text: str) -> dict[str, str]:
+    """`statement=text,created=when` as field → key. Raises `InvalidInput` for a field that there is not."""
+    mapping: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        field, equals, key = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or field not in FIELDS:
+            raise InvalidInput(f"--map takes field=column pairs, not {part!r}; fields are {', '.join(FIELDS)}")
+        if field in mapping:
+            raise InvalidInput(f"--map names {field} twice")
+        mapping[field] = key
+    return mapping
+
+
+def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
+    """Read a file's records by a mapping; a table without one by its usual column names. Raises `InvalidInput`."""
+    if not path.is_file():
+        raise InvalidInput(f"{path} is a folder; a mapping reads one file")
+    source = ImportSource(origin=origin_of_path("import", path), whole=True)
+    if path.suffix.lower() in TABLES:
+        header, rows = _table(path, source)
+        records: Iterable[tuple[str, Any]] = rows
+        mapping = mapping or {field: name for field, names in _USUAL.items() if (name := _first(names, header))}
+        _require(mapping, header, path)
+    elif path.suffix.lower() in SUFFIXES:
+        records = records_in(path, source)
+    else:
+        raise InvalidInput(f"{path} is neither a table (CSV) nor JSON nor YAML")
+    if "statement" not in mapping:
+        raise InvalidInput("--map names no statement; write --map statement=COLUMN,…")
+    stated = frozenset({*mapping, "metadata"} - {"id", "source"})
+    source.projection = Projection(stated, lambda memory: memory)
+    source.made_ids = "id" not in mapping
+    _take(records, mapping, source)
+    return source
+
+
+def _take(records: Iterable[tuple[str, Any]], mapping: Mapping[str, str], source: ImportSource) -> None:
+    seen: dict[str, str] = {}
+    for where, record in records:
+        try:
+            memory = mapped(record, mapping)
+            if (first := seen.setdefault(memory.id, where)) != where:
+                raise InvalidInput(f"is the same record as {first}; that one was read")
+            source.found.append((where, memory))
+        except EngramError as error:
+            source.skipped.append((called(record, where), str(error)))
+
+
+def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
+    """The memory of a record; keys that no field takes are its metadata. Raises `InvalidInput` naming the key."""
+    if not isinstance(record, Mapping):
+        raise InvalidInput(f"a record must be fields, is {json.dumps(record, default=str):.60}")
+    values: dict[str, Any] = {}
+    for field, key in mapping.items():
+        value = _at(record, key)
+        if value not in (None, ""):
+            values[field] = _value(field, key, value)
+    if not values.get("statement"):
+        raise InvalidInput(f"{mapping['statement']} is empty")
+    rest = {key: value for key, value in record.items() if key not in mapping.values() and value not in (None, "")}
+    kind = values.get("type", "")
+    if kind and kind not in {one.name for one in known_types()}:
+        rest, values["type"] = {**rest, mapping["type"]: kind}, "fact"
+    try:
+        metadata = plain_data(rest)
+    except FieldError as error:
+        raise InvalidInput(f"{error.path}: {error.what}") from None
+    return Memory(**{"id": _made_id(record), "type": "fact", **values, "metadata": metadata})
+
+
+def _at(record: Mapping[str, Any], key: str) -> Any:
+    """The value of a key; `payload.text` is the key of a block, unless there is a key of that name."""
+    value: Any = record
+    for part in (key,) if key in record else key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _made_id(record: Mapping[str, Any]) -> str:
+    """An id for a record without one: the same while the record is the same."""
+    text = json.dumps(record, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _value(field: str, key: str, value: Any) -> Any:
+    if field in _TIMES:
+        return moment(key, value)
+    if field in _NUMBERS:
+        return _unit(key, value)
+    if field in _LISTS:
+        items = value.replace(";", ",").split(",") if isinstance(value, str) else value
+        if not isinstance(items, list):
+            raise InvalidInput(f"{key} must be a list, is {value!r:.60}")
+        return tuple(text for item in items if (text := str(item).strip()))
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput(f"{key} must be text, is {json.dumps(value, default=str):.60}")
+    return str(value).strip()
+
+
+def moment(key: str, value: Any) -> Any:
+    """A time: ISO 8601, or seconds or milliseconds since 1970. Raises `InvalidInput` naming the key."""
+    from datetime import UTC, datetime
+
+    text = value.strip() if isinstance(value, str) else value
+    try:
+        number = float(text) if not isinstance(text, bool) else None
+    except (TypeError, ValueError):
+        number = None
+    try:
+        if number is not None:
+            return datetime.fromtimestamp(number / 1000 if abs(number) >= 1e11 else number, UTC)
+        return read_time(text)
+    except (FieldError, OverflowError, ValueError, OSError):
+        raise InvalidInput(f"{key} must be a date or a time such as 2026-01-31T09:30:00Z, is {value!r:.60}") from None
+
+
+def _unit(key: str, value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, bool) else -1
+    except (TypeError, ValueError):
+        number = -1
+    if not 0 <= number <= 1:
+        raise InvalidInput(f"{key} must be a number from 0 to 1, is {value!r:.60}")
+    return number
+
+
+def _table(path: Path, source: ImportSource) -> tuple[list[str], Iterator[tuple[str, Any]]]:
+    text = decode(path.read_bytes(), where=str(path))
+    csv.field_size_limit(_LONGEST_CELL)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+    except csv.Error as error:
+        raise InvalidInput(f"{path.name} line 1: {error}") from None
+    if not any(header):
+        raise InvalidInput(f"{path} has no header line")
+    return header, _rows(reader, header, path, source)
+
+
+def _rows(reader: Any, header: list[str], path: Path, source: ImportSource) -> Iterator[tuple[str, Any]]:
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            source.skipped.append((f"{path.name} line {reader.line_num}", f"not a row of a table: {error}"))
+            continue
+        where = f"{path.name} line {reader.line_num}"
+        if len(row) > len(header):
+            source.skipped.append((where, f"has {len(row)} cells, the header has {len(header)}"))
+        elif any(cell.strip() for cell in row):
+            yield where, dict(zip(header, row, strict=False))
+
+
+def _delimiter(text: str) -> str:
+    first = text.partition("\n")[0]
+    return max(",;\t", key=first.count)
+
+
+def _first(names: Iterable[str], header: list[str]) -> str:
+    lower = {name.lower(): name for name in header}
+    return next((lower[name] for name in names if name in lower), "")
+
+
+def _require(mapping: Mapping[str, str], header: list[str], path: Path) -> None:
+    missing = [key for key in mapping.values() if key not in header]
+    if missing or "statement" not in mapping:
+        wanted = f"no column {', '.join(map(repr, missing))}" if missing else "no column that is surely the statement"
+        raise InvalidInput(
+            f"{path.name} has {wanted}; its columns are {', '.join(header)}. --map statement=COLUMN,… names them"
+        )

@@ -1,0 +1,152 @@
+"""A directory of Markdown notes, one fact each, such as Claude Code's own memory: `description` and `type` in the frontmatter."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.frontmatter import split_frontmatter
+from engram.dialects.markdown_files import markdown_files, markdown_text
+from engram.dialects.source import ImportSource, Projection, origin_of_path
+from engram.dialects.yaml_parser import parse_yaml
+from engram.model.errors import EngramError, InvalidInput
+from engram.model.memory import Memory
+from engram.model.types import known_types
+from engram.text.display import slug
+
+STATED = frozenset({"statement", "type", "context", "tags", "created", "confidence", "metadata"})
+CONFIDENCE = 0.7
+"""What a note that states no confidence counts."""
+_INDEXES = frozenset({"memory.md", "memory-log.md", "index.md", "readme.md", "claude.md", "agents.md"})
+"""Files that list or explain the notes, in any case."""
+_TYPES = {"user": "preference", "reference": "infra", "note": "fact"}
+"""Words of other tools for a type; a word that is a type here means that one."""
+_KNOWN = frozenset(
+    {"description", "type", "kind", "name", "title", "tags", "created", "date", "confidence", "metadata"}
+)
+_TEXT_KEYS = frozenset({"description", "type", "kind", "name", "title", "tags", "created", "date"})
+_LONGEST_PLACE = 400
+_HEADING = re.compile(r"#{1,6}\s")
+_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+|>\s*")
+
+
+def has_notes(path: Path) -> bool:
+    """Whether a path is a Markdown file, or a folder of them."""
+    if path.is_dir():
+        return any(file.name.lower() not in _INDEXES for file in markdown_files(path, []))
+    return path.suffix.lower() == ".md"
+
+
+def read_markdown_notes(path: Path) -> ImportSource:
+    """Read a note, or every note below a folder; what cannot be read is named. Raises `InvalidInput` if there is none."""
+    folder = path if path.is_dir() else path.parent
+    source = ImportSource(
+        origin=origin_of_path("import", folder), whole=True, made_ids=True, projection=Projection(STATED, _shown)
+    )
+    files = list(markdown_files(folder, source.skipped)) if path.is_dir() else [path]
+    for file in files:
+        place = file.relative_to(folder).as_posix()
+        if path.is_dir() and file.name.lower() in _INDEXES:
+            source.not_read.append(f"{place}: lists or explains the others")
+            continue
+        try:
+            source.found.append((place, read_markdown_note(markdown_text(file), place)))
+        except EngramError as error:
+            source.skipped.append((place, str(error)))
+    if not files and not source.skipped:
+        raise InvalidInput(f"{path} contains no Markdown files")
+    return source
+
+
+def read_markdown_note(text: str, place: str) -> Memory:
+    """The memory of one note, under its place. Raises `InvalidInput` or `StoreCorrupt` saying what is wrong."""
+    parts = split_frontmatter(text)
+    if parts is None and text.startswith("---"):
+        raise InvalidInput("the frontmatter is not closed by a second `---` line")
+    keys: Any = parse_yaml("\n" + parts.head, where=place, text_keys=_TEXT_KEYS).tree if parts else {}
+    if not isinstance(keys, dict | None):
+        raise InvalidInput("the frontmatter has no keys")
+    keys = keys or {}
+    body = (parts.body if parts else text).strip()
+    statement = _text(keys, "description") or _first_line(body)
+    if not statement:
+        raise InvalidInput("has neither a description nor a line of text")
+    name = _text(keys, "name") or _text(keys, "title")
+    return Memory(
+        id=_id(place),
+        statement=statement,
+        type=_type(keys),
+        name=slug(name) if name else "",
+        context=body if body != statement else "",
+        tags=_tags(keys.get("tags")),
+        created=_time(keys),
+        confidence=_confidence(keys),
+        metadata={**({"title": name} if name else {}), **_unknown(keys)},
+    )
+
+
+def _id(place: str) -> str:
+    """A note is known by its place; by a digest of it, if it is very long or cannot be shown."""
+    plain = place.isprintable() and len(place) <= _LONGEST_PLACE
+    return place if plain else hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _type(keys: Mapping[str, Any]) -> str:
+    block = keys.get("metadata")
+    nested = block if isinstance(block, Mapping) else {}
+    word = (_text(keys, "kind") or _text(keys, "type") or _text(nested, "type")).strip().lower()
+    if word in {one.name for one in known_types()}:
+        return word
+    return _TYPES.get(word, "preference" if word else "fact")
+
+
+def _first_line(body: str) -> str:
+    lines = (line.strip() for line in body.split("\n"))
+    return next((_MARK.sub("", line, count=1) for line in lines if line and not _HEADING.match(line)), "")
+
+
+def _text(keys: Mapping[str, Any], key: str) -> str:
+    value = keys.get(key)
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    items = value if isinstance(value, list) else []
+    return tuple(tag for item in items if isinstance(item, str) and (tag := item.strip().lstrip("#")))
+
+
+def _time(keys: Mapping[str, Any]) -> Any:
+    text = _text(keys, "created") or _text(keys, "date")
+    try:
+        return read_time(text) if text else None
+    except FieldError:
+        raise InvalidInput(f"created must be a date such as 2026-01-31, is {text!r:.60}") from None
+
+
+def _confidence(keys: Mapping[str, Any]) -> float:
+    value = keys.get("confidence", CONFIDENCE)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"confidence must be a number from 0 to 1, is {value!r:.60}")
+    return float(value)
+
+
+def _unknown(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys that are no field, kept as they are; those of a `metadata:` block stand beside them."""
+    block = keys.get("metadata")
+    nested = {key: value for key, value in block.items() if key != "type"} if isinstance(block, Mapping) else {}
+    try:
+        found: dict[str, Any] = plain_data(
+            {**nested, **{key: value for key, value in keys.items() if key not in _KNOWN}}
+        )
+    except FieldError as error:
+        raise InvalidInput(f"{error.path}: {error.what}") from None
+    return found
+
+
+def _shown(memory: Memory) -> Memory:
+    """Notes are only read, and state what they state exactly."""
+    return memory

@@ -1,0 +1,105 @@
+"""Exports of mem0: a JSON list, or `{"results": […]}`, of `id`, `memory`, `user_id`, `created_at`, `updated_at`, `metadata`, `categories`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engram.dialects.engram_yaml import decode
+from engram.dialects.fields import FieldError, plain_data
+from engram.dialects.mapped_records import moment
+from engram.dialects.record_files import list_in, parsed_json
+from engram.dialects.source import ImportSource, Projection, called, origin_of_path
+from engram.model.errors import EngramError, InvalidInput
+from engram.model.memory import Memory
+from engram.rules.scopes import parse_scope
+
+STATED = frozenset({"statement", "tags", "created", "updated", "metadata"})
+_KEYS = frozenset({"id", "memory", "text", "created_at", "updated_at", "metadata", "categories"})
+_ENOUGH_TO_TELL = 64 * 1024
+_SIGNS = (b'"memory"', b'"created_at"')
+
+
+def is_mem0(path: Path) -> bool:
+    """Whether a JSON file looks like an export of mem0."""
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.read(_ENOUGH_TO_TELL)
+    return all(sign in start for sign in _SIGNS) and (
+        b'"user_id"' in start or b'"categories"' in start or b'"hash"' in start
+    )
+
+
+def read_mem0(path: Path) -> ImportSource:
+    """Read an export; a record that cannot be used is named. Raises `InvalidInput` if it is no JSON list."""
+    if not path.is_file():
+        raise InvalidInput(f"{path} is a folder; give the exported JSON file")
+    tree = parsed_json(decode(path.read_bytes(), where=str(path)), str(path))
+    source = ImportSource(
+        origin=origin_of_path("import", path), whole=True, projection=Projection(STATED, lambda memory: memory)
+    )
+    if isinstance(tree, Mapping) and isinstance(graph := tree.get("relations"), list) and graph:
+        source.not_read.append(f"{path.name}: {len(graph)} relations of its graph")
+    seen: set[str] = set()
+    for number, record in enumerate(list_in(tree, path), 1):
+        where = f"{path.name} record {number}"
+        try:
+            memory = _memory(record)
+            if memory.id in seen:
+                raise InvalidInput(f"{memory.id} is there twice; the first one was read")
+            seen.add(memory.id)
+            source.found.append((where, memory))
+        except EngramError as error:
+            source.skipped.append((called(record, where), str(error)))
+    return source
+
+
+def _memory(record: Any) -> Memory:
+    if not isinstance(record, Mapping):
+        raise InvalidInput(f"a record must be fields, is {record!r:.60}")
+    statement, name = record.get("memory") or record.get("text"), record.get("id")
+    if not isinstance(statement, str) or not statement.strip():
+        raise InvalidInput("memory is empty")
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInput("id is missing")
+    return Memory(
+        id=name.strip(),
+        statement=statement.strip(),
+        type="fact",
+        scope=_scope(record),
+        tags=_categories(record.get("categories")),
+        created=_time(record, "created_at"),
+        updated=_time(record, "updated_at"),
+        metadata=_metadata(record),
+    )
+
+
+def _scope(record: Mapping[str, Any]) -> str:
+    """The scope of its owner: `agent:A/U`, `agent:A` or `user:U`, as `user_id` and `agent_id` name it in Engram."""
+    parts = [
+        value.strip().replace("%", "%25").replace("/", "%2F")
+        for key in ("agent_id", "user_id")
+        if isinstance(value := record.get(key), str) and value.strip()
+    ]
+    kind = "agent" if record.get("agent_id") else "user"
+    return parse_scope(f"{kind}:{'/'.join(parts)}") if parts else "global"
+
+
+def _time(record: Mapping[str, Any], key: str) -> Any:
+    return moment(key, record[key]) if record.get(key) else None
+
+
+def _categories(value: Any) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
+    return tuple(item for item in items if isinstance(item, str) and item) if isinstance(items, list) else ()
+
+
+def _metadata(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Its metadata, and next to it whose memory it was and every other key."""
+    given = record.get("metadata")
+    rest = {key: value for key, value in record.items() if key not in _KEYS and value not in (None, "", [], {})}
+    try:
+        found: dict[str, Any] = plain_data({**(given if isinstance(given, Mapping) else {}), **rest})
+    except FieldError as error:
+        raise InvalidInput(f"{error.path}: {error.what}") from None
+    return found

@@ -1,0 +1,118 @@
+"""The text of a memory.v1 file: records in the frontmatter, a summary for people below it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from engram.dialects.frontmatter import split_frontmatter
+from engram.dialects.memory_v1.item import CURATED, SCHEMA, TEXT_KEYS, MemoryItem, item_record, read_item
+from engram.dialects.yaml_parser import parse_yaml
+from engram.dialects.yaml_writer import emit_list, is_bare, quoted
+from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
+from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
+
+_LONGEST_FILE = 256 * 1024 * 1024
+_COMMENT_MARKS = ("<!--", "-->")
+_ORDER = ("id", "fact", "kind", "source", "confidence", "learned_by", "learned_at", "last_verified", "decay", "status",
+          "risk_tier", "dest")  # fmt: skip
+
+
+@dataclass(slots=True)
+class MemoryFile:
+    """What a file holds: each readable record with its place, and the others with the reason."""
+
+    found: list[tuple[str, Memory]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+
+def load(text: str, *, where: str) -> MemoryFile:
+    """The records of a file; a record that cannot be used is named and skipped.
+
+    Raises `StoreCorrupt` for a file that is no memory.v1 file, `UnknownVersion` for another version of the schema.
+    """
+    tree, lines = _frontmatter(text, where)
+    reading = MemoryFile()
+    for index, record in enumerate(tree["items"] or ()):
+        line = f" line {lines[index]}" if index < len(lines) else f" item {index + 1}"
+        name = record.get("id") if isinstance(record, Mapping) else None
+        place = f"{where}{line}" + (f" ({name})" if isinstance(name, str) else "")
+        try:
+            reading.found.append((place, read_item(record)))
+        except InvalidInput as error:
+            reading.skipped.append((place, str(error)))
+    return reading
+
+
+def _frontmatter(text: str, where: str) -> tuple[dict[str, Any], list[int]]:
+    parts = split_frontmatter(text)
+    if parts is None:
+        raise StoreCorrupt(f"{where}:1: has no frontmatter between two `---` lines, so it is no {SCHEMA} file")
+    document = parse_yaml("\n" + parts.head, where=where, longest=_LONGEST_FILE, text_keys=TEXT_KEYS, list_key="items")
+    tree = document.tree
+    if not isinstance(tree, dict) or "schema" not in tree:
+        raise StoreCorrupt(f"{where}:2: the frontmatter has no `schema: {SCHEMA}`")
+    if tree["schema"] != SCHEMA:
+        raise UnknownVersion(
+            f"{where}: schema {str(tree['schema'])[:40]!r} is not known; this Engram reads {SCHEMA}. Update Engram, "
+            f"or let the program that wrote the file export it as {SCHEMA}"
+        )
+    if "items" not in tree or not isinstance(tree["items"], list | None):
+        raise StoreCorrupt(f"{where}:2: the frontmatter has no list `items:`")
+    return tree, document.lines
+
+
+def dump(items: Sequence[MemoryItem], generated: date, *, file: str) -> str:
+    """A file's text: the records by number, and the summary below. Raises `InvalidInput` for what no file can store."""
+    ordered = sorted(items, key=lambda item: item.number)
+    records = [item_record(item, generated) for item in ordered]
+    blocks = "\n".join(map(_block, records))
+    head = f"---\nschema: {SCHEMA}\ngenerated: {generated.isoformat()}\n"
+    listed = f"items:\n{blocks}" if blocks else "items: []\n"
+    body = _curated_body if file == CURATED else _log_body
+    return f"{head}{listed}---\n\n{body([record for record in records if record['status'] == 'promoted'])}"
+
+
+def _block(record: Mapping[str, Any]) -> str:
+    lines = [f"    {key}: {_scalar(key, record[key])}" for key in _ORDER]
+    text = "\n".join(["  - " + lines[0].lstrip(), *lines[1:], ""])
+    unknown = {key: value for key, value in record.items() if key not in _ORDER}
+    # Below the id, whose line is already there: a list of nothing but numbers would be written on one line.
+    return text + emit_list([{"id": "", **unknown}], "  ").partition("\n")[2] if unknown else text
+
+
+def _scalar(key: str, value: Any) -> str:
+    if value is None:
+        return "null"
+    if key == "fact":
+        return quoted(value)
+    return value if key != "source" or is_bare(value) else quoted(value)
+
+
+def _curated_body(promoted: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["# Memory", ""]
+    for kind in sorted({record["kind"] for record in promoted}):
+        facts = [f"- {_inline(record['fact'])}" for record in promoted if record["kind"] == kind]
+        lines += [f"## {kind}", "", *facts, ""]
+    return "\n".join(lines if promoted else [*lines, "_No promoted memories yet._", ""])
+
+
+def _log_body(promoted: Sequence[Mapping[str, Any]]) -> str:
+    newest = sorted(promoted, key=lambda record: (record["learned_at"], int(record["id"][4:])), reverse=True)
+    lines = [
+        f"- {record['learned_at']} · [{record['kind']}] {_inline(record['fact'])} "
+        f"(conf {float(record['confidence']):.2f}, src {_inline(record['source'])}, id {record['id']})"
+        for record in newest
+    ]
+    return "\n".join(["# Memory log", "", *(lines or ["_No promoted memories yet._"]), ""])
+
+
+def _inline(text: str) -> str:
+    """Text on one line that neither opens nor closes a comment, also where removing a mark would form another."""
+    shown: list[str] = []
+    for character in " ".join(text.split()):
+        shown.append(character)
+        for mark in _COMMENT_MARKS if character in "->" else ():
+            if "".join(shown[-len(mark) :]) == mark:
+                del shown[-len(mark) :]
+    return "".join(shown)

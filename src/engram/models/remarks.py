@@ -1,0 +1,92 @@
+"""Judges a remark made to a coding agent: a rule or a fact that lasts, or a request of the moment?
+
+Most of what people tell such an agent is work to do now, in the same words as their rules. A logistic model weighs what the model of
+worth thinks of the sentences with a few cues, trained by training/train_remarks.py on a writer's month of sessions.
+"""
+
+import json
+import re
+from functools import lru_cache
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+from engram.model.lazy import dataclass
+
+__all__ = ["FEATURES", "KEEP", "RemarkCues", "features", "probability"]
+
+KEEP = 0.7
+"""The probability from which a remark is proposed. Of turns left out in training: 49 of 59 remarks to keep, and 6 others of 930 turns."""
+CUES = Path(__file__).with_name("remark_cues.txt")
+FILE = Path(__file__).with_name("remarks.json")
+SECTIONS = ("general", "obliging", "because", "announcing", "placed", "passing")
+FEATURES = (
+    "worth", "ruled", "tentative", "words", "of the user", "of the project", "a rule", "a fact", *SECTIONS, "code", "digits", "asks",
+)  # fmt: skip
+_RULES = frozenset(
+    ("convention", "preference", "constraint", "decision", "principle", "correction", "procedural", "behavioral")
+)
+_FACTS = frozenset(("fact", "entity"))
+_CODE = re.compile(r"`[^`\n]+`|\w/\w|\w\.\w")
+_DIGIT = re.compile(r"\d")
+_MOST = 0.99
+_LONGEST = 2_000
+"""Characters that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemarkCues:
+    """What is known about a remark: what the model of worth thinks, what it says, and where."""
+
+    worth: float
+    statement: str
+    said: str
+    """The words of the turn."""
+    turn: str
+    project: str
+    type: str
+    owner: str
+    ruled: bool
+    """Whether a rule phrased a part of it."""
+    tentative: bool
+
+
+def probability(cues: RemarkCues) -> float:
+    """The probability that a remark is worth keeping."""
+    model = _model()
+    scaled = zip(features(cues), model["mean"], model["scale"], model["weights"], strict=True)
+    score = model["bias"] + sum((value - mean) / scale * weight for value, mean, scale, weight in scaled)
+    return 1 / (1 + exp(-score)) if score > -50 else 0.0
+
+
+def features(cues: RemarkCues) -> list[float]:
+    """The values of `FEATURES`."""
+    worth = min(max(cues.worth, 1 - _MOST), _MOST)
+    said = cues.said[:_LONGEST]
+    named = bool(cues.project) and cues.project.casefold() in said.casefold()
+    found = [bool(pattern.search(said)) for pattern in _patterns()]
+    found[SECTIONS.index("placed")] |= named
+    return [
+        log(worth / (1 - worth)), float(cues.ruled), float(cues.tentative), log(len(cues.statement.split()) + 1),
+        float(cues.owner == "user"), float(cues.owner == "project"), float(cues.type in _RULES), float(cues.type in _FACTS),
+        *map(float, found), float(bool(_CODE.search(said))), float(bool(_DIGIT.search(said))), float("?" in cues.turn[:_LONGEST]),
+    ]  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> list[re.Pattern[str]]:
+    """For each section of the cues, a pattern that finds any of them."""
+    listed: dict[str, list[str]] = {}
+    section: list[str] = []
+    for line in CUES.read_text("utf-8").splitlines():
+        if line.startswith("["):
+            section = listed.setdefault(line.strip("[]"), [])
+        elif line.strip() and not line.startswith("#"):
+            section.extend(re.escape(cue.strip()) for cue in line.split(","))
+    return [re.compile(rf"\b(?:{'|'.join(listed[name])})\b", re.IGNORECASE) for name in SECTIONS]
+
+
+@lru_cache(maxsize=1)
+def _model() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+    return found

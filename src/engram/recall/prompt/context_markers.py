@@ -1,0 +1,155 @@
+"""Engram's block in somebody's own file: where it is, and the text with the block put in, replaced or taken out.
+
+Everything outside of the markers stays as it is, byte for byte.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+from engram.model.errors import Refused
+from engram.model.lazy import dataclass
+from engram.recall.prompt.context_block import NOTHING, signature
+
+BEGIN, END = "<!-- engram:begin -->", "<!-- engram:end -->"
+_MARKER = re.compile(r"<!--[ \t]*engram:(begin|end)[ \t]*-->")
+_CODE = re.compile(r"(`+)(?:(?!\1).)*\1")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TITLE = re.compile(r"\*\*[^*]+\*\*")
+_SIGNED = re.compile(r"- .*\((?:disputed, )?([^\s()]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedLines:
+    """The lines of a block, counted from 0; both markers are part of it."""
+
+    first: int
+    last: int
+
+
+def find_block(text: str, name: str) -> MarkedLines | None:
+    """Where the block is; None if there is none. Raises `Refused`, naming the lines, for markers that do not form one block."""
+    lines = text.split("\n")
+    found = [(number, kind) for number, kind in _markers(lines, name) if not _is_example(lines, number)]
+    kinds = [kind for _, kind in found]
+    if kinds == ["begin", "end"]:
+        return MarkedLines(found[0][0], found[1][0])
+    if not found:
+        return None
+    raise Refused(f"{name}: {_problem(found)}; nothing was written. Leave one `{BEGIN}` with one `{END}` below it")
+
+
+def _markers(lines: Sequence[str], name: str) -> list[tuple[int, str]]:
+    found = []
+    for number, line in enumerate(lines):
+        if "engram:" not in line:
+            continue
+        if whole := _MARKER.fullmatch(line.strip(" \t\r")):
+            found.append((number, whole[1]))
+        elif _MARKER.search(_CODE.sub("", line)) and not _is_example(lines, number):
+            raise Refused(
+                f"{name}: line {number + 1} has a marker and other text; nothing was written. "
+                "A marker needs a line of its own"
+            )
+    return found
+
+
+def _problem(found: Sequence[tuple[int, str]]) -> str:
+    begins = [number + 1 for number, kind in found if kind == "begin"]
+    ends = [number + 1 for number, kind in found if kind == "end"]
+    if len(begins) > 1 or len(ends) > 1:
+        named = ", ".join(f"{kind} at line {number + 1}" for number, kind in found)
+        return f"more than one block: {named}"
+    if not ends:
+        return f"line {begins[0]} begins a block that never ends"
+    if not begins:
+        return f"line {ends[0]} ends a block that never begins"
+    return f"the end at line {ends[0]} comes before the beginning at line {begins[0]}"
+
+
+def _is_example(lines: Sequence[str], number: int) -> bool:
+    """Whether a line is in a fenced code block that is closed: there, a marker is only shown."""
+    fence = ""
+    for line in lines[:number]:
+        fence = _fence_after(fence, line)
+    return bool(fence) and any(not _fence_after(fence, line) for line in lines[number + 1 :])
+
+
+def _fence_after(fence: str, line: str) -> str:
+    """The fence that is open after a line; "" for none."""
+    found = _FENCE.match(line)
+    if found is None:
+        return fence
+    if not fence:
+        return found[1]
+    closes = found[1].startswith(fence) and not line[found.end() :].strip()
+    return "" if closes else fence
+
+
+def newline_of(text: str) -> str:
+    """The line ending of most lines."""
+    windows = text.count("\r\n")
+    return "\r\n" if windows * 2 > text.count("\n") else "\n"
+
+
+def with_block(text: str, block: Sequence[str], name: str) -> str:
+    """The text with the block in place of the one it has, or at its end."""
+    newline = newline_of(text)
+    made = newline.join((BEGIN, *block, END))
+    place = find_block(text, name)
+    if place is not None:
+        return _replaced(text, place, made)
+    before = text if not text or text.endswith("\n") else text + newline
+    gap = newline if before and not before.endswith(newline * 2) else ""
+    return f"{before}{gap}{made}{newline}"
+
+
+def without_block(text: str, name: str) -> str:
+    """The text without its block, and without the empty line that set it apart."""
+    place = find_block(text, name)
+    if place is None:
+        return text
+    lines = text.split("\n")
+    before, after = lines[: place.first], lines[place.last + 1 :]
+    if before and not before[-1].strip() and (not after or not after[0].strip()):
+        before.pop()
+    return "\n".join([*before, *after])
+
+
+def without_memories(text: str, ids: Collection[str], name: str) -> str:
+    """The text without the lines of these memories in its block."""
+    place = find_block(text, name)
+    if place is None or not ids:
+        return text
+    endings = tuple({ending for i in ids for ending in (signature(i), f" {signature(i)[1:]}")})
+    lines = text.split("\n")
+    inside = [line.rstrip("\r") for line in lines[place.first + 1 : place.last]]
+    left = [line for line in inside if not (line.startswith("- ") and line.endswith(endings))]
+    if left == inside:
+        return text
+    return _replaced(text, place, newline_of(text).join((BEGIN, *_tidied(left), END)))
+
+
+def quoted_ids(text: str, name: str) -> list[str]:
+    """The memories that the lines of the block name."""
+    place = find_block(text, name)
+    inside = text.split("\n")[place.first + 1 : place.last] if place is not None else []
+    return [found[1] for line in inside if (found := _SIGNED.fullmatch(line.rstrip("\r")))]
+
+
+def _replaced(text: str, place: MarkedLines, made: str) -> str:
+    lines = text.split("\n")
+    ending = "\r" if lines[place.last].endswith("\r") else ""
+    return "\n".join([*lines[: place.first], made + ending, *lines[place.last + 1 :]])
+
+
+def _tidied(lines: Sequence[str]) -> list[str]:
+    """The lines of a block without titles that have nothing below them."""
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        if _TITLE.fullmatch(line) and not below.startswith("- "):
+            if kept and not kept[-1]:
+                kept.pop()
+            continue
+        kept.append(line)
+    return kept if any(line.startswith("- ") for line in kept) else [*kept, "", NOTHING]

@@ -1,0 +1,188 @@
+"""Changes to what a memory says that a reviewer makes: its wording, or one statement in place of several."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.gates.instructions import injection_problem
+from engram.gates.pipeline import admit, judge, mention
+from engram.gates.proposal import GateSettings, Verdict
+from engram.gates.secrets.scan import redact
+from engram.gates.trust import is_human, tier_of
+from engram.model.decision import Outcome
+from engram.model.errors import InvalidInput, Refused
+from engram.model.lazy import dataclass
+from engram.model.memory import CONTRADICTS, Memory, render_form
+from engram.review.approval import refuse_approval
+from engram.review.conflicts import conflict_link
+from engram.review.lineage import Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
+from engram.review.resolution import confirmed, merged_into
+from engram.rules.sources import Rank, rank_of, said_by
+from engram.store.documents import meaning_of
+from engram.store.protocol import Store
+from engram.store.records import CURRENT, find_memory, locked_memory
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+EDITABLE = ("candidate", *CURRENT)
+FIELDS = (
+    "statement", "situation", "form", "rationale", "type", "scope", "tags", "domain", "entities", "confidence", "importance",
+    "valid_from", "valid_until", "occurred_at",
+)  # fmt: skip
+"""What an edit may change; the rest follows from decisions or from where a memory came from."""
+BY_HAND = "manual"
+"""`learned_by` of what a person reworded; its source stays."""
+
+
+@dataclass(slots=True)
+class Amender:
+    """Rewords and merges memories; each result passes the gates before it is written."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    settings: GateSettings
+    described: Callable[[Memory, Memory, Any], Memory]
+
+    # -- edit
+
+    def edit(self, ref: str, fields: Mapping[str, Any], actor: str, reason: str) -> Memory:
+        """The memory with other fields. Raises `Refused` where a gate does, or where it would repeat another memory."""
+        from engram.capture.draft import checked_fields
+
+        changes = checked_fields(fields)
+        if unknown := sorted(changes.keys() - set(FIELDS)):
+            raise InvalidInput(f"an edit cannot change {unknown[0]}; it takes {', '.join(FIELDS)}")
+        found = _editable(find_memory(self.store, ref))
+        wanted = self._edited(found, changes, actor)
+        if _same(found, wanted):
+            return found
+        vectors = self.store.embed([meaning_of(wanted)])
+        vector = vectors[0] if vectors is not None else None
+        verdict = self._judged(wanted, actor, vector)
+        scopes = sorted({found.scope, wanted.scope})
+        with self.store.deciding(
+            "amend", actor=actor, reason=redact(reason)[0], scopes=scopes, about=[found.id]
+        ) as deciding:
+            before = _editable(locked_memory(deciding, found.id))
+            refuse_outranked(actor, before, "edit")
+            after = self._edited(before, changes, actor)
+            refuse_unapproved(actor, before, after)
+            _refuse_lower_tier(actor, before, after)
+            after = self._relinked(after, verdict)
+            refuse_second_head(deciding, after, self.clock())
+            deciding.put(after, vector if meaning_of(after) == meaning_of(wanted) else None)
+        return after
+
+    def _edited(self, memory: Memory, changes: Mapping[str, Any], actor: str) -> Memory:
+        after = memory.but(**changes, updated=self.clock())
+        if "form" in changes and "statement" not in changes:
+            after = after.but(statement=render_form(after.form))
+        if "statement" in changes:
+            after = after.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
+        after = self.described(memory, after, changes)
+        if is_human(actor):
+            after = after.but(learned_by=BY_HAND)
+            # A candidate is confirmed when it is approved.
+            after = confirmed(after, actor).but(last_verified=self.clock()) if after.status in CURRENT else after
+        return admit(after, self.settings)
+
+    def _judged(self, memory: Memory, actor: str, vector: "Vectors | None") -> Verdict:
+        """What the gates say to the new wording, as if the editor had said it."""
+        from engram.capture.known import OtherKnown, propose
+
+        said = memory.but(source="human") if is_human(actor) else memory
+        verdict = judge(propose(said), OtherKnown(self.store, vector, own=memory.id), self.settings)
+        if verdict.outcome == Outcome.REJECTED:
+            raise Refused(f"{memory.id} was not changed: {verdict.gate}: {verdict.reason}")
+        if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
+            raise Refused(
+                f"{memory.id} was not changed: it would say the same as {mention(verdict.other)}; "
+                f"`engram merge {verdict.other.id} {memory.id}` makes one of them, `engram reject` turns it down"
+            )
+        return verdict
+
+    def _relinked(self, memory: Memory, verdict: Verdict) -> Memory:
+        """A candidate, linked to what its new wording contradicts and to nothing that only the old one did."""
+        if memory.status != "candidate":
+            return memory
+        others = {conflict.other.id: conflict.other for conflict in verdict.conflicts if conflict.is_likely}
+        if verdict.outcome in (Outcome.CONTRADICTION, Outcome.SUPERSEDED) and verdict.other is not None:
+            others[verdict.other.id] = verdict.other
+        kept = [link for link in memory.associations if link.type != CONTRADICTS or link.target in others]
+        linked = {link.target for link in kept if link.type == CONTRADICTS}
+        added = [
+            conflict_link(other, self.clock())
+            for other in others.values()
+            if other.id not in linked and other.status in CURRENT
+        ]
+        return memory.but(associations=(*kept, *added))
+
+    # -- merge
+
+    def merge(self, refs: Sequence[str], statement: str, actor: str, reason: str) -> Memory:
+        """One memory in place of several, with a statement of its own. All others are superseded by it."""
+        found = self._mergeable(refs)
+        if not statement.strip():
+            raise InvalidInput("merge needs a merged statement: --statement TEXT")
+        self._refuse_command(found[0].but(statement=statement), actor)
+        lineages = Lineages(self.store, self.clock)
+        about = dict.fromkeys(version.id for memory in found for version in lineages.versions(memory.id))
+        about |= dict.fromkeys(memory.id for memory in found)
+        with self.store.deciding(
+            "merge", actor=actor, reason=redact(reason)[0], scopes=[found[0].scope], about=about
+        ) as deciding:
+            memories = [_editable(locked_memory(deciding, memory.id)) for memory in found]
+            survivor = max(memories, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
+            others = [memory for memory in memories if memory.id != survivor.id]
+            _refuse_merge(actor, survivor, others, statement.strip())
+            if is_human(actor):
+                survivor = survivor.but(learned_by=BY_HAND)
+                survivor = confirmed(survivor, actor) if survivor.status in CURRENT else survivor
+            return merged_into(deciding, survivor, others, statement, self.clock())
+
+    def _mergeable(self, refs: Sequence[str]) -> list[Memory]:
+        """The memories named; raises `InvalidInput` unless there are at least two, in one scope."""
+        found = {memory.id: memory for memory in (_editable(find_memory(self.store, ref)) for ref in refs)}
+        scopes = sorted({memory.scope for memory in found.values()})
+        if len(found) < 2:
+            raise InvalidInput("merge takes the ids of at least two memories")
+        if len(scopes) > 1:
+            raise InvalidInput(f"these are in {' and '.join(scopes)}: only memories of one scope can be merged")
+        return list(found.values())
+
+    def _refuse_command(self, memory: Memory, actor: str) -> None:
+        problem = "" if is_human(actor) else injection_problem(memory)
+        if problem:
+            raise Refused(f"{problem}; a person may merge them at a terminal")
+
+
+def _editable(memory: Memory) -> Memory:
+    """The memory; raises `Refused` for one that was decided about."""
+    if memory.status not in EDITABLE:
+        raise Refused(f"{memory.id} is {memory.status}: only what waits or is current can be edited or merged")
+    return memory
+
+
+def _refuse_merge(actor: str, survivor: Memory, others: Sequence[Memory], statement: str) -> None:
+    """Raise `Refused` where the actor may not change one of these, or would make active what only a person may."""
+    for memory in (survivor, *others):
+        refuse_outranked(actor, memory, "merge")
+    if survivor.status in CURRENT:
+        for other in others:
+            refuse_approval(actor, other.but(statement=statement))
+    refuse_unapproved(actor, survivor, survivor.but(statement=statement))
+
+
+def _refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where an agent would edit a memory past the person who must approve it."""
+    if (
+        rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM
+        and before.status == "candidate"
+        and tier_of(after) < tier_of(before)
+    ):
+        raise Refused(f"{actor} may not edit {before.id} from tier {tier_of(before)} to {tier_of(after)}; a person may")
+
+
+def _same(before: Memory, after: Memory) -> bool:
+    return all(getattr(before, name) == getattr(after, name) for name in FIELDS)

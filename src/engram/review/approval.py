@@ -1,0 +1,85 @@
+"""Who may approve a memory that waits, and what becomes of it."""
+
+from datetime import datetime
+
+from engram.gates.instructions import injection_problem
+from engram.gates.trust import tier_3_reason
+from engram.model.errors import InvalidInput, Refused
+from engram.model.memory import Memory
+from engram.review.lineage import contradicted, last_decision, refuse_outranked, replaced_by, superseding
+from engram.review.resolution import confirmed
+from engram.rules.sources import Rank, is_evidence, origin_of, rank_of
+from engram.rules.strength import reinforced
+from engram.store.protocol import Store, Transaction
+
+_DECIDED = {
+    "approve": "promoted it",
+    "autopromote": "promoted it by rule",
+    "reject": "rejected it",
+    "resolve": "settled its contradiction",
+    "merge": "merged it",
+    "distrust": "took its source out",
+    "forget": "retired it",
+}
+
+
+def person_only_reason(memory: Memory) -> str:
+    """Why no agent may make this memory active: it is tier 3, reads like an instruction, or an untrusted source said it; "" where one may."""
+    if held := tier_3_reason(memory) or injection_problem(memory):
+        return held
+    return f"it comes from {origin_of(memory)} ({memory.source or 'unknown'})" if is_evidence(memory) else ""
+
+
+def refuse_approval(actor: str, memory: Memory) -> None:
+    """Raise `Refused` where an agent would approve what only a person may. A program acts for its owner, and may."""
+    if rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+        return
+    if reason := person_only_reason(memory):
+        raise Refused(
+            f"{actor} may propose {memory.id}, not approve it: {reason}. A person may, at a terminal: "
+            f"`engram promote {memory.id}`"
+        )
+
+
+def refuse_settled(store: Store, memory: Memory) -> None:
+    """Raise `Refused`, naming who decided what, where a memory no longer waits."""
+    if memory.status == "candidate":
+        return
+    history = store.history(memory.id)
+    last = last_decision(history) if history else None
+    if last is None or last.op not in _DECIDED:
+        raise Refused(f"{memory.id} does not wait for review: it is {memory.status}; nothing was changed")
+    raise Refused(
+        f"{memory.id} no longer waits: {last.actor or 'somebody'} {_DECIDED[last.op]} at {last.at:%Y-%m-%d %H:%M}, "
+        f"and it is {memory.status}; nothing was changed. `engram undo {memory.id}` undoes that"
+    )
+
+
+def refuse_contradiction(memory: Memory, other: Memory | None) -> None:
+    """Raise `InvalidInput` where a memory must be resolved against a current one instead."""
+    if other is not None:
+        raise InvalidInput(
+            f"{memory.id} contradicts {other.id}: resolve it (keep new, old, both, or merge), at the command line with "
+            f"`engram review {memory.id} --keep new`"
+        )
+
+
+def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
+    """Make a candidate active within a decision, superseding the current memories with its conflict key and those it names."""
+    refuse_approval(actor, memory)
+    refuse_contradiction(memory, contradicted(deciding.get, memory))
+    active = confirmed(reinforced(memory, now), actor).but(status="active", last_verified=now)
+    heads = replaced_by(deciding, active)
+    for head in heads:
+        refuse_outranked(actor, head, "supersede")
+    active = superseding(deciding, active, heads, now) if heads else active
+    deciding.put(active)
+    return active
+
+
+def reject_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
+    """Reject a candidate within a decision."""
+    refuse_outranked(actor, memory, "reject")
+    rejected = memory.but(status="rejected", updated=now)
+    deciding.put(rejected)
+    return rejected

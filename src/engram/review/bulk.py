@@ -1,0 +1,37 @@
+"""Decisions about many memories at once: made in slices, marked as one in the journal, undone as a whole."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
+from engram.store.protocol import Store
+
+SLICE = 100
+"""Memories per journal entry: bounds how long other writers wait, and what reading one memory's history costs."""
+_MARK = "DEC-"
+
+
+@dataclass(frozen=True, slots=True)
+class BulkDecision:
+    """What became of a decision about many memories. `id` undoes it: `engram undo DEC-…`."""
+
+    id: str
+    op: str
+    done: tuple[Memory, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
+    """The memories that were not changed, each with the reason."""
+
+
+def new_bulk(store: Store) -> str:
+    """The id of a new bulk decision; the journal has it as the session of each entry."""
+    return f"{_MARK}{store.new_token(4)}"
+
+
+def is_bulk(ref: str) -> bool:
+    """Whether a reference names a bulk decision rather than a memory or a session."""
+    return ref.startswith(_MARK)
+
+
+def sliced(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The ids in slices, one journal entry each."""
+    return (ids[start : start + SLICE] for start in range(0, len(ids), SLICE))

@@ -1,0 +1,212 @@
+"""Distrust: take everything a source brought back out of the store, and refuse what it proposes afterwards."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from engram.gates.secrets.scan import refuse_secret
+from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.lazy import dataclass
+from engram.model.memory import CORROBORATED_BY, Memory
+from engram.review.amendment import BY_HAND
+from engram.review.bulk import BulkDecision, new_bulk, sliced
+from engram.review.conflicts import release, waiting_on
+from engram.review.groups import is_from
+from engram.review.lineage import ends_before, refuse_outranked, settle
+from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, may_decide, rank_of
+from engram.store.protocol import Filters, Store, Transaction
+from engram.store.records import CURRENT, locked_memory
+
+STATE = "distrusted"
+"""The store's state that lists the distrusted sources."""
+OP = "distrust"
+SESSION = "session:"
+"""Names a session instead of a source: everything that was learned in it."""
+TAKEN = ("candidate", *CURRENT, "archived", "superseded")
+"""What is taken out; rejected and retired memories are out already."""
+
+
+def is_distrusted(store: Store, source: str, session: str = "") -> str:
+    """Why proposals of a source, or from a session, are refused; "" where they are not."""
+    listed: Mapping[str, Any] = store.state(STATE)
+    for pattern, entry in listed.items():
+        if _matches(pattern, source, session):
+            return f"{pattern} is distrusted since {entry['at'][:10]}; `engram distrust --undo {pattern}` lifts that"
+    return ""
+
+
+def distrusted(store: Store) -> dict[str, Mapping[str, Any]]:
+    """The distrusted sources: for each one when, by whom, and the decisions that took its memories out."""
+    return dict(store.state(STATE))
+
+
+def _matches(pattern: str, source: str, session: str) -> bool:
+    if pattern.startswith(SESSION):
+        return bool(session) and session == pattern.removeprefix(SESSION)
+    return is_from(source, pattern)
+
+
+@dataclass(slots=True)
+class Distrust:
+    """Takes sources out, and back in."""
+
+    store: Store
+    clock: Callable[[], datetime]
+
+    def take_out(self, source: str, since: datetime | None, actor: str, *, dry_run: bool = False) -> BulkDecision:
+        """Reject a source's candidates and retire its memories, as one decision; what those replaced is current again.
+
+        What a person wrote or reworded stays. `since` limits it to what was stored from that time on. Raises `Refused` for
+        a source that stands for the owner.
+        """
+        pattern = _checked(source)
+        memories = self._brought(pattern, since)
+        left = {memory.id: why for memory in memories if (why := _spared(memory, actor))}
+        memories += self._corroborated(pattern, {memory.id for memory in memories})
+        taken = sorted((m for m in memories if m.id not in left), key=lambda memory: (memory.lineage, memory.id))
+        if dry_run:
+            return BulkDecision("", OP, tuple(taken), left)
+        mark, done = new_bulk(self.store), list[Memory]()
+        # The list comes first: nothing of this source arrives while its memories are taken out.
+        self._note(pattern, since, actor, mark)
+        for ids in sliced([memory.id for memory in taken]):
+            done += self._slice(ids, {memory.id for memory in taken}, pattern, actor, mark)
+        return BulkDecision(mark, OP, tuple(done), left)
+
+    def undo(self, source: str, actor: str) -> BulkDecision:
+        """Put back what was taken out, as far as nobody has decided otherwise since, and let the source propose again."""
+        pattern = source.strip()
+        entry = self.store.state(STATE).get(pattern)
+        if entry is None:
+            known = ", ".join(sorted(self.store.state(STATE))) or "none is"
+            raise NotFound(f"{pattern!r} is not distrusted; distrusted: {known}")
+        if rank_of(entry["actor"]) == Rank.PERSON and rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM:
+            raise Refused(f"a person distrusted {pattern}, and {actor} may not undo that: a person may, at a terminal")
+        parts = [self._undone(decision, actor) for decision in reversed(entry["decisions"])]
+        self.store.change_state(STATE, lambda listed: {k: v for k, v in listed.items() if k != pattern})
+        left = {i: why for part in parts for i, why in part.left.items()}
+        return BulkDecision(parts[0].id, "undo", tuple(one for part in parts for one in part.done), left)
+
+    def _undone(self, decision: str, actor: str) -> BulkDecision:
+        from engram.review.undo import undo_bulk
+
+        if not self.store.decisions(1, session=decision):
+            return BulkDecision("", "undo")  # there was nothing to take out
+        return undo_bulk(self.store, decision, self.clock(), actor=actor)
+
+    def _brought(self, pattern: str, since: datetime | None) -> list[Memory]:
+        found = self.store.listing(Filters(statuses=TAKEN))
+        imported = self._imported(pattern, since)
+        return [
+            memory
+            for memory in found
+            if (
+                _matches(pattern, memory.source, memory.session)
+                and (since is None or memory.created is None or memory.created >= since)
+            )
+            or (memory.id in imported and memory.learned_by == IMPORTED)
+        ]
+
+    def _corroborated(self, pattern: str, brought: set[str]) -> list[Memory]:
+        """The memories of other sources that this one corroborated: they are back to where they were."""
+        found = self.store.listing(Filters(statuses=(*CURRENT, "candidate")))
+        return [one for one in found if one.id not in brought and _leans_on(one, pattern)]
+
+    def _imported(self, pattern: str, since: datetime | None) -> set[str]:
+        """The memories that imports of a source brought: the file may name other sources, and dates of its own."""
+        if rank_of(pattern) > Rank.CONTENT:
+            return set()
+        decisions = (one for one in self.store.decisions() if one.op == IMPORTED and is_from(one.actor, pattern))
+        return {i for one in decisions if since is None or one.at >= since for i in one.ids}
+
+    def _note(self, pattern: str, since: datetime | None, actor: str, mark: str) -> None:
+        def noted(listed: Mapping[str, Any]) -> Mapping[str, Any]:
+            decisions = [*listed.get(pattern, {}).get("decisions", ()), mark]
+            entry = {
+                "at": self.clock().isoformat(),
+                "since": since.isoformat() if since is not None else "",
+                "actor": actor,
+                "decisions": decisions,
+            }
+            return {**listed, pattern: entry}
+
+        self.store.change_state(STATE, noted)
+
+    def _slice(self, ids: Sequence[str], taken: set[str], pattern: str, actor: str, mark: str) -> list[Memory]:
+        waiting = [memory for memory in waiting_on(self.store, ids) if memory.id not in taken]
+        found = [memory for memory in map(self.store.get, ids) if memory is not None]
+        versions = {i: version for one in found for i, version in self._replaced(one).items()}
+        scopes = sorted({memory.scope for memory in (*found, *waiting, *versions.values())})
+        about = dict.fromkeys([*ids, *versions, *(memory.id for memory in waiting)])
+        with self.store.deciding(
+            OP, actor=actor, reason=f"distrust {pattern}", session=mark, scopes=scopes, about=about
+        ) as deciding:
+            now = self.clock()
+            memories = [locked_memory(deciding, memory.id) for memory in found]
+            out = [_taken_out(memory, pattern, now) for memory in memories if memory.status in TAKEN]
+            for memory in out:
+                deciding.put(memory)
+            self._bring_back(deciding, [memory for memory in memories if memory.status in TAKEN], now)
+            release(deciding, waiting, now)
+        return out
+
+    def _replaced(self, memory: Memory) -> dict[str, Memory]:
+        """The other versions of the fact, and what was merged into it."""
+        versions = self.store.lineage(memory.lineage) if memory.lineage else []
+        merged = [other for other in map(self.store.get, memory.supersedes) if other is not None]
+        return {other.id: other for other in (*versions, *merged)}
+
+    def _bring_back(self, deciding: Transaction, taken: Sequence[Memory], now: datetime) -> None:
+        """Make current again what these memories replaced."""
+        ends: dict[str, dict[str, datetime | None]] = {}
+        for memory in taken:
+            if memory.lineage:
+                ends.setdefault(memory.lineage, {}).update(ends_before(self.store, memory))
+            for other in filter(None, map(deciding.get, memory.supersedes)):
+                if other.superseded_by == memory.id and not other.lineage and other.status == "superseded":
+                    deciding.put(self._before(other).but(updated=now))
+        for lineage, cut_short in ends.items():
+            settle(deciding, lineage, now, cut_short)
+
+    def _before(self, memory: Memory) -> Memory:
+        """A merged memory as it was before."""
+        images = [image.memory for image in self.store.history(memory.id) if image.memory is not None]
+        return next((one for one in reversed(images) if one.status != "superseded"), memory)
+
+
+def _leans_on(memory: Memory, pattern: str) -> bool:
+    """Whether only a source of this pattern, besides its own, speaks for a memory."""
+    by = memory.metadata.get(CORROBORATED_BY, "")
+    return memory.verification == CORROBORATED and bool(by) and is_from(str(by), pattern)
+
+
+def _taken_out(memory: Memory, pattern: str, now: datetime) -> Memory:
+    """A memory of a distrusted source, retired or rejected; one that it only corroborated waits for review again."""
+    if not is_from(memory.source, pattern) and _leans_on(memory, pattern):
+        metadata = {key: value for key, value in memory.metadata.items() if key != CORROBORATED_BY}
+        return memory.but(status="candidate", verification="unverified", metadata=metadata, updated=now)
+    return memory.but(status="rejected" if memory.status == "candidate" else "retired", updated=now)
+
+
+def _spared(memory: Memory, actor: str) -> str:
+    """Why a memory of a distrusted source stays: a person wrote it, or the actor may not decide; "" where it is taken out."""
+    if rank_of(memory.source) == Rank.PERSON or (memory.learned_by == BY_HAND and memory.verification == CONFIRMED):
+        return "a person wrote it"
+    if memory.status == "candidate" or may_decide(actor, memory):
+        return ""
+    try:
+        refuse_outranked(actor, memory, "take out")
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+def _checked(source: str) -> str:
+    """The source to distrust; raises `InvalidInput` or `Refused` for one that cannot be."""
+    pattern = source.strip()
+    refuse_secret(pattern, "the source")
+    if not pattern or pattern == SESSION:
+        raise InvalidInput("name a source to distrust, such as harness:codex, import:pack.json or session:ID")
+    if not pattern.startswith(SESSION) and rank_of(pattern) >= Rank.PROGRAM:
+        raise Refused(f"{pattern!r} stands for the owner of this store; `engram forget` retires single memories")
+    return pattern

@@ -1,0 +1,164 @@
+"""Promotion of candidates: many at once by a person, and by rule what the settings allow without one (DESIGN §12).
+
+Tier 1 may be promoted where the autopromotion settings allow it. Tier 2 as well, after a check against everything that is
+stored. Tier 3, text that reads like an instruction, and what contradicts or repeats another memory wait for a person.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.gates.instructions import injection_problem
+from engram.gates.pipeline import mention
+from engram.gates.proposal import GateSettings
+from engram.gates.secrets.scan import redact
+from engram.gates.trust import tier_of, trust
+from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
+from engram.review.approval import approve_in, refuse_settled, reject_in
+from engram.review.bulk import BulkDecision, new_bulk, sliced
+from engram.review.groups import QueueFilters, matching
+from engram.review.lineage import replaced_by
+from engram.review.queue import APPROVE, QueueReader, ReviewItem
+from engram.rules.sources import Rank, rank_of
+from engram.rules.strength import reinforced
+from engram.store.documents import meaning_of
+from engram.store.protocol import Store, Transaction
+from engram.store.records import find_memory, locked_memory
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+BY_RULE = "autopromote"
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionPlan:
+    """The candidates that may become active without a person, and the reason why each of the others waits on."""
+
+    promoted: tuple[Memory, ...] = ()
+    waiting: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Promotion:
+    """Promotes by rule what needs no person."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    settings: GateSettings
+
+    def plan(
+        self,
+        filters: QueueFilters,
+        scopes: Collection[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> PromotionPlan:
+        """Which candidates may be promoted, the most worth keeping first; nothing is written."""
+        items = matching(QueueReader(self.store, self.clock(), scopes).candidates(), filters)
+        waiting = {item.memory.id: why for item in items if (why := self._held_back(item))}
+        open_ones = [item.memory for item in items if item.memory.id not in waiting]
+        promoted: dict[str, Memory] = {}
+        for number, (memory, vector) in enumerate(self._embedded(open_ones), 1):
+            if why := self._registered(memory, vector, promoted):
+                waiting[memory.id] = why
+            else:
+                promoted[memory.id] = memory
+            if progress is not None:
+                progress(number, len(open_ones))
+        return PromotionPlan(tuple(promoted.values()), waiting)
+
+    def apply(self, plan: PromotionPlan, actor: str) -> BulkDecision:
+        """Promote what a plan names, unless something has changed since; verification stays what it was."""
+        left = dict(plan.waiting)
+
+        def promote(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
+            active = reinforced(memory, now).but(status="active", updated=now)
+            if heads := replaced_by(deciding, active):
+                raise InvalidInput(f"would replace {mention(heads[0])}; a person decides")
+            deciding.put(active)
+            return active
+
+        return _decided(self.store, self.clock, BY_RULE, plan.promoted, actor, "", promote, left)
+
+    def _held_back(self, item: ReviewItem) -> str:
+        """Why a candidate waits by what it is itself; "" where the settings let it be promoted."""
+        memory = item.memory
+        if item.kind == "contradiction" and item.other is not None:
+            return f"contradicts {mention(item.other)}"
+        if item.other is not None:
+            return f"would supersede {mention(item.other)}"
+        if command := injection_problem(memory):
+            return f"{command}; only a person can approve it"
+        # Only `remember` is known to have been explicit: `learn` serves autonomous capture, too.
+        autonomous = memory.learned_by != "remember" and rank_of(memory.source) < Rank.PROGRAM
+        found = trust(memory, autonomous, self.settings)
+        return found.reason if found.status != "active" else ""
+
+    def _embedded(self, memories: Sequence[Memory]) -> "Iterator[tuple[Memory, Vectors | None]]":
+        by_id = {memory.id: memory for memory in memories}
+        for ids in sliced(list(by_id)):
+            vectors = self.store.embed([meaning_of(by_id[i]) for i in ids])
+            for number, i in enumerate(ids):
+                yield by_id[i], vectors[number] if vectors is not None else None
+
+    def _registered(self, memory: Memory, vector: "Vectors | None", promoted: Mapping[str, Memory]) -> str:
+        """What of everything stored speaks against promoting a candidate: a duplicate, or a conflict; "" for nothing."""
+        from engram.review.provenance import neighbours_of
+
+        found = neighbours_of(self.store, memory, vector)
+        tier = f"tier {tier_of(memory)}: " if tier_of(memory) > 1 else ""
+        twin = next((one for one in found.same if one.status != "candidate" or one.id in promoted), None)
+        if twin is not None:
+            return f"{tier}says the same as {mention(twin)}; merge or reject it"
+        if found.conflicts:
+            return f"{tier}conflicts with {mention(found.conflicts[0])}"
+        return f"{tier}would replace {mention(found.heads[0])}" if found.heads else ""
+
+
+_DECIDE: Mapping[str, Callable[[Transaction, Memory, str, datetime], Memory]] = {
+    APPROVE: approve_in,
+    "reject": reject_in,
+}
+
+
+def decide_all(
+    store: Store, clock: Callable[[], datetime], op: str, refs: Sequence[str], actor: str, reason: str
+) -> BulkDecision:
+    """Approve or reject candidates as one bulk decision; what cannot be decided so is left, with the reason."""
+    found, left = dict[str, Memory](), dict[str, str]()
+    for ref in refs:
+        try:
+            memory = find_memory(store, ref)
+            found[memory.id] = memory
+        except NotFound as error:
+            left[ref] = str(error)
+    return _decided(store, clock, op, list(found.values()), actor, redact(reason)[0], _DECIDE[op], left)
+
+
+def _decided(
+    store: Store,
+    clock: Callable[[], datetime],
+    op: str,
+    memories: Sequence[Memory],
+    actor: str,
+    reason: str,
+    decide: Callable[[Transaction, Memory, str, datetime], Memory],
+    left: dict[str, str],
+) -> BulkDecision:
+    """Decide about memories in slices, each one entry of the journal with the mark of this decision."""
+    mark, done, by_id = new_bulk(store), list[Memory](), {memory.id: memory for memory in memories}
+    for ids in sliced(list(by_id)):
+        part = [by_id[i] for i in ids]
+        scopes = sorted({memory.scope for memory in part}) if op != "reject" else []
+        about = [*ids, *(older for memory in part for older in memory.supersedes)]
+        with store.deciding(op, actor=actor, reason=reason, session=mark, scopes=scopes, about=about) as deciding:
+            for memory_id in ids:
+                try:
+                    memory = locked_memory(deciding, memory_id)
+                    refuse_settled(store, memory)
+                    done.append(decide(deciding, memory, actor, clock()))
+                except (InvalidInput, NotFound, Refused) as error:
+                    left[memory_id] = str(error)
+    return BulkDecision(mark, op, tuple(done), left)

@@ -1,0 +1,297 @@
+"""`mem.review`: what waits for a person, and the decisions about it (spec 1 "Reconsolidation", spec 4 "Review")."""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Unpack
+
+from engram.gates.proposal import GateSettings
+from engram.gates.secrets.scan import redact
+from engram.model.arguments import checked_fraction, checked_length
+from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
+from engram.model.memory import FORGET_REQUESTED, Memory
+from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
+from engram.review.conflicts import outdated, release, waiting_on
+from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
+from engram.review.lineage import Lineages, contradicted, refuse_outranked
+from engram.review.queue import APPROVE, CHOICES, REJECT, QueueReader, ReviewItem, is_to_be_forgotten
+from engram.review.resolution import confirmed, keep_both, keep_old, keep_one, merged_into
+from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.strength import reinforced
+from engram.store.protocol import Store, Transaction
+from engram.store.records import CURRENT, find_memory, locked_memory
+
+if TYPE_CHECKING:
+    from engram.model.fields import ChangedFields
+    from engram.review.bulk import BulkDecision
+    from engram.review.promotion import Promotion, PromotionPlan
+    from engram.review.provenance import Provenance
+
+PER_SOURCE = 20
+"""Memories of one source that a page of the queue lists."""
+Redescribe = Callable[[Memory, Memory, "ChangedFields"], Memory]
+"""Applies the policy to a changed memory, given the previous one and the changed fields."""
+
+
+@dataclass(slots=True)
+class Review:
+    """`mem.review`: list what waits for review, and decide."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    settings: GateSettings = GateSettings()
+    described: Redescribe = lambda before, after, changes: after
+
+    # -- what waits
+
+    def queue(
+        self, limit: int | None = 50, *, about: str = "", scopes: Collection[str] | None = None
+    ) -> list[ReviewItem]:
+        """Contradictions first, then memories that may replace an older one, that an agent asked to forget, other candidates, and
+        those that have faded.
+
+        `about` keeps only the items about one memory, before `limit` cuts. `scopes` limits it to what a caller sees.
+        """
+        checked_length(limit)
+        reader = QueueReader(self.store, self.clock(), scopes)
+        kept = [item for item in reader.all() if not about or item.concerns(about)][:limit]
+        return [reader.explained(item) for item in kept]
+
+    def candidates(
+        self, limit: int | None = None, *, scopes: Collection[str] | None = None, **filters: Unpack[QueueFilters]
+    ) -> list[ReviewItem]:
+        """The candidates that pass the filters, most worth keeping first.
+
+        `source` is a source or what begins with it at a `:` or `/`; `kind` one of spec 4's; `tier` 1 to 3; `scope`; `group` a
+        topic as `page` names it.
+        """
+        checked_length(limit)
+        reader = QueueReader(self.store, self.clock(), scopes)
+        return [reader.explained(item) for item in matching(reader.candidates(), filters)[:limit]]
+
+    def page(
+        self,
+        per_source: int = PER_SOURCE,
+        *,
+        scopes: Collection[str] | None = None,
+        **filters: Unpack[QueueFilters],
+    ) -> QueuePage:
+        """The candidates grouped by source and topic, most worth keeping first, and of each source at most `per_source` (0: all)."""
+        reader = QueueReader(self.store, self.clock(), scopes)
+        items = reader.candidates()
+        return paged(matching(items, filters), topics(items), per_source, reader.explained)
+
+    def provenance(self, ref: str, *, scopes: Collection[str] | None = None) -> "Provenance":
+        """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
+        from engram.review.provenance import provenance_of
+
+        return provenance_of(self.store, find_memory(self.store, ref, scopes), self.settings, scopes)
+
+    # -- decisions about contradictions
+
+    def resolve(
+        self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "manual"
+    ) -> Memory:
+        """Settle a contradiction or a probable update: keep `new` or `old`, `merge` both into `statement`, or keep `both`."""
+        if keep not in CHOICES:
+            raise InvalidInput(f"Unknown choice {keep!r}; choose {', '.join(CHOICES)}")
+        new, old = self._pair(ref)
+        now = self.clock()
+        waiting = [other for other in waiting_on(self.store, [old.id]) if other.id != new.id]
+        lineages = Lineages(self.store, self.clock)
+        versions = [version.id for each in (new, old) for version in lineages.versions(each.id)]
+        scopes = sorted({new.scope, old.scope})
+        about = list(dict.fromkeys((new.id, old.id, *versions, *(other.id for other in waiting))))
+        with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
+            new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
+            if new.status not in CURRENT:
+                refuse_settled(self.store, new)
+            for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
+                refuse_outranked(actor, changed, "settle a contradiction against")
+            if keep == "old":
+                return keep_old(deciding, new, old, now)
+            if new.status == "candidate":
+                refuse_approval(actor, new)
+            new = confirmed(new, actor)
+            if keep == "both":
+                return keep_both(deciding, new, old, situations, now)
+            if keep == "merge":
+                return merged_into(deciding, confirmed(old, actor), [new], statement, now)
+            kept = keep_one(deciding, new, old, now)
+            release(deciding, waiting, now)
+            return kept
+
+    def _pair(self, ref: str) -> tuple[Memory, Memory]:
+        new = find_memory(self.store, ref)
+        old = contradicted(self.store.get, new) or outdated(self.store.get, new)
+        if old is None:
+            raise InvalidInput(f"{new.id} contradicts no current memory; `engram review` lists what waits")
+        return new, old
+
+    # -- decisions about single memories
+
+    def approve(self, ref: str, *, kind: str = "", actor: str = "manual", reason: str = "") -> Memory:
+        """Make a candidate active, let a memory supersede the older one that it may replace, or forget one as requested.
+
+        A candidate that contradicts a current memory must be resolved instead. `kind`, as `queue` gives it, says which is meant
+        where a memory both may replace another and is to be forgotten. An agent may not approve tier 3, nor what an untrusted
+        source said: raises `Refused`.
+        """
+        waiting = find_memory(self.store, ref)
+        meant = self._kind(waiting, kind)
+        if meant == "update":
+            return self.resolve(waiting.id, "new", actor=actor)
+        if meant == "forget":
+            asked = waiting.metadata[FORGET_REQUESTED]
+            return Lineages(self.store, self.clock).forget(waiting.id, actor=actor, reason=f"asked for by {asked}")
+        if meant == "contradiction":
+            refuse_contradiction(waiting, contradicted(self.store.get, waiting))
+        return self._decide(waiting, APPROVE, actor, reason, approve_in)
+
+    def reject(self, ref: str, *, kind: str = "", actor: str = "manual", reason: str = "") -> Memory:
+        """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current.
+
+        `kind` is as for `approve`.
+        """
+        found = find_memory(self.store, ref)
+        meant = self._kind(found, kind)
+        if meant == "update":
+            return self.resolve(found.id, "both", actor=actor)
+        if meant == "forget":
+            return self._keep_requested(found, actor, reason)
+        return self._decide(found, REJECT, actor, reason, reject_in)
+
+    def _decide(
+        self,
+        found: Memory,
+        op: str,
+        actor: str,
+        reason: str,
+        decide: Callable[[Transaction, Memory, str, datetime], Memory],
+    ) -> Memory:
+        """One decision about a candidate; raises `Refused` where somebody else has decided meanwhile."""
+        scopes = [found.scope] if op == APPROVE else []
+        about = [found.id, *found.supersedes]
+        with self.store.deciding(op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=about) as deciding:
+            memory = locked_memory(deciding, found.id)
+            refuse_settled(self.store, memory)
+            return decide(deciding, memory, actor, self.clock())
+
+    def _keep_requested(self, found: Memory, actor: str, reason: str) -> Memory:
+        """A memory that somebody asked to forget, without that request."""
+        with self.store.deciding(REJECT, actor=actor, reason=redact(reason)[0], about=[found.id]) as deciding:
+            memory = locked_memory(deciding, found.id)
+            refuse_outranked(actor, memory, REJECT)
+            kept = {key: value for key, value in memory.metadata.items() if key != FORGET_REQUESTED}
+            deciding.put(memory.but(metadata=kept))
+        return memory.but(metadata=kept)
+
+    def _kind(self, memory: Memory, kind: str) -> str:
+        """The kind of the item about a memory that is to be decided; raises `InvalidInput` where it is not clear or there is none."""
+        kinds = self._kinds(memory)
+        if kind and kind not in kinds:
+            waits = f"it waits as {' and '.join(kinds)}" if kinds else f"it is {memory.status}"
+            raise InvalidInput(f"{memory.id} does not wait as {kind!r}; {waits}")
+        if len(kinds) > 1 and not kind:
+            raise InvalidInput(
+                f"{memory.id} waits as {' and as '.join(kinds)}: say which is meant (kind={kinds[0]!r} or {kinds[1]!r}; "
+                f"at the command line `--kind {kinds[0]}|{kinds[1]}`)"
+            )
+        return kind or (kinds[0] if kinds else "")
+
+    def _kinds(self, memory: Memory) -> list[str]:
+        """What a memory waits as, of what can be approved or rejected."""
+        if memory.status == "candidate":
+            return ["contradiction" if contradicted(self.store.get, memory) else "candidate"]
+        is_update = memory.status in CURRENT and outdated(self.store.get, memory) is not None
+        found = {"update": is_update, "forget": is_to_be_forgotten(memory)}
+        return [kind for kind, waits in found.items() if waits]
+
+    def retire(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Retire a memory; it stays readable."""
+        return Lineages(self.store, self.clock).forget(ref, actor=actor)
+
+    def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
+        """Confirm that a memory is still useful: `boost`, above 0 and up to 1, is added to its strength."""
+        if not checked_fraction(boost, "boost"):
+            raise InvalidInput("boost must be above 0, and at most 1")
+        found = find_memory(self.store, ref)
+        with self.store.deciding("reinforce", actor=actor, about=[found.id]) as deciding:
+            now = self.clock()
+            memory = reinforced(locked_memory(deciding, found.id), now, boost=boost).but(last_verified=now)
+            deciding.put(memory)
+        return memory
+
+    def edit(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack["ChangedFields"]) -> Memory:
+        """Change what a memory says before or after it is approved. It passes the gates again and keeps where it came from."""
+        from engram.review.amendment import Amender
+
+        return Amender(self.store, self.clock, self.settings, self.described).edit(ref, fields, actor, reason)
+
+    def merge(self, refs: Sequence[str], statement: str, *, actor: str = "manual", reason: str = "") -> Memory:
+        """Merge memories into one statement: the most trusted current one survives, the others are superseded by it."""
+        from engram.review.amendment import Amender
+
+        return Amender(self.store, self.clock, self.settings, self.described).merge(refs, statement, actor, reason)
+
+    # -- decisions about many
+
+    def promote(self, refs: Sequence[str], *, actor: str = "manual", reason: str = "") -> "BulkDecision":
+        """Approve many candidates as one decision, which `undo_bulk` takes back as a whole. What cannot be approved is reported."""
+        from engram.review.promotion import decide_all
+
+        return decide_all(self.store, self.clock, APPROVE, refs, actor, reason)
+
+    def reject_all(self, refs: Sequence[str], *, actor: str = "manual", reason: str = "") -> "BulkDecision":
+        """Reject many candidates as one decision, which `undo_bulk` takes back as a whole."""
+        from engram.review.promotion import decide_all
+
+        return decide_all(self.store, self.clock, REJECT, refs, actor, reason)
+
+    def plan_promotion(
+        self,
+        *,
+        scopes: Collection[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        **filters: Unpack[QueueFilters],
+    ) -> "PromotionPlan":
+        """What `promote_eligible` would promote of the candidates that pass the filters, and why the others wait on."""
+        return self._promotion.plan(filters, scopes, progress)
+
+    def promote_eligible(
+        self, *, actor: str = "manual", scopes: Collection[str] | None = None, plan: "PromotionPlan | None" = None
+    ) -> "BulkDecision":
+        """Promote the candidates that the settings allow without a person: see `engram promote --eligible`."""
+        return self._promotion.apply(plan or self.plan_promotion(scopes=scopes), actor)
+
+    @property
+    def _promotion(self) -> "Promotion":
+        from engram.review.promotion import Promotion
+
+        return Promotion(self.store, self.clock, self.settings)
+
+    def undo_bulk(self, decision: str, *, actor: str = "manual") -> "BulkDecision":
+        """Undo a bulk decision (`DEC-…`) as a whole; what was decided otherwise since stays, and is reported."""
+        from engram.review.undo import undo_bulk
+
+        return undo_bulk(self.store, decision, self.clock(), actor=actor)
+
+    def undo_last(self, *, actor: str = "manual") -> "BulkDecision":
+        """Undo the store's last decision, whole if it was a bulk one."""
+        from engram.review.undo import undo_last
+
+        return undo_last(self.store, self.clock(), actor=actor)
+
+    def distrust(
+        self, source: str, *, since: datetime | None = None, dry_run: bool = False, actor: str = "manual"
+    ) -> "BulkDecision":
+        """Take everything that a source brought back out, and refuse what it proposes from now on."""
+        from engram.review.distrust import Distrust
+
+        return Distrust(self.store, self.clock).take_out(source, since, actor, dry_run=dry_run)
+
+    def restore_trust(self, source: str, *, actor: str = "manual") -> "BulkDecision":
+        """Undo `distrust`: what it took out returns, and the source may propose again."""
+        from engram.review.distrust import Distrust
+
+        return Distrust(self.store, self.clock).undo(source, actor)

@@ -1,0 +1,214 @@
+"""Undo: the last decision about a memory, or a bulk decision as a whole. An undo is a decision itself and can be undone."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.memory import Memory
+from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
+from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
+from engram.store.protocol import Image, Store, Transaction
+from engram.store.records import CURRENT, locked_memory
+
+SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
+"""Entries about several unrelated memories, which are undone one by one, like those of a bulk decision; others are undone as a whole."""
+UNDECIDED = frozenset({"use", "purge", "reread", "split"})
+"""Entries that nobody decided, or that cannot be undone."""
+RECENT = 200
+"""How many entries `undo_last` looks at."""
+MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
+"""Decisions a memory's history can begin with; one that begins with another has been pruned."""
+
+
+def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Memory:
+    """Undo the last decision about a memory, and about the others it settled. It can be undone too.
+
+    What the decision created is retired; what it changed is restored. Strength gained by use since then stays.
+    """
+    memory = store.get(ref)
+    if memory is None:
+        raise NotFound(f"no memory {ref!r}; a purged one cannot be restored")
+    history = store.history(memory.id)
+    if not history:
+        raise InvalidInput(f"{memory.id} has no history to undo (a team's memory has no journal here)")
+    last = last_decision(history)
+    refuse_undoing(actor, memory, history)
+    is_separate = last.op in SEPARATE or is_bulk(last.session)
+    ids = (memory.id, *_settled_with(store, memory, last)) if is_separate else last.ids
+    # What was purged since stays purged; without it, a version cannot be put back in its place.
+    wanted = [i for i in dict.fromkeys((memory.id, *ids)) if memory.lineage or store.get(i) is not None]
+    return _undone(store, dict.fromkeys(wanted, last), [memory.id], now, actor=actor)[0]
+
+
+def undo_bulk(store: Store, decision: str, now: datetime, *, actor: str = "manual") -> BulkDecision:
+    """Undo a bulk decision as a whole; what was decided otherwise since stays as it is, and is reported with the reason.
+
+    Raises `NotFound` for an unknown id.
+    """
+    parts = store.decisions(session=decision)
+    if not parts:
+        raise NotFound(f"no bulk decision {decision!r}; `engram history ID` names the one a memory was decided in")
+    return _undone_whole(store, parts, now, actor)
+
+
+def _undone_whole(store: Store, parts: Sequence[Image], now: datetime, actor: str) -> BulkDecision:
+    """Undo every entry of a decision, newest first given; each memory returns to what it was before the first of them."""
+    first: dict[str, Image] = {i: part for part in parts for i in part.ids}
+    numbers = {part.seq for part in parts}
+    left: dict[str, str] = {}
+    for ids in sliced(list(first)):
+        told = store.histories(ids)
+        left |= {i: why for i in ids if (why := _unrestorable(told[i], numbers, actor))}
+    wanted = {i: part for i, part in first.items() if i not in left}
+    mark, done = new_bulk(store), list[Memory]()
+    for ids in sliced(list(wanted)):
+        done += _undone_or_left(store, {i: wanted[i] for i in ids}, now, actor, mark, left)
+    return BulkDecision(mark, "undo", tuple(done), left)
+
+
+def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDecision:
+    """Undo the store's last decision, whole if it was a bulk one. Raises `NotFound` where nothing was decided."""
+    last = next((one for one in store.decisions(RECENT) if one.op not in UNDECIDED), None)
+    if last is None:
+        raise NotFound("nothing to undo: no decision is recorded here")
+    if is_bulk(last.session):
+        return undo_bulk(store, last.session, now, actor=actor)
+    if last.op not in SEPARATE or len(last.ids) == 1:
+        return BulkDecision("", "undo", (undo(store, last.ids[-1], now, actor=actor),))
+    return _undone_whole(store, [last], now, actor)
+
+
+def _unrestorable(history: Sequence[Image], decisions: Collection[int], actor: str) -> str:
+    """Why a memory of a bulk decision cannot be put back; "" where it can."""
+    memory = history[-1].memory if history else None
+    if memory is None:
+        return "purged since"
+    last = last_decision(history)
+    if last.seq not in decisions:
+        return f"decided about since: {last.op} by {last.actor or 'unknown'}"
+    try:
+        refuse_undoing(actor, memory, history)
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+def _undone_or_left(
+    store: Store, wanted: Mapping[str, Image], now: datetime, actor: str, mark: str, left: dict[str, str]
+) -> list[Memory]:
+    """Undo a slice; where one of it cannot be undone, undo the others one by one."""
+    try:
+        return _undone(store, wanted, list(wanted), now, actor=actor, session=mark)
+    except Refused as error:
+        if len(wanted) == 1:
+            left |= dict.fromkeys(wanted, str(error))
+            return []
+    return [one for i, part in wanted.items() for one in _undone_or_left(store, {i: part}, now, actor, mark, left)]
+
+
+def _undone(
+    store: Store, wanted: Mapping[str, Image], subjects: Sequence[str], now: datetime, *, actor: str, session: str = ""
+) -> list[Memory]:
+    """Put memories back to what they were before a decision each, as one new decision; the `subjects` among them, as they are then."""
+    from engram.review.conflicts import release, waiting_on
+
+    waiting = waiting_on(store, list(wanted))
+    last = next(iter(wanted.values()))
+    reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
+    scopes = _scopes(store, list(wanted))
+    about = [*wanted, *(version.id for i in wanted for version in _all_versions(store, i))]
+    about += [other.id for other in waiting]
+    with store.deciding("undo", actor=actor, reason=reason, session=session, scopes=scopes, about=about) as deciding:
+        told = store.histories(list(wanted))
+        restored = {i: _restored(deciding, i, told[i], wanted[i], now) for i in wanted}
+        replaced = _replaced_since(deciding, restored.values())
+        for other in restored.values():
+            _refuse_split(locked_memory(deciding, other.id), other, wanted)
+        for other in restored.values():
+            deciding.put(other)
+        _put_in_order(deciding, list(restored.values()), now)
+        release(deciding, waiting, now)
+        found = [_as_restored(deciding, restored[i]) for i in subjects]
+        if replaced is not None:
+            raise Refused(
+                f"{replaced.id} cannot be undone: {replaced.superseded_by} has replaced it since; undo that first"
+            )
+        return found
+
+
+def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> None:
+    """Raise `Refused` where a memory would wait again although a newer version of it is current."""
+    newer = memory.superseded_by
+    if restored.status == "candidate" and memory.status == "superseded" and newer not in wanted:
+        raise Refused(f"{memory.id} cannot wait again: {newer} has replaced it since; undo that first")
+
+
+def _replaced_since(deciding: Transaction, restored: Iterable[Memory]) -> Memory | None:
+    """The memory that would be withdrawn although a newer version has replaced it: what that one replaced must not return beside it."""
+    withdrawn = [locked_memory(deciding, memory.id) for memory in restored if memory.status == "retired"]
+    return next((memory for memory in withdrawn if memory.status == "superseded" and memory.superseded_by), None)
+
+
+def _settled_with(store: Store, memory: Memory, last: Image) -> list[str]:
+    """The memories of a batch that change together with this one: what it replaced, what replaced it, and what that released."""
+    from engram.review.conflicts import waited_on
+
+    released = [other.id for other in waited_on(store, [memory.id, *memory.supersedes])]
+    return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by or i in released]
+
+
+def _all_versions(store: Store, memory_id: str) -> list[Memory]:
+    memory = store.get(memory_id)
+    return store.lineage(memory.lineage) if memory is not None and memory.lineage else []
+
+
+def _put_in_order(deciding: Transaction, restored: list[Memory], now: datetime) -> None:
+    for lineage in dict.fromkeys(memory.lineage for memory in restored):
+        settle(deciding, lineage, now)
+    for memory in restored:
+        refuse_second_head(deciding, locked_memory(deciding, memory.id), now)
+
+
+def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
+    """The restored memory; raises `Refused` where another has replaced it since."""
+    memory = locked_memory(deciding, wanted.id)
+    if wanted.status in CURRENT and memory.status not in CURRENT:
+        raise Refused(
+            f"{memory.id} cannot become current again: {memory.superseded_by} has replaced it since; undo that first, "
+            "or `revise` it"
+        )
+    return memory
+
+
+def _scopes(store: Store, ids: list[str]) -> list[str]:
+    """Every scope these memories were in, and so may return to."""
+    told = store.histories(ids).values()
+    return sorted({image.memory.scope for history in told for image in history if image.memory is not None})
+
+
+def _restored(deciding: Transaction, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:
+    current = locked_memory(deciding, memory_id)
+    before = _before(history, last)
+    if before is not None:
+        # Uses folded in since then must not be folded in again.
+        activation = before.activation if last.op == "reinforce" else current.activation
+        lineage = before.lineage or ("" if _has_joined(current, before) else current.lineage)
+        return before.but(activation=activation, updated=now, lineage=lineage)
+    if history[0].op not in MAKING:
+        raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
+    if current.status == "retired":
+        raise Refused(f"{memory_id} has nothing left to undo")
+    return current.but(status="retired", updated=now)
+
+
+def _has_joined(current: Memory, before: Memory) -> bool:
+    """Whether a memory without versions joined another fact by a decision: it replaced a version of that one, or was replaced with it.
+
+    One that founded the fact keeps its lineage.
+    """
+    return bool(set(current.supersedes) - set(before.supersedes)) or current.lineage not in ("", current.id)
+
+
+def _before(history: list[Image], last: Image) -> Memory | None:
+    earlier = [image.memory for image in history if image.seq < last.seq]
+    return earlier[-1] if earlier else None

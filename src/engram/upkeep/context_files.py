@@ -1,0 +1,307 @@
+"""Engram's block in AGENTS.md and CLAUDE.md: kept up to date, removed, and cleaned by a purge.
+
+The store's state lists the files with a block, by path and host: a purge has to find them again.
+"""
+
+import difflib
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from engram.model.errors import EngramError, InvalidInput, Refused, StoreError
+from engram.model.lazy import dataclass, field
+from engram.model.report import Finding
+from engram.recall.prompt.budget import Counter
+from engram.recall.prompt.context_block import ContextBlock, build_block, rendered, unfit
+from engram.recall.prompt.context_markers import (
+    find_block,
+    quoted_ids,
+    with_block,
+    without_block,
+    without_memories,
+)
+from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
+from engram.recall.query import ScopeResolver
+from engram.review.conflicts import with_disputes
+from engram.store.protocol import Filters, Store
+from engram.store.purge import says
+from engram.store.scopes import repository_of
+from engram.text.display import counted
+
+STATE = "context"
+"""The name of the state that lists the files."""
+NAMES = ("AGENTS.md", "CLAUDE.md")
+LIMIT, TIER, BUDGET = 30, 1, 2000
+TIERS = (1, 2, 3)
+_LONGEST = 10_000
+# How often to start again because somebody else wrote the file in the meantime.
+_TRIES = 3
+
+Change = Literal["created", "updated", "removed", "deleted", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUpdate:
+    """What became of one file, or, in a dry run, what would."""
+
+    file: str
+    change: Change
+    ids: tuple[str, ...] = ()
+    """The memories in its block, in their order."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many of the visible memories are not in it, by reason."""
+    tokens: int = 0
+    diff: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the block was, or is, out of date."""
+        return self.change != "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedFile:
+    """A file as it is, and as it should be; without a `text` it is deleted."""
+
+    file: UserFile
+    text: str | None
+    block: ContextBlock
+    created: bool
+
+    @property
+    def change(self) -> Change:
+        if self.text is None:
+            return "deleted"
+        if self.text == self.file.text:
+            return "unchanged"
+        if not self.file.exists:
+            return "created"
+        return "updated" if self.block.lines else "removed"
+
+    def outcome(self) -> ContextUpdate:
+        lines = (self.file.text.splitlines(), (self.text or "").splitlines())
+        name = str(self.file.name)
+        diff = "\n".join(difflib.unified_diff(*lines, name, name, lineterm=""))
+        return ContextUpdate(name, self.change, self.block.ids, self.block.left_out, self.block.tokens, diff)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOptions:
+    """What a block may contain: the memories of these scopes (None: those seen from the file's folder), up to a tier, and how many."""
+
+    scopes: tuple[str, ...] | None = None
+    tier: int = TIER
+    limit: int = LIMIT
+    budget: int = BUDGET
+
+    def checked(self) -> "BlockOptions":
+        """The options themselves; raises `InvalidInput` for a number that cannot be used."""
+        if type(self.tier) is not int or self.tier not in TIERS:
+            raise InvalidInput(f"tier {self.tier!r} must be 1, 2 or 3")
+        if type(self.limit) is not int or not 1 <= self.limit <= 1000:
+            raise InvalidInput(f"limit {self.limit!r} must be a whole number between 1 and 1000")
+        if type(self.budget) is not int or not 50 <= self.budget <= _LONGEST:
+            raise InvalidInput(f"budget {self.budget!r} must be a whole number between 50 and {_LONGEST}")
+        return self
+
+
+@dataclass(slots=True)
+class ContextFiles:
+    """Keeps the blocks of the files around one directory."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    count: Counter
+    directory: Path
+
+    def update(
+        self, paths: Sequence[Path], options: BlockOptions, *, remove: bool = False, dry_run: bool = False
+    ) -> list[ContextUpdate]:
+        """Write, replace or remove the block of each file; without paths, of the one `chosen` finds.
+
+        Every file is read before any is written: one that is refused leaves all of them as they were.
+        """
+        options.checked()
+        named = [self.directory / path.expanduser() for path in paths] or [self.chosen()]
+        plans = {plan.file.path: plan for plan in [self._plan(path, options, remove) for path in named]}
+        if dry_run:
+            return [plan.outcome() for plan in plans.values()]
+        return [self._carry_out(plan, options, remove) for plan in plans.values()]
+
+    def chosen(self) -> Path:
+        """The file to use where none is named: of AGENTS.md and CLAUDE.md, here or at the repository's root, the one with a block, else the first."""
+        top = repository_of(self.directory)
+        folders = dict.fromkeys([self.directory, *([top] if top is not None else [])])
+        there = [path for folder in folders for name in NAMES if (path := folder / name).is_file()]
+        if not there:
+            places = " or ".join(map(str, folders))
+            raise InvalidInput(
+                f"There is no {' or '.join(NAMES)} in {places}; name the file to write, such as `engram gen-context AGENTS.md`"
+            )
+        return next((path for path in there if _has_block(path)), there[0])
+
+    def _plan(self, path: Path, options: BlockOptions, remove: bool) -> _PlannedFile:
+        file = read_user_file(path)
+        created = not file.exists or _entry(self.store, file.path).get("created", False)
+        if remove:
+            left = without_block(file.text, str(file.name))
+            is_ours = created and file.exists and not left.strip() and left != file.text
+            return _PlannedFile(file, None if is_ours else left, ContextBlock(()), created)
+        block = self._block(file, options)
+        return _PlannedFile(file, with_block(file.text, block.lines, str(file.name)), block, created)
+
+    def _block(self, file: UserFile, options: BlockOptions) -> ContextBlock:
+        now, scopes = self.clock(), options.scopes
+        if scopes is None:
+            scopes = ScopeResolver(self.store, file.path.parent, self.clock).scopes_from(None)
+        listed = self.store.listing(Filters(scopes=scopes, statuses=("active",), valid_at=now))
+        found = with_disputes(self.store, listed)
+        least = self.count("\n".join(rendered({})))
+        if options.budget < least:
+            raise InvalidInput(f"A budget of {options.budget} tokens is too small (minimum {least}).")
+        return build_block(found, now, tier=options.tier, limit=options.limit, budget=options.budget, count=self.count)
+
+    def _carry_out(self, plan: _PlannedFile, options: BlockOptions, remove: bool) -> ContextUpdate:
+        for _ in range(_TRIES):
+            if not remove:
+                # First: a file with a block that no purge finds is worse than an entry without a block.
+                _note(self.store, plan.file.path, plan.created)
+            if _written(plan):
+                if remove:
+                    _forget(self.store, plan.file.path)
+                return plan.outcome()
+            plan = self._plan(plan.file.name, options, remove)
+        raise Refused(f"{plan.file.name} keeps changing while it is written; close what writes it, and run this again")
+
+
+def _written(plan: _PlannedFile) -> bool:
+    """Write a plan; False if somebody else changed the file. A file that is up to date is not touched."""
+    if plan.text is None:
+        return remove_user_file(plan.file)
+    return plan.change == "unchanged" or replace_user_file(plan.file, plan.text)
+
+
+def _has_block(path: Path) -> bool:
+    try:
+        return find_block(read_user_file(path).text, str(path)) is not None
+    except (EngramError, OSError):
+        return False
+
+
+# -- the list of files
+
+
+def _here() -> str:
+    return os.uname().nodename
+
+
+def _entries(state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = state.get("files")
+    return [dict(one) for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+
+
+def _is_for(entry: Mapping[str, Any], path: Path) -> bool:
+    return entry.get("path") == str(path) and entry.get("host") == _here()
+
+
+def _entry(store: Store, path: Path) -> dict[str, Any]:
+    """What the state says of a file; {} for one that has no block."""
+    return next((entry for entry in _entries(store.state(STATE)) if _is_for(entry, path)), {})
+
+
+def _note(store: Store, path: Path, created: bool) -> None:
+    if _entry(store, path):
+        return
+    added = {"host": _here(), "path": str(path), **({"created": True} if created else {})}
+    store.change_state(STATE, lambda state: {"files": [*_without(state, path), added]})
+
+
+def _forget(store: Store, path: Path) -> None:
+    def left(state: Mapping[str, Any]) -> Mapping[str, Any]:
+        files = _without(state, path)
+        return {"files": files} if files else {}
+
+    if _entry(store, path):
+        store.change_state(STATE, left)
+
+
+def _without(state: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
+    return [entry for entry in _entries(state) if not _is_for(entry, path)]
+
+
+def context_files(store: Store) -> list[Path]:
+    """The files of this host that have a block."""
+    return [Path(str(entry["path"])) for entry in _entries(store.state(STATE)) if entry.get("host") == _here()]
+
+
+# -- doctor
+
+
+def context_finding(store: Store, now: datetime) -> Finding:
+    """Whether the blocks of this host can be read, and quote only what is still current."""
+    try:
+        paths = context_files(store)
+    except StoreError as error:
+        return Finding.of(
+            "context", False, str(error), "delete that file; `engram gen-context FILE` lists its file again"
+        )
+    problems = [line for path in paths for line in _outdated(store, path, now)]
+    if problems:
+        return Finding("context", "advice", "; ".join(problems), "`engram gen-context FILE` writes the block again")
+    return Finding.of(
+        "context", True, f"{counted(len(paths), 'file')} with a block, all current" if paths else "no file has a block"
+    )
+
+
+def _outdated(store: Store, path: Path, now: datetime) -> list[str]:
+    try:
+        ids = quoted_ids(read_user_file(path).text, str(path))
+    except EngramError as error:
+        return [str(error)]
+    except OSError as error:
+        return [f"{path}: {error.strerror or error}"]
+    gone = [one for one in ids if (memory := store.get(one)) is None or unfit(memory, now)]
+    return [f"{path} quotes {', '.join(gone[:3])}, which is no longer current"] if gone else []
+
+
+# -- purge
+
+
+def purge_context_files(store: Store, ids: Collection[str], texts: Collection[str]) -> tuple[str, ...]:
+    """Remove memories from every block; returns what is out of reach: other hosts' files, refused ones, and the user's own words."""
+    try:
+        listed = _entries(store.state(STATE))
+    except StoreError as error:
+        return (f"{error}; blocks in AGENTS.md and CLAUDE.md may quote it: run `engram gen-context` for them",)
+    elsewhere = [
+        f"{entry.get('path')} on {entry.get('host')}: its block may quote it; run `engram gen-context` there"
+        for entry in listed
+        if entry.get("host") != _here()
+    ]
+    return (*elsewhere, *(line for path in context_files(store) for line in _purged(store, path, ids, texts)))
+
+
+def _purged(store: Store, path: Path, ids: Collection[str], texts: Collection[str]) -> list[str]:
+    for _ in range(_TRIES):
+        try:
+            file = read_user_file(path)
+            left = without_memories(file.text, ids, str(path))
+            if not file.exists:
+                _forget(store, path)
+                return []
+            if left == file.text or replace_user_file(file, left):
+                return _left_in(path, left, texts, changed=left != file.text)
+        except EngramError as error:
+            return [f"{error}; its block may quote it"]
+        except OSError as error:
+            return [f"{path}: {error.strerror or error}; its block may quote it"]
+    return [f"{path} keeps changing while it is written; its block may quote it"]
+
+
+def _left_in(path: Path, text: str, texts: Collection[str], *, changed: bool) -> list[str]:
+    own = without_block(text, str(path))
+    said = any(says(own, one) for one in texts)
+    lines = [f"{path}: contains the same words outside of Engram's block"] if said else []
+    return [*lines, *([f"earlier versions of {path}, in git or in an editor"] if changed else [])]

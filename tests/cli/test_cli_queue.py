@@ -1,0 +1,263 @@
+"""queue, promote, reject, edit, merge, distrust: what capture proposed, and decisions about one or many of it."""
+
+import pytest
+
+from engram import Engram
+from engram.cli import surface
+
+from .conftest import Console
+
+HARNESS = "harness:codex:acme"
+FACTS = (
+    "The deploy script lives in tools/deploy.sh",
+    "Screenshots are compared with pixelmatch",
+    "Invoices are rendered by a headless browser",
+)
+
+
+def proposed(cli: Console, *facts: str, source: str = HARNESS, type_: str = "tooling") -> list[str]:
+    with Engram.open(cli.folder / "home") as mem:
+        decisions = [mem.learn(fact, source=source, type=type_) for fact in facts]
+    return [str(decision.memory.id) for decision in decisions if decision.memory is not None]
+
+
+def status(cli: Console, ref: str) -> str:
+    return str(cli.json("show", ref)["status"])
+
+
+@pytest.fixture
+def nobody(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No terminal to prove a person at."""
+    monkeypatch.setattr(surface, "_TERMINAL", cli.folder / "no-terminal")
+
+
+# -- queue
+
+
+def test_the_queue_lists_by_source_with_a_cap_and_counts_the_rest(cli: Console) -> None:
+    proposed(cli, *FACTS)
+    proposed(cli, "Prices are stored in cents", source="import:pack.json")
+    page = cli.json("queue", "--per-source", "2")
+    assert (page["waiting"], page["more"]) == (4, {HARNESS: 1})
+    result = cli("queue", "--per-source", "2")
+    assert f"… and 1 more from {HARNESS}" in result.stdout
+    assert "4 candidates" in result.stderr
+
+
+def test_the_queue_takes_filters(cli: Console) -> None:
+    proposed(cli, *FACTS)
+    (pack,) = proposed(cli, "Prices are stored in cents", source="import:pack.json", type_="preference")
+    for words in (("--source", "import"), ("--kind", "preference")):
+        groups = cli.json("queue", *words)["groups"]
+        assert [item["memory"]["id"] for group in groups for item in group["items"]] == [pack], words
+    assert cli.json("queue", "--tier", "3")["waiting"] == 0
+    assert cli.json("queue", "--scope", "project:none")["waiting"] == 0
+
+
+@pytest.mark.parametrize("words", [("--kind", "gossip"), ("--tier", "7"), ("--per-source", "-1")])
+def test_a_filter_that_cannot_be_is_wrong_usage(cli: Console, words: tuple[str, ...]) -> None:
+    result = cli("queue", *words)
+    assert result.exit_code == 2
+    assert words[0] != "--kind" or "preference, tooling, project, infra, identity" in result.stderr
+
+
+def test_an_empty_queue_says_so(cli: Console) -> None:
+    result = cli("queue")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing awaits review" in result.stderr
+
+
+def test_show_has_the_provenance_of_a_candidate(cli: Console) -> None:
+    current = cli.json("remember", "The api listens on port 8080")["memory"]["id"]
+    (waiting,) = proposed(cli, "The api listens on port 9090")
+    found = cli.json("show", waiting)["provenance"]
+    assert (found["tier"], found["kind"]) == (1, "tooling")
+    assert [other["id"] for other in found["contradicts"]] == [current]
+    assert "contradiction" in found["gates"]
+    assert "gates:" in cli("show", waiting).stdout
+    assert "provenance" not in cli.json("show", current)
+
+
+def test_show_quotes_the_turn_that_a_candidate_comes_from(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        added = mem.add_conversation(
+            "I always deploy on Fridays from the office", session="S-7", source="harness:codex:acme"
+        )
+    (waiting,) = [memory.id for memory in added if memory.status == "candidate"]
+    (quote,) = cli.json("show", waiting)["provenance"]["quotes"]
+    assert quote["session"] == "S-7" and "deploy on Fridays" in quote["text"]
+
+
+# -- promote
+
+
+@pytest.mark.usefixtures("person")
+def test_a_person_promotes_several_and_undoes_it_as_a_whole(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    decision = cli.json("promote", *ids)
+    assert [memory["verification"] for memory in decision["done"]] == ["user_confirmed"] * 3
+    assert cli("undo", decision["decision"]).exit_code == 0
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+
+
+@pytest.mark.usefixtures("person")
+def test_history_names_the_bulk_decision(cli: Console) -> None:
+    first, *others = proposed(cli, *FACTS)
+    decision = cli.json("promote", first, *others)["decision"]
+    assert cli.json("history", first)[-1]["session"] == decision
+    assert decision in cli("history", first).stdout
+
+
+@pytest.mark.usefixtures("nobody")
+def test_an_agent_promotes_nothing_from_an_untrusted_source(cli: Console) -> None:
+    (waiting,) = proposed(cli, FACTS[0])
+    result = cli("promote", waiting)
+    assert result.exit_code == 1
+    assert f"`engram promote {waiting} --confirm`" in result.stderr
+    assert cli("promote", waiting, "--confirm").exit_code == 1
+    assert status(cli, waiting) == "candidate"
+
+
+@pytest.mark.usefixtures("person")
+def test_tier_3_is_refused_without_confirm_even_for_a_person(cli: Console) -> None:
+    (waiting,) = proposed(cli, "The patient is allergic to penicillin", type_="health")
+    (harmless,) = proposed(cli, FACTS[0])
+    result = cli("promote", harmless, waiting)
+    assert result.exit_code == 1
+    assert f"{waiting} needs a person: type 'health' is tier 3" in result.stderr
+    assert f"`engram promote {waiting} --confirm`" in result.stderr
+    assert {status(cli, ref) for ref in (waiting, harmless)} == {"candidate"}
+
+
+@pytest.mark.usefixtures("person")
+def test_filters_show_a_preview_and_ask(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    refused = cli("promote", "--source", "harness", stdin="n\n")
+    assert "promote 3 candidates" in refused.stderr and FACTS[0] in refused.stderr
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+    cli("promote", "--source", "harness", stdin="y\n")
+    assert {status(cli, ref) for ref in ids} == {"active"}
+
+
+@pytest.mark.usefixtures("person")
+def test_filters_leave_out_tier_3(cli: Console) -> None:
+    (waiting,) = proposed(cli, "The patient is allergic to penicillin", type_="health")
+    (harmless,) = proposed(cli, FACTS[0])
+    result = cli("promote", "--source", "harness", "--yes")
+    assert "--confirm includes them" in result.stderr
+    assert (status(cli, waiting), status(cli, harmless)) == ("candidate", "active")
+
+
+def test_without_a_terminal_a_bulk_decision_needs_yes(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    assert cli("reject", "--source", "harness").exit_code == 2
+    assert cli("reject", "--source", "harness", "--yes", "--reason", "noise").exit_code == 0
+    assert {status(cli, ref) for ref in ids} == {"rejected"}
+    assert cli.json("history", ids[0])[-1]["reason"] == "noise"
+
+
+def test_eligible_promotes_what_the_settings_allow(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    plan = cli.json("promote", "--eligible", "--dry-run")
+    assert plan["promoted"] == [] and set(plan["waiting"]) == set(ids)
+    cli("config", "autopromote_harvest", "true")
+    assert len(cli.json("promote", "--eligible", "--dry-run")["promoted"]) == 3
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+    assert len(cli.json("promote", "--eligible")["done"]) == 3
+    assert {status(cli, ref) for ref in ids} == {"active"}
+    assert cli("undo", "--last").exit_code == 0
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+
+
+def test_eligible_names_the_conflict_that_keeps_a_candidate_waiting(cli: Console) -> None:
+    (waiting,) = proposed(cli, "The api listens on port 9090")
+    current = cli.json("remember", "The api listens on port 8080")["memory"]["id"]
+    cli("config", "autopromote_harvest", "true")
+    decision = cli.json("promote", "--eligible")
+    assert decision["done"] == [] and current in decision["left"][waiting]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("promote",),
+        ("reject",),
+        ("promote", "x", "--eligible"),
+        ("promote", "x", "--source", "y"),
+        ("promote", "x", "--dry-run"),
+        ("undo",),
+        ("undo", "x", "--last"),
+        ("edit", "x"),
+        ("distrust", "--undo"),
+    ],
+)
+def test_a_decision_needs_something_to_decide_about(cli: Console, words: tuple[str, ...]) -> None:
+    assert cli(*words).exit_code in (2, 3)
+
+
+def test_what_is_not_there_is_not_found(cli: Console) -> None:
+    for words in (("promote", "ENG-1"), ("reject", "ENG-1"), ("edit", "ENG-1", "--statement", "x"), ("undo", "DEC-1")):
+        assert cli(*words).exit_code == 3, words
+
+
+@pytest.mark.usefixtures("person")
+def test_what_could_not_be_promoted_is_named_and_the_exit_code_says_so(cli: Console) -> None:
+    first, second, _ = proposed(cli, *FACTS)
+    cli("reject", first, "--reason", "wrong")
+    result = cli("promote", first, second)
+    assert result.exit_code == 1
+    assert "rejected it" in result.stdout
+    assert status(cli, second) == "active"
+
+
+@pytest.mark.usefixtures("person")
+def test_the_second_reviewer_gets_a_clear_error(cli: Console) -> None:
+    (waiting,) = proposed(cli, FACTS[0])
+    cli("reject", waiting)
+    result = cli("promote", waiting)
+    assert result.exit_code == 1
+    assert f"{waiting} no longer waits: human rejected it" in result.stderr
+
+
+# -- edit and merge
+
+
+@pytest.mark.usefixtures("person")
+def test_an_edited_candidate_keeps_its_source(cli: Console) -> None:
+    (waiting,) = proposed(cli, FACTS[0])
+    edited = cli.json("edit", waiting, "--statement", "The deploy script lives in ops/deploy.sh")
+    assert (edited["source"], edited["learned_by"], edited["status"]) == (HARNESS, "manual", "candidate")
+
+
+@pytest.mark.usefixtures("person")
+def test_merge_leaves_one_and_undo_brings_all_back(cli: Console) -> None:
+    first, second, _ = proposed(cli, *FACTS)
+    assert cli("merge", first, second).exit_code == 2
+    merged = cli.json("merge", first, second, "--statement", "Deploys and screenshots have scripts in tools")
+    assert (merged["id"], status(cli, second)) == (first, "superseded")
+    cli("undo", merged["id"])
+    assert {status(cli, ref) for ref in (first, second)} == {"candidate"}
+
+
+# -- distrust
+
+
+def test_a_source_is_taken_out_and_put_back(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    rehearsed = cli.json("distrust", "harness:codex", "--dry-run")
+    assert {memory["id"] for memory in rehearsed["done"]} == set(ids)
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+    result = cli("distrust", "harness:codex")
+    assert "`engram distrust --undo harness:codex` undoes it" in result.stderr
+    assert {status(cli, ref) for ref in ids} == {"rejected"}
+    assert list(cli.json("distrust")) == ["harness:codex"]
+    assert cli("distrust", "--undo", "harness:codex").exit_code == 0
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+    assert cli.json("distrust") == {}
+
+
+def test_distrust_since_takes_a_time(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    assert cli.json("distrust", "harness:codex", "--since", "2999-01-01")["done"] == []
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+    assert cli("distrust", "harness:codex", "--since", "yesterday-ish").exit_code == 2

@@ -1,0 +1,262 @@
+"""The walk through the queue on a real terminal: one key per decision, a typed code for what is sensitive, the terminal put back."""
+
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import termios
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from engram import Engram
+
+from .conftest import Console
+
+ENGRAM = [sys.executable, "-m", "engram.cli"]
+PATIENCE = 120.0
+"""Seconds after which a program counts as hung."""
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+HARNESS = "harness:codex:acme"
+FACTS = ("The deploy script lives in tools/deploy.sh", "Screenshots are compared with pixelmatch")
+PROMPT = r"  > $"
+CODE = r"Type (\d{4}): $"
+
+
+class Person:
+    """Somebody at a terminal of their own, running a verb."""
+
+    def __init__(self, *words: str, environment: dict[str, str] | None = None) -> None:
+        self.child, self.terminal = pty.fork()
+        if self.child == 0:
+            os.environ |= {"TERM": "xterm-256color", **(environment or {})}
+            os.execv(sys.executable, [*ENGRAM, *words])
+        self.printed = ""
+        self.read_to = 0
+
+    def sees(self, pattern: str) -> re.Match[str]:
+        """Wait until the terminal shows something new; what matched."""
+        while (found := re.search(pattern, self.printed[self.read_to :])) is None:
+            if not self._read():
+                raise AssertionError(f"no {pattern!r} in:\n{self.printed}")
+        self.read_to += found.end()
+        return found
+
+    def types(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self.terminal, keys.encode())
+
+    def leaves(self) -> int:
+        """Wait for the end; the exit code."""
+        while self._read():
+            pass
+        _, status = os.waitpid(self.child, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self.terminal], [], [], PATIENCE)
+        if not ready:
+            os.kill(self.child, signal.SIGKILL)
+        try:
+            chunk = os.read(self.terminal, 65536)
+        except OSError:
+            chunk = b""
+        self.printed += ESCAPE.sub("", chunk.decode("utf-8", "replace")).replace("\r\n", "\n")
+        return bool(chunk)
+
+    def modes(self) -> tuple[bool, bool]:
+        """Whether the terminal echoes, and whether it reads whole lines."""
+        local = termios.tcgetattr(self.terminal)[3]
+        return bool(local & termios.ECHO), bool(local & termios.ICANON)
+
+
+@pytest.fixture
+def waiting(cli: Console) -> Iterator[list[str]]:
+    with Engram.open(cli.folder / "home") as mem:
+        decisions = [mem.learn(fact, source=HARNESS, type="tooling") for fact in FACTS]
+    yield [str(decision.memory.id) for decision in decisions if decision.memory is not None]
+
+
+def statuses(cli: Console, ids: Sequence[str]) -> list[str]:
+    return [cli.json("show", ref)["status"] for ref in ids]
+
+
+def test_one_key_decides_without_enter(cli: Console, waiting: list[str]) -> None:
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("p")
+    person.sees("✓ promote")
+    person.sees(PROMPT)
+    person.types("r")
+    person.sees(r"Why\?")
+    person.types("not ours\n")
+    person.sees("2 decided, 0 still waiting")
+    assert person.leaves() == 0
+    assert sorted(statuses(cli, waiting)) == ["active", "rejected"]
+    rejected = next(ref for ref in waiting if cli.json("show", ref)["status"] == "rejected")
+    assert cli.json("history", rejected)[-1]["reason"] == "not ours"
+    promoted = next(ref for ref in waiting if ref != rejected)
+    assert cli.json("show", promoted)["verification"] == "user_confirmed"
+
+
+def test_the_walk_shows_where_each_came_from_and_why_it_got_this_far(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        mem.add_conversation("I always deploy on Fridays from the office", session="S-7", source=HARNESS)
+    person = Person("review")
+    person.sees(f"from {HARNESS}")
+    person.sees("“I always deploy on Fridays from the office”  user in S-7")
+    person.sees("gates: every gate before “trust” let it pass")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
+
+
+def test_later_leaves_an_item_and_quit_the_rest(cli: Console, waiting: list[str]) -> None:
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("l")
+    person.sees("2 of 2")
+    person.sees(PROMPT)
+    person.types("q")
+    person.sees("0 decided, 2 still waiting")
+    assert person.leaves() == 0
+    assert statuses(cli, waiting) == ["candidate", "candidate"]
+
+
+def test_undo_returns_to_the_item_that_was_decided(cli: Console, waiting: list[str]) -> None:
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("p")
+    person.sees("2 of 2")
+    person.sees(PROMPT)
+    person.types("u")
+    person.sees("undone")
+    person.sees("1 of 2")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
+    assert statuses(cli, waiting) == ["candidate", "candidate"]
+
+
+def test_a_key_that_means_nothing_is_ignored(cli: Console, waiting: list[str]) -> None:
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("x")
+    person.sees(PROMPT)
+    person.types("\x1b[A")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
+    assert statuses(cli, waiting) == ["candidate", "candidate"]
+
+
+def test_keys_typed_before_an_item_was_shown_decide_nothing(cli: Console, waiting: list[str]) -> None:
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("ppp")
+    person.sees("2 of 2")
+    person.sees(PROMPT)
+    person.types("q")
+    person.sees("1 decided, 1 still waiting")
+    assert person.leaves() == 0
+    assert sorted(statuses(cli, waiting)) == ["active", "candidate"]
+
+
+@pytest.mark.usefixtures("waiting")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_the_terminal_is_put_back_however_the_walk_ends(ending: signal.Signals) -> None:
+    person = Person("review")
+    before = person.modes()
+    person.sees(PROMPT)
+    assert person.modes() == (False, False)
+    os.kill(person.child, ending)
+    # The master side still knows the modes when the program has gone.
+    _, status = os.waitpid(person.child, 0)
+    assert (before, person.modes()) == ((True, True), (True, True))
+    assert os.waitstatus_to_exitcode(status) == 128 + ending
+
+
+def test_tier_3_asks_for_its_code_in_the_walk(cli: Console) -> None:
+    held = cli.json("learn", "The patient is allergic to penicillin", "--type", "health")["memory"]["id"]
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("p")
+    code = person.sees(CODE).group(1)
+    person.types("0000\n")
+    person.sees(f"The code was not {code}")
+    assert person.leaves() == 0
+    assert statuses(cli, [held]) == ["candidate"]
+    again = Person("review")
+    again.sees(PROMPT)
+    again.types("p")
+    again.types(again.sees(CODE).group(1) + "\n")
+    again.sees("1 decided")
+    assert again.leaves() == 0
+    assert cli.json("show", held)["verification"] == "user_confirmed"
+
+
+def test_promote_takes_a_typed_code_for_tier_3_and_shows_what_it_is_about(cli: Console) -> None:
+    held = cli.json("learn", "The patient is allergic to penicillin", "--type", "health")["memory"]["id"]
+    person = Person("promote", held, "--confirm")
+    person.sees("The patient is allergic to penicillin")
+    person.types(person.sees(CODE).group(1) + "\n")
+    person.sees("promoted 1")
+    assert person.leaves() == 0
+    assert statuses(cli, [held]) == ["active"]
+
+
+def test_one_code_promotes_several_of_tier_3(cli: Console) -> None:
+    texts = ("The patient is allergic to penicillin", "The patient takes insulin twice a day")
+    held = [cli.json("learn", text, "--type", "health")["memory"]["id"] for text in texts]
+    person = Person("promote", *held, "--confirm")
+    for text in texts:
+        person.sees(text)
+    person.types(person.sees(CODE).group(1) + "\n")
+    person.sees("promoted 2")
+    assert person.leaves() == 0
+    assert statuses(cli, held) == ["active", "active"]
+
+
+def test_edit_opens_the_record_in_the_editor_and_it_waits_on(cli: Console, waiting: list[str]) -> None:
+    editor = cli.folder / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/deploy script/release script/" "$1"\n')
+    editor.chmod(0o755)
+    person = Person("edit", waiting[0], environment={"EDITOR": str(editor), "TMPDIR": str(cli.folder)})
+    person.sees("release script")
+    assert person.leaves() == 0
+    edited = cli.json("show", waiting[0])
+    assert edited["statement"] == "The release script lives in tools/deploy.sh"
+    assert (edited["status"], edited["source"], edited["learned_by"]) == ("candidate", HARNESS, "manual")
+    assert not list(cli.folder.glob("engram-edit-*"))
+
+
+def test_an_edited_record_that_cannot_be_read_is_kept_and_named(cli: Console, waiting: list[str]) -> None:
+    editor = cli.folder / "editor.sh"
+    editor.write_text('#!/bin/sh\necho "- id: [unclosed" > "$1"\n')
+    editor.chmod(0o755)
+    person = Person("edit", waiting[0], environment={"EDITOR": str(editor), "TMPDIR": str(cli.folder)})
+    person.sees("cannot be read")
+    assert person.leaves() == 2
+    (kept,) = cli.folder.glob("engram-edit-*/memory.yaml")
+    assert "unclosed" in kept.read_text("utf-8")
+    assert cli.json("show", waiting[0])["statement"] == FACTS[0]
+
+
+def test_the_walk_merges_a_candidate_into_what_it_resembles(cli: Console) -> None:
+    current = cli.json("remember", "Screenshots are compared with pixelmatch")["memory"]["id"]
+    with Engram.open(cli.folder / "home") as mem:
+        added = mem.add("The screenshots are compared with pixelmatch", status="candidate", source=HARNESS)
+    person = Person("review")
+    person.sees(f"same as {current}")
+    person.sees(PROMPT)
+    person.types("m")
+    person.sees(re.escape(f"[{current}] "))
+    person.types("\n")
+    person.sees("merged statement: ")
+    person.types("pixelmatch compares all screenshots\n")
+    person.sees("1 decided")
+    assert person.leaves() == 0
+    assert cli.json("show", current)["statement"] == "pixelmatch compares all screenshots"
+    assert statuses(cli, [added.id]) == ["superseded"]

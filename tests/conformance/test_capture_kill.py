@@ -1,0 +1,46 @@
+"""A process killed between two steps of a capture, on every backend: whatever reached the ledger is read once."""
+
+import signal
+
+import pytest
+
+from engram import Engram
+from engram.sessions.jobs import LEASE
+from engram.store.sources import utc_now
+from tests.backends import Backend, OnFiles, OnPostgres
+from tests.clock import Clock
+from tests.faults.processes import PATIENCE, ending, start
+from tests.faults.workers.capture_killed import POINTS, TURNS
+
+
+def place_of(backend: Backend) -> list[str]:
+    if isinstance(backend, OnPostgres):
+        return [backend.url, backend.tenant]
+    assert isinstance(backend, OnFiles)
+    return [str(backend._folder / name) for name in ("home", "cache", "")]
+
+
+def killed_at(backend: Backend, point: str) -> None:
+    process = start("capture_killed", point, *place_of(backend))
+    with ending(process):
+        assert process.wait(PATIENCE) == -signal.SIGKILL
+
+
+def facts_by_turn(mem: Engram) -> dict[str, int]:
+    memories = mem.list(status="any", limit=None)
+    cited = [one.event for memory in memories for one in memory.evidence]
+    return {event.content: cited.count(event.id) for event in mem.store.events("chat")}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_every_turn_of_the_ledger_is_read_once_after_a_kill(backend: Backend, clock: Clock, point: str) -> None:
+    backend.client()
+    killed_at(backend, point)
+    clock.now = utc_now() + 2 * LEASE
+    mem = backend.client()
+    mem.flush_captures()
+    stored = TURNS[:1] if point == "before the ledger" else TURNS
+    assert facts_by_turn(mem) == dict.fromkeys(stored, 1)
+    assert mem.upkeep.status()["waiting_turns"] == 0
+    again = mem.capture("chat", "user", TURNS[1], key="second")
+    assert (again.waiting, facts_by_turn(mem)) == (0, dict.fromkeys(TURNS, 1))

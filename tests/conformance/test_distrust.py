@@ -1,0 +1,165 @@
+"""A source taken back out: its candidates and its memories go, what they replaced returns, and all of it is undone."""
+
+import pytest
+
+from engram import Engram, InvalidInput, Memory, NotFound, Refused
+from engram.review.distrust import is_distrusted
+from tests.backends import Backend
+from tests.clock import Clock
+
+POISON, OTHER = "import:pack.json", "harness:codex:acme"
+
+
+@pytest.fixture
+def mem(backend: Backend) -> Engram:
+    return backend.client()
+
+
+def proposed(mem: Engram, statement: str, source: str = POISON, **fields: object) -> Memory:
+    decision = mem.learn(statement, source=source, **fields)  # type: ignore[arg-type]
+    assert decision.memory is not None, decision
+    return decision.memory
+
+
+def status(mem: Engram, memory: Memory) -> str:
+    return mem.get(memory.id).status
+
+
+def test_candidates_are_rejected_and_promoted_memories_retired(mem: Engram) -> None:
+    waiting, active = (
+        proposed(mem, "Invoices are printed twice"),
+        proposed(mem, "The search index is rebuilt on Sundays"),
+    )
+    other = proposed(mem, "Prices are stored in cents", OTHER)
+    mem.review.approve(active.id, actor="human")
+    decision = mem.review.distrust(POISON, actor="human")
+    assert {memory.id for memory in decision.done} == {waiting.id, active.id}
+    assert [status(mem, memory) for memory in (waiting, active, other)] == ["rejected", "retired", "candidate"]
+
+
+def test_what_a_poisoned_memory_replaced_is_current_again(mem: Engram) -> None:
+    old = mem.learn("The api listens on port 8080").memory
+    new = proposed(mem, "The api listens on port 6666")
+    assert old is not None
+    mem.review.resolve(new.id, "new", actor="human")
+    assert status(mem, old) == "superseded"
+    mem.review.distrust(POISON, actor="human")
+    assert (status(mem, old), status(mem, new)) == ("active", "retired")
+    assert mem.get(old.id).valid_until is None
+
+
+def test_of_two_poisoned_versions_neither_stays(mem: Engram) -> None:
+    old = mem.learn("The api listens on port 8080").memory
+    assert old is not None
+    first = mem.add("The api listens on port 6666", source=POISON, supersedes=[old.id])
+    mem.review.resolve(first.id, "new", actor="human")
+    second = mem.add("The api listens on port 7777", source=POISON, supersedes=[first.id])
+    mem.review.resolve(second.id, "new", actor="human")
+    mem.review.distrust(POISON, actor="human")
+    assert [status(mem, one) for one in (old, first, second)] == ["active", "retired", "retired"]
+
+
+def test_it_is_undone_as_a_whole(mem: Engram) -> None:
+    old = mem.learn("The api listens on port 8080").memory
+    new, waiting = proposed(mem, "The api listens on port 6666"), proposed(mem, "Invoices are printed twice")
+    assert old is not None
+    mem.review.resolve(new.id, "new", actor="human")
+    mem.review.distrust(POISON, actor="human")
+    undone = mem.review.restore_trust(POISON, actor="human")
+    assert undone.left == {}
+    assert [status(mem, one) for one in (old, new, waiting)] == ["superseded", "active", "candidate"]
+    assert is_distrusted(mem.store, POISON) == ""
+
+
+def test_its_proposals_are_named_as_distrusted_from_then_on(mem: Engram) -> None:
+    mem.review.distrust("harness:codex", actor="human")
+    assert "harness:codex is distrusted since 2026-03-01" in is_distrusted(mem.store, "harness:codex:acme")
+    assert is_distrusted(mem.store, "harness:codex2") == is_distrusted(mem.store, "harness") == ""
+
+
+def test_a_distrusted_source_proposes_nothing_until_it_is_trusted_again(mem: Engram) -> None:
+    mem.review.distrust("harness:codex", actor="human")
+    refused = mem.learn("Prices are stored in cents", source="harness:codex:acme")
+    assert (refused.outcome, refused.memory) == ("REJECTED", None)
+    assert "harness:codex is distrusted" in refused.reason
+    mem.review.restore_trust("harness:codex", actor="human")
+    assert mem.learn("Prices are stored in cents", source="harness:codex:acme").outcome == "PENDING"
+
+
+def test_what_another_source_says_is_not_rejected_with_the_poisoned_one(mem: Engram) -> None:
+    proposed(mem, "Prices are stored in cents")
+    mem.review.distrust(POISON, actor="human")
+    assert mem.learn("Prices are stored in cents", source=OTHER).outcome == "PENDING"
+
+
+def test_a_session_can_be_taken_out_whatever_its_sources(mem: Engram) -> None:
+    inside = proposed(mem, "Invoices are printed twice", "agent", type="health", session="S-1")
+    outside = proposed(mem, "Prices are stored in cents", OTHER, session="S-2")
+    mem.review.distrust("session:S-1", actor="human")
+    assert (status(mem, inside), status(mem, outside)) == ("rejected", "candidate")
+    assert is_distrusted(mem.store, "agent", "S-1") and not is_distrusted(mem.store, "agent", "S-2")
+
+
+def test_since_limits_it_to_what_was_stored_from_then_on(mem: Engram, clock: Clock) -> None:
+    before = proposed(mem, "Invoices are printed twice")
+    moment = clock.forward(days=1)
+    after = proposed(mem, "Prices are stored in cents")
+    mem.review.distrust(POISON, since=moment, actor="human")
+    assert (status(mem, before), status(mem, after)) == ("candidate", "rejected")
+
+
+def test_a_rehearsal_changes_nothing(mem: Engram) -> None:
+    waiting = proposed(mem, "Invoices are printed twice")
+    planned = mem.review.distrust(POISON, dry_run=True, actor="human")
+    assert [memory.id for memory in planned.done] == [waiting.id]
+    assert (status(mem, waiting), is_distrusted(mem.store, POISON)) == ("candidate", "")
+
+
+def test_what_a_person_reworded_stays(mem: Engram) -> None:
+    waiting = proposed(mem, "Invoices are printed twice")
+    mem.review.edit(waiting.id, statement="Invoices are printed once", actor="human")
+    mem.review.approve(waiting.id, actor="human")
+    decision = mem.review.distrust(POISON, actor="human")
+    assert (status(mem, waiting), decision.left) == ("active", {waiting.id: "a person wrote it"})
+
+
+def test_an_agent_takes_out_nothing_that_a_person_confirmed(mem: Engram) -> None:
+    confirmed, waiting = proposed(mem, "Invoices are printed twice"), proposed(mem, "Prices are stored in cents")
+    mem.review.approve(confirmed.id, actor="human")
+    decision = mem.review.distrust(POISON, actor="agent")
+    assert (status(mem, confirmed), status(mem, waiting)) == ("active", "rejected")
+    assert "was said by a person" in decision.left[confirmed.id]
+
+
+def test_an_agent_does_not_trust_again_what_a_person_distrusted(mem: Engram) -> None:
+    mem.review.distrust(POISON, actor="human")
+    with pytest.raises(Refused, match="a person distrusted import"):
+        mem.review.restore_trust(POISON, actor="agent")
+    assert is_distrusted(mem.store, POISON)
+
+
+@pytest.mark.parametrize("source", ["human", "hand", "manual"])
+def test_the_owner_is_no_source_to_distrust(mem: Engram, source: str) -> None:
+    with pytest.raises(Refused, match="stands for the owner"):
+        mem.review.distrust(source, actor="human")
+
+
+def test_no_source_at_all_is_refused(mem: Engram) -> None:
+    with pytest.raises(InvalidInput, match="name a source"):
+        mem.review.distrust("  ", actor="human")
+
+
+def test_trust_in_what_is_not_distrusted_is_not_restored(mem: Engram) -> None:
+    mem.review.distrust(POISON, actor="human")
+    with pytest.raises(NotFound, match=r"'import:other.json' is not distrusted; distrusted: import:pack.json"):
+        mem.review.restore_trust("import:other.json", actor="human")
+
+
+def test_distrusting_twice_is_undone_at_once(mem: Engram) -> None:
+    first = proposed(mem, "Invoices are printed twice")
+    mem.review.distrust(POISON, actor="human")
+    second = mem.add("Prices are stored in cents", source=POISON)
+    mem.review.distrust(POISON, actor="human")
+    assert (status(mem, first), status(mem, second)) == ("rejected", "retired")
+    mem.review.restore_trust(POISON, actor="human")
+    assert (status(mem, first), status(mem, second)) == ("candidate", "active")

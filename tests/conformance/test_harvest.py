@@ -1,0 +1,234 @@
+"""A harvest of transcripts, on every backend: what is proposed, what is stored, and what the next harvest does."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram import Engram
+from engram.capture.harvest import Harvester
+from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
+from engram.model.errors import InvalidInput, Refused
+from engram.model.lazy import replace
+from tests.backends import Backend
+from tests.capture.transcripts.written import SESSION, append, claude_file, said
+
+RULE = "In this repo all commits are rebased, we never squash merge, because the history must stay readable."
+OTHER = "All our services must log with slog, never with zap."
+THIRD = "Database migrations in this repo are forward only, never write down files."
+SOURCE = "harness:claude-code:acme-api"
+
+
+@pytest.fixture
+def mem(backend: Backend) -> Engram:
+    return backend.client()
+
+
+def statements(mem: Engram) -> set[str]:
+    return {memory.statement for memory in mem.list(limit=None, status="any")}
+
+
+def test_a_fact_waits_for_review_with_its_turn_as_evidence(mem: Engram, tmp_path: Path) -> None:
+    path = claude_file(
+        tmp_path,
+        "Can you fix the login page?",
+        said("assistant", [{"type": "text", "text": "Done."}]),
+        said("user", RULE, "turn-2"),
+    )
+    report = mem.harvest(tmp_path)
+    (memory,) = mem.list(status="any")
+    assert (memory.status, memory.source, memory.learned_by, memory.scope) == (
+        "candidate",
+        SOURCE,
+        "harvest",
+        "project:acme-api",
+    )
+    (event,) = mem.sessions.events(SESSION)
+    assert (event.content, event.key, event.metadata) == (RULE, "turn-2", {"harness": "claude-code", "path": str(path)})
+    assert [one.event for one in memory.evidence] == [event.id]
+    assert [(fact.outcome, fact.memory_id) for fact in report.facts] == [("proposed", memory.id)]
+    assert (report.sessions, report.turns) == (1, 2)
+
+
+def test_facts_about_the_person_hold_everywhere(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path, "I always use fish on all my machines, never bash.")
+    mem.harvest(tmp_path)
+    assert [memory.scope for memory in mem.list(status="any")] == ["global"]
+
+
+def test_what_assistants_and_tools_say_is_no_source(mem: Engram, tmp_path: Path) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": RULE}]}
+    claude_file(
+        tmp_path,
+        "Go on.",
+        said("assistant", [{"type": "text", "text": OTHER}]),
+        said("user", [result]),
+        said("user", f"{RULE}\nGo on.", "pasted"),
+    )
+    report = mem.harvest(tmp_path)
+    assert (report.facts, statements(mem), mem.store.events(SESSION)) == ([], set(), [])
+
+
+def test_a_second_harvest_reads_nothing(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path, RULE)
+    mem.harvest(tmp_path)
+    again = mem.harvest(tmp_path)
+    assert (again.sessions, again.unchanged, again.facts, again.size) == (0, 1, [], 0)
+
+
+def test_a_session_that_grew_is_read_on_with_what_was_said_before(mem: Engram, tmp_path: Path) -> None:
+    path = claude_file(tmp_path, RULE)
+    mem.harvest(tmp_path)
+    append(path, OTHER)
+    report = mem.harvest(tmp_path)
+    assert [(fact.outcome, fact.statement) for fact in report.facts] == [("proposed", OTHER)]
+    assert report.turns == 1
+
+
+@pytest.mark.parametrize("same_inode", [True, False])
+def test_a_session_that_was_truncated_or_replaced_is_read_from_its_beginning(
+    mem: Engram, tmp_path: Path, same_inode: bool
+) -> None:
+    path = claude_file(tmp_path, RULE, "Go on.", "Thanks.")
+    mem.harvest(tmp_path)
+    new = claude_file(tmp_path / "new", OTHER).read_bytes()
+    if same_inode:
+        path.write_bytes(new)
+    else:
+        (tmp_path / "copy").write_bytes(new + b" " * (path.stat().st_size - len(new) - 1) + b"\n")
+        os.replace(tmp_path / "copy", path)
+    (tmp_path / "new").joinpath(path.parent.name, path.name).unlink()
+    mem.harvest(tmp_path)
+    assert statements(mem) == {RULE, OTHER}
+
+
+def test_the_same_sessions_elsewhere_propose_nothing_twice(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path / "a", RULE, OTHER)
+    claude_file(tmp_path / "b", RULE, OTHER, session="0c9e2a43-0000-4000-8000-000000000000")
+    mem.harvest(tmp_path / "a")
+    report = mem.harvest(tmp_path / "b")
+    assert [fact.outcome for fact in report.facts] == ["duplicate", "duplicate"]
+    assert len(mem.list(status="any")) == 2
+
+
+def test_what_is_told_again_in_other_words_is_further_evidence(mem: Engram, tmp_path: Path) -> None:
+    claude_file(
+        tmp_path / "a",
+        "For anything that changes prod data in this project, Wei has to sign off, she owns the warehouse.",
+    )
+    mem.harvest(tmp_path / "a")
+    claude_file(
+        tmp_path / "b",
+        "Before a script alters prod data in the warehouse, it needs an ok from Wei, it's hers.",
+        session="0c9e2a43-0000-4000-8000-000000000000",
+    )
+    report = mem.harvest(tmp_path / "b")
+    (memory,) = mem.list(status="any")
+    assert [fact.outcome for fact in report.facts] == ["duplicate"] and len(memory.evidence) == 2
+
+
+def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path / "a", RULE)
+    mem.harvest(tmp_path / "a")
+    (memory,) = mem.list(status="any")
+    mem.update(memory.id, actor="human", statement="Never squash merge: always rebase.", reason="shorter")
+    claude_file(tmp_path / "b", RULE, session="0c9e2a43-0000-4000-8000-000000000000")
+    mem.harvest(tmp_path / "b")
+    assert mem.get(memory.id).statement == "Never squash merge: always rebase."
+
+
+def test_a_transcript_makes_nothing_forgotten(mem: Engram, tmp_path: Path) -> None:
+    stored = mem.add("The user lives in Porto.", scope="global")
+    claude_file(tmp_path, "Please forget that I live in Porto.")
+    mem.harvest(tmp_path)
+    assert mem.get(stored.id).status == "active"
+
+
+def test_a_dry_run_writes_nothing(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path, RULE)
+    report = mem.harvest(tmp_path, dry_run=True)
+    assert [fact.outcome for fact in report.facts] == ["proposed"]
+    assert (statements(mem), mem.store.events(SESSION), mem.store.states("harvest/")) == (set(), [], [])
+    assert mem.harvest(tmp_path).count("proposed") == 1
+
+
+def test_what_is_over_the_limit_of_a_source_waits_for_the_next_run(mem: Engram, tmp_path: Path) -> None:
+    mem.settings = replace(mem.settings, harvest_limit=1)
+    claude_file(tmp_path, RULE, OTHER)
+    claude_file(tmp_path, THIRD, session="0c9e2a43-0000-4000-8000-000000000000")
+    reports = [mem.harvest(tmp_path) for _ in range(4)]
+    assert [report.count("proposed") for report in reports] == [1, 1, 1, 0]
+    assert [report.postponed for report in reports[:2]] == [{SOURCE: 2}, {SOURCE: 1}]
+    assert (reports[3].postponed, len(statements(mem))) == ({}, 3)
+
+
+def test_what_is_over_the_limit_of_a_day_waits_for_the_next(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    mem.settings = replace(mem.settings, source_daily_limit=1)
+    claude_file(tmp_path, RULE, OTHER)
+    assert [report.count("proposed") for report in (mem.harvest(tmp_path), mem.harvest(tmp_path))] == [1, 0]
+    backend.clock.forward(days=1)
+    assert mem.harvest(tmp_path).count("proposed") == 1
+    assert statements(mem) == {RULE, OTHER}
+
+
+def test_a_chat_is_heard_as_a_conversation_not_as_remarks_to_a_coding_agent(mem: Engram) -> None:
+    said_in_chat = "My daughter Emma is allergic to peanuts."
+    chat = Transcript("chatgpt", "", "", "chat-1", "export.zip", [TranscriptTurn("user", said_in_chat, None, "m1")])
+    harvester = Harvester(mem.store, mem._learner, mem._clock, mem.sessions.observe_batch)
+    report = harvester.stage(chat, source="import:export.zip")
+    assert [(fact.outcome, fact.source) for fact in report.facts] == [("proposed", "import:export.zip")]
+
+
+def test_only_wanted_sessions_are_read(mem: Engram, tmp_path: Path) -> None:
+    old = claude_file(tmp_path, RULE)
+    os.utime(old, (1_700_000_000, 1_700_000_000))
+    claude_file(tmp_path, said("user", OTHER, cwd="/home/dev/other"), session="0c9e2a43-0000-4000-8000-000000000000")
+    assert mem.harvest(tmp_path, since="2025-01-01", dry_run=True).sessions == 1
+    assert mem.harvest(tmp_path, project="/home/dev/acme-api").sessions == 1
+    assert statements(mem) == {RULE}
+
+
+def test_secrets_in_a_transcript_are_never_stored(backend: Backend, tmp_path: Path) -> None:
+    token = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+    mem = backend.client()
+    claude_file(tmp_path, f"{RULE} The token is {token} by the way.")
+    mem.harvest(tmp_path)
+    assert token not in backend.everything() and token not in json.dumps(
+        [str(fact) for fact in mem.harvest(tmp_path).facts]
+    )
+
+
+def test_a_harvest_obeys_a_pause(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path, RULE)
+    mem.store.pause(True)
+    with pytest.raises(Refused, match="paused"):
+        mem.harvest(tmp_path)
+    assert statements(mem) == set()
+
+
+def test_an_unknown_harness_or_place_is_refused(mem: Engram, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="Unknown harness 'vim'; choose claude-code, codex, opencode or all"):
+        mem.harvest(harness="vim")
+    with pytest.raises(InvalidInput, match="does not exist"):
+        mem.harvest(tmp_path / "nowhere")
+    with pytest.raises(InvalidInput, match="name it with --harness"):
+        mem.harvest(tmp_path)
+    assert "no sessions of codex were found" in mem.harvest(tmp_path, harness="codex").problems[0]
+
+
+def test_a_session_that_cannot_be_stored_does_not_stop_the_others(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path, RULE, session="ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789")
+    claude_file(tmp_path, OTHER)
+    report = mem.harvest(tmp_path)
+    assert statements(mem) == {OTHER}
+    assert sorted(fact.outcome for fact in report.facts) == ["proposed", "refused"]
+
+
+def test_hostile_places_and_times_do_no_harm(mem: Engram, tmp_path: Path) -> None:
+    odd: dict[str, Any] = {"cwd": "../../..\0\n\u202e", "timestamp": "0001-01-01T00:00:00Z"}
+    claude_file(tmp_path, said("user", OTHER, "a", **odd), said("user", RULE, "b", cwd=["x"], timestamp=10**30))
+    mem.harvest(tmp_path)
+    assert statements(mem) == {RULE, OTHER}
