@@ -554,7 +554,7 @@ def _random(text: str, start: int, end: int) -> Iterator[Secret]:
         value = token[0]
         if (
             token.start() >= end
-            or token.start() == start
+            or (token.start() == start and (value[0] not in "-_" or "-" in value[1:]))
             or "=" in value.strip("=")
             or value.startswith(PUBLIC)
             or _NAMES_A_DIGEST.search(before)

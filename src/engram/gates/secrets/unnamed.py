@@ -55,6 +55,10 @@ _DIGESTS = lazy_pattern(rf"(?<![^\W\d_])(?:{alternatives('digests')})(?![^\W\d_]
 _PUBLIC_BLOCK = re.compile(
     r"-----BEGIN (?!(?:[A-Z0-9]{1,20} ){0,4}PRIVATE)[A-Z0-9 ]{1,60}-----[A-Za-z0-9+/=\s\\]{0,20000}"
 )
+_PARTS = re.compile(r"[-_/]")
+_SHORTEST_CORE = 8
+_LONGEST_LABEL = 60
+_LABEL = re.compile(r"(?:[\"'][\w .-]{1,40}[\"']\s{0,3}[:=]|[\w.-]{1,40}=)\s{0,3}[\"']?\Z")
 _FRAME = " \t\r\n\"'`*.,!"
 _LONGEST_FRAME = 12
 _ITS = re.compile(r"(?i)\b(?:it['’]?s|it is|that['’]?s|es ist|c['’]est|это) (?:now |jetzt )?[\"'`“]?\Z")
@@ -145,6 +149,7 @@ def _is_key(value: str) -> bool:
             digits >= (1 if len(value) > _SHORT_KEY else 2)
             and value.count("/") <= 0.1 * len(value)
             and _wordlike(value) <= _MOST_WORDLIKE
+            and _has_core(value)
             and changes(value) >= _KEY_CHANGES
             and entropy(value) >= _MIN_ENTROPY
         )
@@ -155,6 +160,12 @@ def _is_key(value: str) -> bool:
         and changes(value) >= _ONE_CASE_CHANGES
         and entropy(value) >= _MIN_ENTROPY
     )
+
+
+def _has_core(value: str) -> bool:
+    """Whether one of the parts between hyphens and strokes is random itself: in an id, words and numbers are joined."""
+    core = max(_PARTS.split(value), key=len)
+    return len(core) >= min(_SHORTEST_CORE, len(value)) and not core.isdigit() and changes(core) >= _KEY_CHANGES
 
 
 def _is_long_key(value: str) -> bool:
@@ -179,7 +190,10 @@ def _is_about_access(text: str, lowered: str, start: int, value: str, named: lis
     stop = _SENTENCE.search(text, end, end + _BEHIND)
     last = stop.start() if stop else end + _BEHIND
     is_hex = _HEX.fullmatch(value) is not None
-    # A digest is named by its own sentence, if at all.
+    # A digest is named by its own sentence, if at all, or by the field that has it.
+    label = _LABEL.search(text, max(0, start - _LONGEST_LABEL), start) if is_hex else None
+    if label:
+        return bisect_left(named, label.start()) < bisect_left(named, start)
     first = begin if is_hex else max(_sentence_start(text, max(0, begin - 2)), start - _BEFORE)
     around = ((first, start), (end, last))
     if is_hex and _in(_DIGESTS, lowered, around):
