@@ -39,7 +39,7 @@ __all__ = [
 # Names and paths often contain random parts, so in them only known secret shapes count.
 _NAMES = frozenset((
     "id", "scope", "lineage", "supersedes", "superseded_by", "conflict_key", "critical_slot", "source",
-    "evidence", "associations", "box", "trace", "session",
+    "evidence", "associations", "aliases", "box", "trace", "session",
 ))  # fmt: skip
 _COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
 _NUMBERED = re.compile(r"(?:-v?\d+)*")

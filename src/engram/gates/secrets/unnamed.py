@@ -59,6 +59,7 @@ _PARTS = re.compile(r"[-_/]")
 _SHORTEST_CORE = 8
 _LONGEST_LABEL = 60
 _LABEL = re.compile(r"(?:[\"'][\w .-]{1,40}[\"']\s{0,3}[:=]|[\w.-]{1,40}=)\s{0,3}[\"']?\Z")
+_SIGN = re.compile(r"[\"']?\s{0,2}[:=]")
 _FRAME = " \t\r\n\"'`*.,!"
 _LONGEST_FRAME = 12
 _ITS = re.compile(r"(?i)\b(?:it['’]?s|it is|that['’]?s|es ist|c['’]est|это) (?:now |jetzt )?[\"'`“]?\Z")
@@ -97,7 +98,14 @@ def _named(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) 
         for match, kind in names
         if not NamedWord(text, lowered, match, kind).about
         and not lowered[max(0, match.start() - _LONGEST_OWNER) : match.start()].rstrip(" _-").endswith(_UNOWNED)
+        and not (kind == "key" and _is_field(text, match))
     ]
+
+
+def _is_field(text: str, word: re.Match[str]) -> bool:
+    """Whether the word is the whole name of a field: `key: …` in data is a key to look something up."""
+    before = text[max(0, word.start() - 2) : word.start()].strip(" \t\"'")
+    return before in ("", "{", ",") and _SIGN.match(text, word.end()) is not None
 
 
 def _stripped(match: re.Match[str]) -> tuple[int, str]:
