@@ -42,7 +42,7 @@ _CODE = re.compile(
 _OPENING = re.compile(r"[#$%&@/~!^*-]{1,2}[A-Za-z]{2}")
 _KEY = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _WORDLIKE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
-_PREFIXED = re.compile(r"[A-Za-z]{2,14}[_-](?=[A-Za-z0-9+/]+={0,2}\Z)")
+_PREFIXED = re.compile(r"[A-Za-z]{2,14}[_-](?=[A-Za-z0-9+/]+={0,2}\Z)|[A-Z]{1,8}-\d{4,8}-")
 _DIGEST = re.compile(r"(?:sha\d{1,3}|md5|h1|blake\w{1,3})[-:=]", re.IGNORECASE)
 _OPERATORS = frozenset("+-*/=.")
 _MOST_OPERATORS = 3
@@ -173,7 +173,12 @@ def _is_key(value: str) -> bool:
 def _has_core(value: str) -> bool:
     """Whether one of the parts between hyphens and strokes is random itself: in an id, words and numbers are joined."""
     core = max(_PARTS.split(value), key=len)
-    return len(core) >= min(_SHORTEST_CORE, len(value)) and not core.isdigit() and changes(core) >= _KEY_CHANGES
+    return (
+        len(core) >= min(_SHORTEST_CORE, len(value))
+        and any(map(str.isupper, core))
+        and any(map(str.islower, core))
+        and changes(core) >= _KEY_CHANGES
+    )
 
 
 def _is_long_key(value: str) -> bool:
