@@ -95,17 +95,23 @@ class Replacements:
 
 
 def replacements(
-    memories: Sequence[Memory], question: str, hits: Sequence[Hit] = (), meant: Collection[str] | None = None
+    memories: Sequence[Memory],
+    question: str,
+    hits: Sequence[Hit] = (),
+    meant: Collection[str] | None = None,
+    *,
+    heed_trust: bool = False,
 ) -> Replacements:
     """What replaced each of some memories, among themselves, as an answer to a question. Where nothing is recorded, only those `meant`
-    are compared with later ones; None stands for all of them. The hits say how much each is about the question.
+    are compared with later ones; None stands for all of them. The hits say how much each is about the question. `heed_trust`
+    leaves out what unconfirmed evidence says about more trusted memories, which otherwise is mentioned.
     """
     ordered = sorted(memories, key=_said)
     steps = [
         (early, late)
         for at, late in enumerate(ordered)
         for early in ordered[:at]
-        if _comparable(early, late) and _counts(early, late)
+        if _comparable(early, late) and (not heed_trust or _counts(early, late))
     ]
     recorded = [step for step in steps if _is_recorded(*step)]
     rivals = [
@@ -212,7 +218,9 @@ def _is_claim(memory: Memory) -> bool:
     return len(memory.statement) <= LONGEST_CLAIM and not memory.statement.rstrip().endswith("?")
 
 
-def compared(question: str, hits: Hits, store: Store, filters: Filters, *, log: bool = False) -> Replacements:
+def compared(
+    question: str, hits: Hits, store: Store, filters: Filters, *, log: bool = False, heed_trust: bool = False
+) -> Replacements:
     """What replaced the first hits: one another, their next versions, and memories with a link to them. What was said in a session is
     compared only in an answer from the `log`.
 
@@ -227,7 +235,7 @@ def compared(question: str, hits: Hits, store: Store, filters: Filters, *, log: 
     anytime = replace(filters, since=None, until=None)  # a note may name what came after the time asked about
     found = {memory.id for memory in near}
     seen = [memory for memory in known.values() if memory.id in found or selects(anytime, memory)]
-    return replacements(seen, question, hits, meant)
+    return replacements(seen, question, hits, meant, heed_trust=heed_trust)
 
 
 def _said_by(hit: Hit, log: bool) -> Memory | None:
