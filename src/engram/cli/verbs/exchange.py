@@ -15,7 +15,7 @@ from engram.model.lazy import replace
 
 if TYPE_CHECKING:
     from engram import Engram
-    from engram.capture.importer import Imported
+    from engram.capture.importer import ImportReport
     from engram.cli.display import Report
     from engram.model.memory import Memory
 
@@ -99,12 +99,14 @@ def import_(
             waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
             surface.hint(f"engram: read from {source}{waiting}")
         if done.evidence:
+            verb = "would be imported" if dry_run else "imported"
             surface.hint(
-                f"engram: {count(len(done.evidence), 'memory', 'memories')} imported as evidence, to answer questions and give no directions; "
+                f"engram: {count(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
                 "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
             )
         for scope, number in done.unseen.items():
-            surface.say(f"engram: {number} in {scope}, which is not visible from here: use --scope {scope}")
+            verb = " would go to" if dry_run else " in"
+            surface.say(f"engram: {number}{verb} {scope}, which is not visible from here: use --scope {scope}")
 
 
 def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, ordinary: bool) -> None:
@@ -122,7 +124,7 @@ def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, 
         show_harvest(surface, found, dry_run=dry_run, verbose=dry_run)
 
 
-def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
+def _data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
     return {
         "created": done.created,
         "updated": done.updated,
@@ -136,7 +138,7 @@ def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _draw(done: "Imported", dry_run: bool) -> None:
+def _draw(done: "ImportReport", dry_run: bool) -> None:
     from engram.cli import display
 
     verb = "would be " if dry_run else ""
