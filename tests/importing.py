@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from engram import Engram
-from engram.capture import import_source
 from engram.capture.import_source import ImportSource
 from engram.capture.importer import Importer, ImportReport
 from engram.model.memory import Memory
@@ -17,9 +16,9 @@ def imported(
 
 
 def imported_path(mem: Engram, path: Path, *, format_: str = "", trusted: bool = False, **mapping: str) -> ImportReport:
-    """Import a path; the format is recognised unless it is given."""
-    source = import_source.read(path, format_=format_, mapping=mapping)
-    return imported(mem, source, path.name, by_person=trusted, trusted=trusted)
+    """Import a path, as a person does where it is trusted; the format is recognised unless it is given."""
+    actor = "human" if trusted else "manual"
+    return mem.import_memories(path, format=format_, mapping=mapping, trusted=trusted, actor=actor)
 
 
 def everything(mem: Engram) -> list[Memory]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Scopes, filters
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
 
 if TYPE_CHECKING:
@@ -76,24 +76,28 @@ def import_(
     adopted, and what was changed here stays. Imported memories are evidence: they answer questions, give no directions and
     replace nothing that was said here. --trusted is for your own export, or a store you used before.
     """
-    from engram.capture import import_source
-    from engram.capture.importer import Importer
+    from engram.capture.import_source import is_chats
     from engram.cli.display import count, progress
     from engram.dialects.mapped_records import parse_mapping
 
-    if trusted and not surface.person:
-        raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
-    if import_source.is_chats(source, format_):
+    if is_chats(source, format_):
         _import_chats(surface, source, format_, dry_run, ordinary=not (trusted or packs or map_))
         return
-    reading = import_source.read(source, packs=packs, format_=format_, mapping=parse_mapping(map_))
+    mapping = parse_mapping(map_)
     with surface.memory() as mem:
-        importer = Importer(
-            mem.store, mem.upkeep.clock, mem.scope_here(), source.name, surface.person, candidates, trusted
-        )
         with progress("Importing") as report:
-            done = importer.take(reading, report, dry_run=dry_run)
+            done = mem.import_memories(
+                source,
+                format=format_,
+                mapping=mapping,
+                trusted=trusted,
+                candidates=candidates,
+                packs=packs,
+                dry_run=dry_run,
+                progress=report,
+                actor=surface.actor,
+            )
         surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
         if not dry_run and (done.created or done.updated):
             waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
