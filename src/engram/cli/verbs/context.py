@@ -54,6 +54,9 @@ def gen_context(
     """
     if check and remove:
         raise InvalidInput("--check says whether a block is up to date, --remove takes it out; give one of the two")
+    from engram.upkeep.context_files import BlockOptions
+
+    BlockOptions(None, tier, limit, budget).checked("--")
     with surface.memory() as mem:
         found = mem.gen_context(
             files, limit=limit, tier=tier, budget=budget, remove=remove, dry_run=check or dry_run, scope=scope or None
