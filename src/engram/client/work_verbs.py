@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engram.client.arguments import Owner, named_owner
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
@@ -129,7 +129,11 @@ class WorkVerbs(Facets):
         scopes = self.scopes_for(**owner)
         if not session_id:
             return self._buffer.sessions(scopes)
-        self.sessions.events(session_id, last=1, scopes=scopes)
+        try:
+            self.sessions.events(session_id, last=1, scopes=scopes)
+        except NotFound:
+            listed = "`engram session list` names the sessions"
+            raise NotFound(f"no session {session_id!r}, so no turn of it waits; {listed}") from None
         return [session_id]
 
     # -- tasks

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 Place = Annotated[
     str | None, Argument("PATH", "A transcript, or a folder of them. Default: where the harnesses keep theirs.")
 ]
-Harness = Annotated[
-    str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all. Default: all.")
-]
+Harness = Annotated[str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all.")]
 Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only sessions active since then (ISO 8601).")]
 Project = Annotated[str | None, Option("--project", metavar="DIR", help="Only sessions in this folder and below it.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be proposed; nothing is written.")]
@@ -37,8 +35,8 @@ def harvest(
 ) -> None:
     """Propose the lasting facts in what you told Claude Code, Codex and OpenCode.
 
-    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Only what you typed is
-    read for facts; what was pasted, what tools returned and what agents told each other is not. Every fact waits for review
+    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Facts come only
+    from what you typed; what was pasted, what tools returned and what agents told each other is left out. Every fact waits for review
     (`engram review`) with the turn it was said in as evidence. What exceeds the limit of a run per source is left for the next one.
     """
     with surface.memory() as mem:

@@ -190,7 +190,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
     waiting, turns = found["waiting_for_review"], ""
     if found["waiting_turns"]:
-        turns = f"{count(found['waiting_turns'], 'turn waits', 'turns wait')} to be read: engram capture --flush"
+        turns = f"{count(found['waiting_turns'], 'turn waits', 'turns wait')} for extraction: engram capture --flush"
     display.fields(
         [
             ("store", found["store"]),
