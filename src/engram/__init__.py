@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from engram.aio import AsyncSession as AsyncSession
     from engram.capture.buffer import CaptureResult as CaptureResult
     from engram.capture.exchange import Conversation as Conversation
+    from engram.capture.harvest import HarvestReport as HarvestReport
     from engram.client import Engram as Engram
     from engram.client.tenant_worker import AllTenantsWorker as AllTenantsWorker
     from engram.gates.policies import MemoryPolicy as MemoryPolicy
@@ -85,6 +86,7 @@ __all__ = [
     "Event",
     "Explanation",
     "Finding",
+    "HarvestReport",
     "Hit",
     "Hits",
     "Injection",
@@ -140,6 +142,7 @@ _HOMES = {
     "Event": "engram.model.event",
     "Explanation": "engram.review.explanation",
     "Finding": "engram.model.report",
+    "HarvestReport": "engram.capture.harvest",
     "Hit": "engram.model.hit",
     "Hits": "engram.model.hit",
     "Injection": "engram.model.hit",

@@ -87,19 +87,23 @@ def test_a_session_that_grew_is_read_on_with_what_was_said_before(mem: Engram, t
     assert report.turns == 1
 
 
-@pytest.mark.parametrize("same_inode", [True, False])
-def test_a_session_that_was_truncated_or_replaced_is_read_from_its_beginning(
-    mem: Engram, tmp_path: Path, same_inode: bool
-) -> None:
-    path = claude_file(tmp_path, RULE, "Go on.", "Thanks.")
+def padded(rule: str) -> list[str]:
+    """A session longer than what a digest covers, with the rule in its middle."""
+    return ["ok " * 2000, rule, "ok " * 2000]
+
+
+@pytest.mark.parametrize("how", ["truncated", "rewritten", "replaced"])
+def test_a_session_that_is_not_what_it_was_is_read_from_its_beginning(mem: Engram, tmp_path: Path, how: str) -> None:
+    same_length = OTHER.ljust(len(RULE))
+    before, after = {
+        "truncated": ([RULE, "Go on.", "Thanks."], [OTHER]), "rewritten": ([RULE], [OTHER, "Go on.", "Thanks."]),
+        "replaced": (padded(RULE), padded(same_length)),
+    }[how]  # fmt: skip
+    path = claude_file(tmp_path, *before)
     mem.harvest(tmp_path)
-    new = claude_file(tmp_path / "new", OTHER).read_bytes()
-    if same_inode:
-        path.write_bytes(new)
-    else:
-        (tmp_path / "copy").write_bytes(new + b" " * (path.stat().st_size - len(new) - 1) + b"\n")
-        os.replace(tmp_path / "copy", path)
-    (tmp_path / "new").joinpath(path.parent.name, path.name).unlink()
+    if how == "replaced":
+        path.rename(tmp_path / "gone")
+    claude_file(tmp_path, *after)
     mem.harvest(tmp_path)
     assert statements(mem) == {RULE, OTHER}
 
@@ -129,21 +133,34 @@ def test_what_is_told_again_in_other_words_is_further_evidence(mem: Engram, tmp_
     assert [fact.outcome for fact in report.facts] == ["duplicate"] and len(memory.evidence) == 2
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_of_two_tellings_of_one_thing_the_newer_words_stay(mem: Engram, tmp_path: Path, order: str) -> None:
+    older = "In this project all services must listen on port 8443, never on another one."
+    newer = "From now on all services of this project must listen on port 9443, never on another one."
+    claude_file(tmp_path / "a", said("user", older, "k1", 10))
+    claude_file(tmp_path / "b", said("user", newer, "k2", 40), session="0c9e2a43-0000-4000-8000-000000000000")
+    for name in order:
+        mem.harvest(tmp_path / name)
+    (memory,) = mem.list(status="any")
+    assert (memory.statement, len(memory.evidence)) == (newer, 2)
+
+
 def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: Engram, tmp_path: Path) -> None:
     claude_file(tmp_path / "a", RULE)
     mem.harvest(tmp_path / "a")
     (memory,) = mem.list(status="any")
-    mem.update(memory.id, actor="human", statement="Never squash merge: always rebase.", reason="shorter")
+    changed = mem.update(memory.id, actor="human", importance=0.9)
     claude_file(tmp_path / "b", RULE, session="0c9e2a43-0000-4000-8000-000000000000")
     mem.harvest(tmp_path / "b")
-    assert mem.get(memory.id).statement == "Never squash merge: always rebase."
+    assert mem.get(memory.id) == changed
 
 
 def test_a_transcript_makes_nothing_forgotten(mem: Engram, tmp_path: Path) -> None:
-    stored = mem.add("The user lives in Porto.", scope="global")
+    stored = mem.learn("The user lives in Porto.", scope="global", source="harness:codex:api").memory
     claude_file(tmp_path, "Please forget that I live in Porto.")
-    mem.harvest(tmp_path)
-    assert mem.get(stored.id).status == "active"
+    report = mem.harvest(tmp_path)
+    assert stored is not None and mem.get(stored.id).status == "candidate"
+    assert [fact.outcome for fact in report.facts] == ["refused"]
 
 
 def test_a_dry_run_writes_nothing(mem: Engram, tmp_path: Path) -> None:
@@ -175,7 +192,7 @@ def test_what_is_over_the_limit_of_a_day_waits_for_the_next(backend: Backend, tm
 
 
 def test_a_chat_is_heard_as_a_conversation_not_as_remarks_to_a_coding_agent(mem: Engram) -> None:
-    said_in_chat = "My daughter Emma is allergic to peanuts."
+    said_in_chat = "My mother turned 70 last week."
     chat = Transcript("chatgpt", "", "", "chat-1", "export.zip", [TranscriptTurn("user", said_in_chat, None, "m1")])
     harvester = Harvester(mem.store, mem._learner, mem._clock, mem.sessions.observe_batch)
     report = harvester.stage(chat, source="import:export.zip")

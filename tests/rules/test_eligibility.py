@@ -73,3 +73,8 @@ def test_a_memory_goes_stale_past_its_horizon_sooner_when_doubted() -> None:
 def test_a_disputed_memory_is_considered_and_does_not_direct() -> None:
     answer = eligibility(memory(verification="disputed"), NOW)
     assert (answer.directive, answer.consider) == (False, True)
+
+
+def test_a_stale_memory_that_has_faded_is_stale() -> None:
+    answer = eligibility(memory(decay_days=30, confidence=1.0, type="fact"), days(400))
+    assert (answer.state, answer.found) == ("stale", False)

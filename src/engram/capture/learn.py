@@ -12,7 +12,7 @@ from engram.capture.changes import Changes
 from engram.capture.draft import draft
 from engram.capture.known import COMPARED, DISTRUST, LateKnown, OtherKnown, StoreKnown, propose
 from engram.capture.rate import GATE as RATE
-from engram.capture.rate import counted
+from engram.capture.rate import rate_problem
 from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
 from engram.gates.nature import nature_of
@@ -107,7 +107,7 @@ class Learner:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if not verdict.admitted:
             return self._not_stored(proposal, verdict, session)
-        if is_untrusted(source) and (over := counted(self.store, source, now, self.settings.most_per_source)):
+        if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
             return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
         return self._write(proposal, verdict, vector, session, mark)
 

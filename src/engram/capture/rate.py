@@ -12,8 +12,8 @@ GATE = "rate"
 """The gate that a decision names when a source is over its limit."""
 
 
-def counted(store: Store, source: str, now: datetime, most: int) -> str:
-    """Count another candidate of a source today; why not, if it has had as many as it may. 0 sets no limit."""
+def rate_problem(store: Store, source: str, now: datetime, most: int) -> str:
+    """Why a source may add no more candidates today; "" if it may, and then this one is counted. 0 sets no limit."""
     if not most:
         return ""
     day, refused = now.date().isoformat(), False

@@ -6,8 +6,9 @@ of its own (a name, a home town), which a later one replaces, stays by itself.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from engram.capture.extraction import Considered, Extracted
+from engram.capture.extraction import REDACTED, Considered, Extracted
 from engram.capture.extraction.clauses import asked_to_remember, in_third_person, sentence
+from engram.gates.instructions import find_injections
 from engram.model.lazy import dataclass, replace
 from engram.models.remarks import KEEP, RemarkCues, probability
 
@@ -25,7 +26,7 @@ class TranscriptFact:
 
     fact: Extracted
     is_likely: bool
-    """Whether it is probably worth keeping, or the person asked to remember it."""
+    """Whether it is probably worth keeping, its loss could do harm, or the person asked to remember it."""
 
 
 def remarks(
@@ -41,7 +42,9 @@ def remarks(
             yield TranscriptFact(fact, asked or is_likely)
         for part in _parts([one for one in run if not any(fact in alone for fact in one.facts)]):
             if (joined := _joined(part)) is not None:
-                yield TranscriptFact(joined, asked or probability(cues_of(joined, turn, project)) >= KEEP)
+                is_critical = joined.critical and not joined.tentative
+                is_likely = asked or is_critical or probability(cues_of(joined, turn, project)) >= KEEP
+                yield TranscriptFact(joined, is_likely)
 
 
 def plain_facts(considered: Sequence[Considered]) -> Iterator[TranscriptFact]:
@@ -74,7 +77,10 @@ def _runs(considered: Sequence[Considered]) -> Iterator[list[Considered]]:
 
 
 def _is_neighbour(one: Considered) -> bool:
-    return (one.worth or 0) >= NEIGHBOUR and not one.text.rstrip().endswith("?")
+    """Whether a sentence that states no fact may belong to one next to it: no question, no order to the reader, no secret."""
+    if (one.worth or 0) < NEIGHBOUR or one.text.rstrip().endswith("?"):
+        return False
+    return REDACTED not in one.text and not find_injections(one.text)
 
 
 def _parts(run: Sequence[Considered]) -> Iterator[list[Considered]]:

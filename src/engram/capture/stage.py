@@ -82,7 +82,7 @@ class FactStage:
                 event = self._stored(turn, origin)[0]
                 evidence = tuple(replace(one, event=event.id) for one in memory.evidence)
                 retell(self.store, known, memory.but(evidence=evidence), vector, self.clock())
-            return _repeated(fact, known.memory, verdict)
+            return _repeated(fact, known, verdict)
         return _decision(fact, verdict) if self.dry_run else self._settled(turn, fact, origin)
 
     def _told_before(
@@ -132,16 +132,11 @@ def _decision(fact: Extracted, verdict: Verdict) -> FactDecision:
     return decision_of(fact, Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate))[0]
 
 
-def _repeated(fact: Extracted, known: Memory, verdict: Verdict) -> FactDecision:
-    reason = f"says again, in other words, what {mention(known)} says"
-    is_exact = verdict.outcome == Outcome.DUPLICATE
-    return decision_of(
-        fact,
-        Decision(
-            Outcome.DUPLICATE,
-            known,
-            known,
-            verdict.reason if is_exact else reason,
-            verdict.gate if is_exact else "retold",
-        ),
-    )[0]
+def _repeated(fact: Extracted, known: Repetition, verdict: Verdict) -> FactDecision:
+    if verdict.outcome == Outcome.DUPLICATE:
+        reason, gate = verdict.reason, verdict.gate
+    elif known.is_same:
+        reason, gate = f"says again, in other words, what {mention(known.memory)} says", "retold"
+    else:
+        reason, gate = f"is about the same as {mention(known.memory)}, which keeps the newer words", "retold"
+    return decision_of(fact, Decision(Outcome.DUPLICATE, known.memory, known.memory, reason, gate))[0]

@@ -88,7 +88,7 @@ def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed:
     if autonomous or is_untrusted(memory.source):
         return _captured(source, settings)
     if settings.autopromote_remember:
-        return Trust("active", f"stored as active: an explicit `learn` of a low-risk type, from {source}")
+        return Trust("active", f"stored as active: a low-risk type, and {source} asked to store it")
     return Trust("candidate", f"from {source} and autopromote_remember is off; it waits for review")
 
 

@@ -6,7 +6,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.rules import numbers as n
-from engram.rules.sources import CAPTURED, CORROBORATED, Rank, is_evidence, said_by
+from engram.rules.sources import CAPTURED, CORROBORATED, DISPUTED, Rank, is_evidence, said_by
 from engram.rules.strength import band, days_between, strength
 
 FORBIDDEN = frozenset({"retired", "rejected"})
@@ -125,6 +125,10 @@ def _by_validity(memory: Memory, now: datetime, value: float) -> Eligibility | N
 
 
 def _by_strength(memory: Memory, now: datetime, value: float) -> Eligibility:
+    if is_stale(memory, now):
+        kept = memory.pinned or bool(memory.critical_slot)
+        advice = "past its horizon: `engram verify` makes it current again"
+        return Eligibility(kept, kept, kept, "stale", advice, n.STALE_WEIGHT, value)
     state = band(value)
     if state in ("dormant", "retirement candidate") and never_sinks(memory):
         state = "fading"
@@ -136,12 +140,7 @@ def _by_strength(memory: Memory, now: datetime, value: float) -> Eligibility:
         return Eligibility(
             True, False, False, state, f"strength {value:.2f}: answers when asked", n.DORMANT_WEIGHT, value
         )
+    if memory.verification == DISPUTED:
+        return Eligibility(True, False, True, DISPUTED, "contradicted and not yet resolved", n.DISPUTED_WEIGHT, value)
     weight = n.FADING_WEIGHT if state == "fading" else 1.0
-    reason = f"strength {value:.2f}"
-    if memory.verification == "disputed":
-        return Eligibility(True, False, True, "disputed", "contradicted and not yet resolved", n.DISPUTED_WEIGHT, value)
-    if is_stale(memory, now):
-        kept = memory.pinned or bool(memory.critical_slot)
-        advice = "past its horizon: `engram verify` makes it current again"
-        return Eligibility(kept, kept, kept, "stale", advice, n.STALE_WEIGHT, value)
-    return Eligibility(True, True, True, state, reason, weight, value)
+    return Eligibility(True, True, True, state, f"strength {value:.2f}", weight, value)

@@ -9,6 +9,8 @@ from engram.model.errors import InvalidInput
 from engram.rules.scopes import parse_scope, seen_from
 
 TRUST_FILE = "trust.json"
+_LONGEST_FOLDER = 100
+"""Characters of a folder's name in the scope of a session whose folder is gone."""
 _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 
 
@@ -31,7 +33,7 @@ def session_scope(directory: str, remote: str = "", trusted: Collection[str] = (
         return scope_of(path, trusted)
     if remote and (scope := normalised_remote(remote)):
         return scope
-    return f"project:{_clean(path.name)}" if path.name else None
+    return f"project:{_clean(path.name)[:_LONGEST_FOLDER]}" if path.name else None
 
 
 def repository_of(path: Path) -> Path | None:

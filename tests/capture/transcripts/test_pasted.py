@@ -1,7 +1,7 @@
 """What was pasted into a turn is not the person's own."""
 
 from engram.capture.transcripts.boilerplate import typed_text
-from engram.capture.transcripts.pasted import Echoes, own_words
+from engram.capture.transcripts.pasted import Echoes, own_words, pasted_lines
 
 
 def own(content: str, *results: str) -> list[str]:
@@ -9,7 +9,7 @@ def own(content: str, *results: str) -> list[str]:
     echoes = Echoes()
     for result in results:
         echoes.note(result)
-    found = own_words(content, echoes)
+    found = own_words(content, pasted_lines(content, echoes))
     assert len(found) == len(content)
     return [line for line in found.split("\n") if line.strip()]
 

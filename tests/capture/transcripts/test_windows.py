@@ -43,3 +43,9 @@ def test_only_the_assistants_last_words_before_a_turn_are_read() -> None:
 def test_secrets_are_redacted_before_anything_else_reads_a_turn() -> None:
     (window,) = windows([turn(1, "the token is ghp_abcdefghijklmnopqrstuvwxyz0123456789")], 0, lambda one: 0)
     assert "ghp_" not in window.turns[0].turn.content + window.turns[0].words
+
+
+def test_a_pasted_line_with_a_secret_is_still_known_to_be_a_tools() -> None:
+    line = "always log in with the token ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    (window,) = windows([turn(1, line, role="tool"), turn(2, f"see:\n{line}")], 0, lambda one: 0)
+    assert "log in" in window.turns[0].turn.content and window.turns[0].words.split() == ["see."]

@@ -6,6 +6,7 @@
 
 import re
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -45,17 +46,22 @@ class Echoes:
         return len(bare) >= _SHORTEST and hash(bare) in self._lines
 
 
-def own_words(content: str, echoes: Echoes) -> str:
-    """The turn with pasted lines blanked out; every other character keeps its position."""
+def pasted_lines(content: str, echoes: Echoes) -> list[bool]:
+    """For each line of a turn, whether it was pasted."""
     lines = content.split("\n")
     pasted = [bool(_printed().match(line[:_LOOKED_AT])) or line in echoes for line in lines]
-    if not any(pasted):
-        return content
     places = [place for place, found in enumerate(pasted) if found]
     for one, other in pairwise(places):
         if other - one <= _GAP + 1:
             pasted[one:other] = [True] * (other - one)
-    return "\n".join(map(_kept, lines, pasted, [*pasted[1:], False]))
+    return pasted
+
+
+def own_words(content: str, pasted: Sequence[bool]) -> str:
+    """The turn with its pasted lines blanked out; every other character keeps its position."""
+    if not any(pasted):
+        return content
+    return "\n".join(map(_kept, content.split("\n"), pasted, [*pasted[1:], False]))
 
 
 def _kept(line: str, is_pasted: bool, introduces: bool) -> str:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-from engram.capture.transcripts.pasted import Echoes, own_words
+from engram.capture.transcripts.pasted import Echoes, own_words, pasted_lines
 from engram.capture.transcripts.transcript import TranscriptTurn
 from engram.gates.secrets.scan import redact
 from engram.model.lazy import dataclass, replace
@@ -33,7 +33,15 @@ class HeardTurn:
         is_user = turn.role == "user"
         kept = turn.content[:LONGEST_TURN] if is_user else turn.content[-LONGEST_ANSWER:]
         content = storable(redact(kept)[0])
-        return cls(replace(turn, content=content), own_words(content, echoes) if is_user else content)
+        return cls(replace(turn, content=content), _words(kept, content, echoes) if is_user else content)
+
+
+def _words(raw: str, content: str, echoes: Echoes) -> str:
+    """The words of a turn that are the person's own. What a tool returned is compared with it as it was, before its secrets were redacted."""
+    pasted = pasted_lines(raw, echoes)
+    if len(pasted) != content.count("\n") + 1:
+        pasted = pasted_lines(content, echoes)
+    return own_words(content, pasted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.prompt.budget import Counter
-from engram.rules.eligibility import eligibility, is_stale
+from engram.rules.eligibility import eligibility
 from engram.rules.sources import DISPUTED
 from engram.text.display import cut, quoted, word
 
@@ -84,7 +84,7 @@ def unfit(memory: Memory, now: datetime) -> str:
     state = eligibility(memory, now)
     if state.evidence:
         return "evidence"
-    if is_stale(memory, now):
+    if state.state == "stale":
         return "stale"
     return "" if state.consider else state.state
 
