@@ -15,6 +15,7 @@ from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
 from engram.store.ledger import CONVERSATION
+from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
@@ -328,7 +329,7 @@ class WorkVerbs(Facets):
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInput":
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
@@ -353,7 +354,7 @@ class WorkVerbs(Facets):
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInputs":
         """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is started where none is named.

@@ -12,7 +12,7 @@ from engram.model.report import Finding, Report
 from engram.rules import numbers as n
 from engram.sessions.feedback import fold
 from engram.settings import Settings
-from engram.store.protocol import Filters, Pruned, Purged, Store, SyncReport
+from engram.store.protocol import Filters, Progress, Pruned, Purged, Store, SyncReport
 from engram.text.display import counted
 
 SAMPLE = 2000
@@ -135,11 +135,11 @@ class Upkeep:
         """Pick up every change made to the files by hand."""
         return self.store.sync()
 
-    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+    def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
         """Rebuild the index from the files."""
         return self.store.rebuild(progress or (lambda *_: None))
 
-    def reembed(self, progress: Callable[[str, int, int], None] | None = None) -> int:
+    def reembed(self, progress: Progress | None = None) -> int:
         """Recompute all vectors with the configured embedder."""
         return self.store.reembed(progress or (lambda *_: None))
 

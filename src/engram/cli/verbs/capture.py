@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display
-from engram.cli.display import count, line
+from engram.cli.display import line
 from engram.cli.parser import Option
 from engram.cli.records import memory_data, plain
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Session
 from engram.model.errors import InvalidInput
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
@@ -120,7 +121,7 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
         surface.hint("engram: `engram worker` asks the model again")
     waiting = sum(memory.status == "candidate" for memory in kept)
     if waiting:
-        surface.hint(f"engram: {count(waiting, 'memory awaits', 'memories await')} review: `engram review`")
+        surface.hint(f"engram: {counted(waiting, 'memory awaits', 'memories await')} review: `engram review`")
     if all(one.reason.startswith("skipped: ") for one in kept.decisions):
         surface.hint("engram: the turns are stored; they contain nothing to remember")
 
@@ -160,7 +161,7 @@ def _buffer(
     _answer(surface, results)
     if results[-1].waiting:
         surface.hint(
-            f"engram: {count(results[-1].waiting, 'turn waits', 'turns wait')} for extraction in {results[-1].session}"
+            f"engram: {counted(results[-1].waiting, 'turn waits', 'turns wait')} for extraction in {results[-1].session}"
         )
 
 

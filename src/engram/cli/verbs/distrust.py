@@ -3,11 +3,12 @@
 from typing import Annotated, Any
 
 from engram.cli import display
-from engram.cli.display import count, line
+from engram.cli.display import line
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.queue import report_bulk
 from engram.model.errors import InvalidInput
+from engram.text.display import counted
 
 Source = Annotated[
     str,
@@ -51,7 +52,7 @@ def _take_out(surface: Surface, mem: Any, source: str, since: str | None, dry_ru
     surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
     if dry_run:
         surface.hint(
-            f"engram: {count(len(decision.done), 'memory', 'memories')} would be taken out; nothing was changed"
+            f"engram: {counted(len(decision.done), 'memory', 'memories')} would be taken out; nothing was changed"
         )
     else:
         surface.hint(

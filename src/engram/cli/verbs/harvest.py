@@ -4,9 +4,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display
-from engram.cli.display import count, line, progress
+from engram.cli.display import line, progress
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.capture.harvest import Harvested, HarvestReport
@@ -58,7 +59,7 @@ def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, ver
     surface.hint(_summary(found, dry_run))
     for source, waiting in found.postponed.items():
         surface.hint(
-            f"engram: {source} has reached the limit of a run; {count(waiting, 'session waits', 'sessions wait')} for the next harvest"
+            f"engram: {source} has reached the limit of a run; {counted(waiting, 'session waits', 'sessions wait')} for the next harvest"
         )
 
 
@@ -85,7 +86,7 @@ def _draw_fact(fact: "Harvested", with_reason: bool) -> None:
 
 
 def _summary(found: "HarvestReport", dry_run: bool) -> str:
-    read = f"{count(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
+    read = f"{counted(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
     counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in _STYLES)
     note = "; nothing was written" if dry_run else "; `engram review` decides" if found.count("proposed") else ""
     return f"engram: {read}: {counts}{note}"

@@ -5,13 +5,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display
-from engram.cli.display import Column, age, count, line
+from engram.cli.display import Column, age, line
 from engram.cli.parser import Argument, Option, Options
 from engram.cli.records import bulk_data, memory_data
 from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
 from engram.cli.verbs.options import Reason, Yes
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -81,7 +82,7 @@ def _hint_queue(surface: Surface, page: "QueuePage") -> None:
         surface.hint("engram: nothing awaits review here")
         return
     surface.hint(
-        f"engram: {count(page.waiting, 'candidate')}; `engram review` decides one by one, `engram promote ID…` and "
+        f"engram: {counted(page.waiting, 'candidate')}; `engram review` decides one by one, `engram promote ID…` and "
         "`engram reject ID…` several, --source, --kind, --tier, --scope and --group choose"
     )
 
@@ -198,7 +199,7 @@ def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions
     if dry_run:
         surface.answer(_plan_data(plan, surface), lambda: _draw_plan(plan))
         surface.hint(
-            f"engram: {count(len(plan.promoted), 'candidate')} would be promoted, {len(plan.waiting):,} wait on"
+            f"engram: {counted(len(plan.promoted), 'candidate')} would be promoted, {len(plan.waiting):,} wait on"
         )
         return
     decision = mem.review.promote_eligible(actor=surface.actor, plan=plan)
@@ -245,13 +246,13 @@ def _previewed(
     chosen = [item.memory for item in items if item not in apart]
     held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
     chosen = [memory for memory in chosen if memory not in held]
-    surface.say(f"{verb} {count(len(chosen), 'candidate')}:")
+    surface.say(f"{verb} {counted(len(chosen), 'candidate')}:")
     for memory in chosen[:PREVIEWED]:
         surface.say(f"  {memory.id}  {line(memory.statement, 100)}  ({memory.source or 'unknown'})")
     if len(chosen) > PREVIEWED:
         surface.say(f"  … and {len(chosen) - PREVIEWED:,} more")
     if apart:
-        surface.say(f"left out: {count(len(apart), 'contradiction')}; `engram review` settles them")
+        surface.say(f"left out: {counted(len(apart), 'contradiction')}; `engram review` settles them")
     if held:
         surface.say(f"left out: {len(held):,} of tier 3 or that read like instructions; --confirm includes them")
     if chosen and not yes and not surface.person:
