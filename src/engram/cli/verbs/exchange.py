@@ -72,9 +72,9 @@ def import_(
     (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML), and chatgpt and claude
     (the zip of an export, or its conversations.json), whose facts are proposed for review like those of `engram harvest`.
 
-    Importing twice changes nothing; everything left out is named with its reason. What changed there since the last import is
-    adopted, and what was changed here stays. Imported memories are evidence: they answer questions, give no directions and
-    replace nothing that was said here. --trusted is for your own export, or a store you used before.
+    Importing twice changes nothing; everything left out is listed with its reason. Changes made in the source since the last import
+    are adopted, and your own changes are kept. Imported memories are evidence: they answer questions, give no directions and
+    replace nothing you said. --trusted is for your own export, or a store you used before.
     """
     from engram.capture.import_source import is_chats
     from engram.cli.display import progress
