@@ -415,8 +415,10 @@ def test_the_doctor_says_where_turns_wait_that_nobody_reads(mem: Engram, clock: 
         [finding] = [finding for finding in mem.doctor().findings if finding.code == "captures"]
         return finding.message, finding.level
 
-    say(mem, SISTER, IDLE_TALK[0])
-    assert captures() == ("2 captured turns wait to be read", "ok")
+    say(mem, SISTER)
+    assert captures() == ("1 captured turn waits for extraction", "ok")
+    say(mem, IDLE_TALK[0])
+    assert captures() == ("2 captured turns wait for extraction", "ok")
     clock.forward(days=1)
     message, level = captures()
     assert "the oldest since 2026-03-01 09:00 UTC" in message and level == "advice"

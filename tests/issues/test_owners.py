@@ -223,7 +223,7 @@ WRITES = frozenset(
         "review.reinforce",
         "review.edit",
         "review.merge",
-        "review.promote",
+        "review.promote_all",
         "review.reject_all",
     )
 )
@@ -236,6 +236,7 @@ OPERATORS = frozenset(
         "process_memory_jobs",
         "harvest",
         "import_chats",
+        "import_memories",
         "jobs.retry",
         "jobs.work",
         "jobs.run",

@@ -131,9 +131,9 @@ class Harvester:
 
     def distrust_of(self, source: str, session: str) -> str:
         """Why a session is not read: a person distrusts its source, or the session itself; "" if it is read."""
-        from engram.review.distrust import is_distrusted
+        from engram.review.distrust import distrust_reason
 
-        why = is_distrusted(self.store, source, session)
+        why = distrust_reason(self.store, source, session)
         return f"{source}: distrusted, not read; {why}" if why else ""
 
     def _origin(self, transcript: Transcript, source: str) -> FactOrigin:

@@ -4,9 +4,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display
-from engram.cli.display import count, line, progress
+from engram.cli.display import line, progress
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.capture.harvest import Harvested, HarvestReport
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 Place = Annotated[
     str | None, Argument("PATH", "A transcript, or a folder of them. Default: where the harnesses keep theirs.")
 ]
-Harness = Annotated[
-    str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all. Default: all.")
-]
+Harness = Annotated[str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all.")]
 Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only sessions active since then (ISO 8601).")]
 Project = Annotated[str | None, Option("--project", metavar="DIR", help="Only sessions in this folder and below it.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be proposed; nothing is written.")]
@@ -37,8 +36,8 @@ def harvest(
 ) -> None:
     """Propose the lasting facts in what you told Claude Code, Codex and OpenCode.
 
-    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Only what you typed is
-    read for facts; what was pasted, what tools returned and what agents told each other is not. Every fact waits for review
+    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Facts come only
+    from what you typed; what was pasted, what tools returned and what agents told each other is left out. Every fact waits for review
     (`engram review`) with the turn it was said in as evidence. What exceeds the limit of a run per source is left for the next one.
     """
     with surface.memory() as mem:
@@ -60,7 +59,7 @@ def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, ver
     surface.hint(_summary(found, dry_run))
     for source, waiting in found.postponed.items():
         surface.hint(
-            f"engram: {source} has reached the limit of a run; {count(waiting, 'session waits', 'sessions wait')} for the next harvest"
+            f"engram: {source} has reached the limit of a run; {counted(waiting, 'session waits', 'sessions wait')} for the next harvest"
         )
 
 
@@ -87,7 +86,7 @@ def _draw_fact(fact: "Harvested", with_reason: bool) -> None:
 
 
 def _summary(found: "HarvestReport", dry_run: bool) -> str:
-    read = f"{count(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
+    read = f"{counted(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
     counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in _STYLES)
     note = "; nothing was written" if dry_run else "; `engram review` decides" if found.count("proposed") else ""
     return f"engram: {read}: {counts}{note}"
