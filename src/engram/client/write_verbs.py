@@ -50,7 +50,7 @@ class WriteVerbs(Facets):
         memories that the new one may outdate or contradict; to replace one, repeat the call with it in `supersedes`.
         """
         session = session or fields.get("session_id", "")
-        given = self._given(statement, fields, session)
+        given = self._given(statement, fields, session, source)
         if self.store.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learner.learn(
@@ -68,7 +68,7 @@ class WriteVerbs(Facets):
     ) -> Decision:
         """Store something a person said; `supersedes` and `relation` as with `learn`."""
         session = session or fields.get("session_id", "")
-        given = self._given(statement, fields, session)
+        given = self._given(statement, fields, session, source)
         return self._learner.learn(given, source=source, learned_by="remember", session=session, relation=relation)
 
     def add(
@@ -84,7 +84,7 @@ class WriteVerbs(Facets):
 
         `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
         """
-        given = self._given(statement, {**fields, **({"session": session} if session else {})})
+        given = self._given(statement, {**fields, **({"session": session} if session else {})}, session, source)
         if not team:
             return self._learner.add(given, source=source)
         folder, scope = self._team_place()
@@ -113,7 +113,7 @@ class WriteVerbs(Facets):
         for number, item in enumerate[Any](items, 1):
             if not isinstance(item, Mapping):
                 raise InvalidInput(f'item {number} must be a mapping such as {{"statement": "…"}}; nothing was written')
-        given = [self._given("", item) for item in items]
+        given = [self._given("", item, source=source) for item in items]
         return self._learner.add_batch(given, source=source, progress=progress)
 
     def add_conversation(
@@ -143,6 +143,7 @@ class WriteVerbs(Facets):
             raise Refused(PAUSED)
         session = session or session_id
         refuse_secret(session, "the session's id")
+        refuse_secret(source, "the source")
         owner = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
         wanted = owner or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self._conversations.add(
