@@ -19,6 +19,7 @@ RULE = "In this repo all commits are rebased, we never squash merge, because the
 OTHER = "All our services must log with slog, never with zap."
 THIRD = "Database migrations in this repo are forward only, never write down files."
 SOURCE = "harness:claude-code:acme-api"
+SECOND = "0c9e2a43-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_a_session_that_is_not_what_it_was_is_read_from_its_beginning(mem: Engra
 
 def test_the_same_sessions_elsewhere_propose_nothing_twice(mem: Engram, tmp_path: Path) -> None:
     claude_file(tmp_path / "a", RULE, OTHER)
-    claude_file(tmp_path / "b", RULE, OTHER, session="0c9e2a43-0000-4000-8000-000000000000")
+    claude_file(tmp_path / "b", RULE, OTHER, session=SECOND)
     mem.harvest(tmp_path / "a")
     report = mem.harvest(tmp_path / "b")
     assert [fact.outcome for fact in report.facts] == ["duplicate", "duplicate"]
@@ -126,23 +127,86 @@ def test_what_is_told_again_in_other_words_is_further_evidence(mem: Engram, tmp_
     claude_file(
         tmp_path / "b",
         "Before a script alters prod data in the warehouse, it needs an ok from Wei, it's hers.",
-        session="0c9e2a43-0000-4000-8000-000000000000",
+        session=SECOND,
     )
     report = mem.harvest(tmp_path / "b")
     (memory,) = mem.list(status="any")
     assert [fact.outcome for fact in report.facts] == ["duplicate"] and len(memory.evidence) == 2
 
 
-@pytest.mark.parametrize("order", ["ab", "ba"])
-def test_of_two_tellings_of_one_thing_the_newer_words_stay(mem: Engram, tmp_path: Path, order: str) -> None:
-    older = "In this project all services must listen on port 8443, never on another one."
-    newer = "From now on all services of this project must listen on port 9443, never on another one."
-    claude_file(tmp_path / "a", said("user", older, "k1", 10))
-    claude_file(tmp_path / "b", said("user", newer, "k2", 40), session="0c9e2a43-0000-4000-8000-000000000000")
-    for name in order:
-        mem.harvest(tmp_path / name)
-    (memory,) = mem.list(status="any")
-    assert (memory.statement, len(memory.evidence)) == (newer, 2)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "please remember that the release branch is called shipit",
+            "We deploy from the main branch with GitHub Actions; never deploy by hand.",
+        ),
+        (
+            "Integration tests must hit a real database in this repo, never a fake one.",
+            "Every new endpoint in this repo needs an integration test before it is merged.",
+        ),
+        (
+            "In this project all services must listen on port 8443, never on another one.",
+            "From now on all services of this project must listen on port 9443, never on another one.",
+        ),
+    ],
+)
+def test_no_fact_takes_the_place_of_another(mem: Engram, tmp_path: Path, one: str, other: str) -> None:
+    claude_file(tmp_path / "a", one)
+    claude_file(tmp_path / "b", other, session=SECOND)
+    first = mem.harvest(tmp_path / "a").facts[0]
+    second = mem.harvest(tmp_path / "b").facts[0]
+    assert {first.statement, second.statement} == statements(mem)
+    assert mem.get(first.memory_id).statement == first.statement
+
+
+def retold(mem: Engram, tmp_path: Path) -> tuple[str, str]:
+    """Two candidates of which the second probably says the first again."""
+    claude_file(tmp_path / "a", "In this repo always link the Jira ticket in the description of the pull request.")
+    claude_file(
+        tmp_path / "b",
+        "The PR description always has to contain the link to its Jira ticket.",
+        session=SECOND,
+    )
+    (older,) = mem.harvest(tmp_path / "a").facts
+    (newer,) = mem.harvest(tmp_path / "b").facts
+    assert len(statements(mem)) == 2
+    assert f"probably says again what {older.memory_id}" in newer.reason
+    return older.memory_id, newer.memory_id
+
+
+def test_what_is_probably_told_again_is_shown_to_the_reviewer_as_a_duplicate(mem: Engram, tmp_path: Path) -> None:
+    older, newer = retold(mem, tmp_path)
+    assert [(link.target, link.type) for link in mem.get(newer).associations] == [(older, "may_repeat")]
+    for one, other in ((older, newer), (newer, older)):
+        assert [memory.id for memory in mem.review.provenance(one).neighbours.same] == [other]
+
+
+def test_what_is_probably_told_again_is_no_duplicate_of_what_was_rejected(mem: Engram, tmp_path: Path) -> None:
+    older, newer = retold(mem, tmp_path)
+    mem.review.reject(older, reason="wrong", actor="human")
+    assert mem.review.provenance(newer).neighbours.same == ()
+
+
+def test_what_is_probably_told_again_waits_even_where_harvested_facts_are_promoted(mem: Engram, tmp_path: Path) -> None:
+    mem.settings = replace(mem.settings, autopromote_harvest=True)
+    assert [mem.get(one).status for one in retold(mem, tmp_path)] == ["active", "candidate"]
+
+
+def test_a_sentence_of_a_longer_remark_told_again_is_further_evidence(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path / "a", f"{THIRD} {OTHER}")
+    claude_file(tmp_path / "b", OTHER, session=SECOND)
+    (whole,) = mem.harvest(tmp_path / "a").facts
+    (again,) = mem.harvest(tmp_path / "b").facts
+    assert (again.outcome, again.memory_id) == ("duplicate", whole.memory_id)
+    assert mem.get(whole.memory_id).statement == whole.statement
+
+
+def test_a_dry_run_finds_what_it_would_propose_twice(mem: Engram, tmp_path: Path) -> None:
+    claude_file(tmp_path, RULE)
+    claude_file(tmp_path, RULE, session=SECOND)
+    rehearsed = [fact.outcome for fact in mem.harvest(tmp_path, dry_run=True).facts]
+    assert rehearsed == [fact.outcome for fact in mem.harvest(tmp_path).facts] == ["proposed", "duplicate"]
 
 
 def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: Engram, tmp_path: Path) -> None:
@@ -150,7 +214,7 @@ def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: 
     mem.harvest(tmp_path / "a")
     (memory,) = mem.list(status="any")
     changed = mem.update(memory.id, actor="human", importance=0.9)
-    claude_file(tmp_path / "b", RULE, session="0c9e2a43-0000-4000-8000-000000000000")
+    claude_file(tmp_path / "b", RULE, session=SECOND)
     mem.harvest(tmp_path / "b")
     assert mem.get(memory.id) == changed
 
@@ -174,7 +238,7 @@ def test_a_dry_run_writes_nothing(mem: Engram, tmp_path: Path) -> None:
 def test_what_is_over_the_limit_of_a_source_waits_for_the_next_run(mem: Engram, tmp_path: Path) -> None:
     mem.settings = replace(mem.settings, harvest_limit=1)
     claude_file(tmp_path, RULE, OTHER)
-    claude_file(tmp_path, THIRD, session="0c9e2a43-0000-4000-8000-000000000000")
+    claude_file(tmp_path, THIRD, session=SECOND)
     reports = [mem.harvest(tmp_path) for _ in range(4)]
     assert [report.count("proposed") for report in reports] == [1, 1, 1, 0]
     assert [report.postponed for report in reports[:2]] == [{SOURCE: 2}, {SOURCE: 1}]
@@ -202,7 +266,7 @@ def test_a_chat_is_heard_as_a_conversation_not_as_remarks_to_a_coding_agent(mem:
 def test_only_wanted_sessions_are_read(mem: Engram, tmp_path: Path) -> None:
     old = claude_file(tmp_path, RULE)
     os.utime(old, (1_700_000_000, 1_700_000_000))
-    claude_file(tmp_path, said("user", OTHER, cwd="/home/dev/other"), session="0c9e2a43-0000-4000-8000-000000000000")
+    claude_file(tmp_path, said("user", OTHER, cwd="/home/dev/other"), session=SECOND)
     assert mem.harvest(tmp_path, since="2025-01-01", dry_run=True).sessions == 1
     assert mem.harvest(tmp_path, project="/home/dev/acme-api").sessions == 1
     assert statements(mem) == {RULE}

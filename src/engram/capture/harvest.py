@@ -16,7 +16,7 @@ from engram.capture.learn import Learner
 from engram.capture.rate import GATE as RATE
 from engram.capture.remarks import TranscriptFact, plain_facts, remarks
 from engram.capture.settlement import Revise
-from engram.capture.stage import FactOrigin, FactStage
+from engram.capture.stage import FactOrigin, FactStage, Rehearsal
 from engram.capture.transcripts.harness import HARNESSES
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
@@ -103,6 +103,10 @@ class Harvester:
     """Whether nothing is written: neither memories nor the turns they come from."""
     proposed: Counter[str] = field(default_factory=Counter)
     """The candidates of this run by source."""
+    rehearsal: Rehearsal | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.rehearsal = Rehearsal() if self.dry_run else None
 
     def stage(
         self, transcript: Transcript, *, source: str = "", staged: Callable[[int], None] | None = None
@@ -173,7 +177,7 @@ class Harvester:
 
     def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested | None:
         """What became of a fact; None if the source may propose nothing more today."""
-        stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
+        stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.rehearsal)
         decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
         if decision.gate == RATE:
             self.proposed[origin.source] = max(self.proposed[origin.source], self.most_proposed)
