@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.capture.sessions import loaded, rendered
 from engram import Engram
-from engram.capture.harvest import Harvested, HarvestReport
+from engram.capture.harvest import HarvestedFact, HarvestReport
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
@@ -89,7 +89,7 @@ def planted_facts(mem: Engram, memory: Memory, turns: Turns) -> Iterator[str]:
             yield turn["fact"]["statement"]
 
 
-def proposals(report: HarvestReport) -> list[Harvested]:
+def proposals(report: HarvestReport) -> list[HarvestedFact]:
     """The facts that were proposed."""
     return [fact for fact in report.facts if fact.outcome == "proposed"]
 
@@ -124,7 +124,8 @@ def main() -> None:
         print(f"planted facts proposed    {len(found)} of {len(planted)}")
         print(f"parts of planted turns    {len(part)}")
         print(f"other proposals           {len(other)}")
-        print(f"trivial, refused          {report.count('trivial')}, {report.count('refused')}")
+        print(f"unlikely, trivial         {report.count('unlikely')}, {report.count('trivial')}")
+        print(f"refused                   {report.count('refused')}")
         if given.show:
             show(report, planted, found, part, other, turns)
         before = len(live(mem))
@@ -166,8 +167,8 @@ def show(
     report: HarvestReport,
     planted: Mapping[str, Any],
     found: set[str],
-    part: Sequence[Harvested],
-    other: Sequence[Harvested],
+    part: Sequence[HarvestedFact],
+    other: Sequence[HarvestedFact],
     turns: Turns,
 ) -> None:
     """List what was missed, with what became of its turn, and what else was proposed."""
