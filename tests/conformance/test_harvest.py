@@ -183,6 +183,15 @@ def test_what_is_probably_told_again_is_no_duplicate_of_what_was_rejected(mem: E
     assert mem.review.provenance(newer).neighbours.same == ()
 
 
+def test_a_duplicate_in_another_scope_is_shown_only_to_who_sees_that_scope(mem: Engram) -> None:
+    hidden = mem.learn(RULE, scope="project:acme", source="human").memory
+    shown = mem.learn(OTHER, scope="global", source="human").memory
+    assert hidden is not None and shown is not None
+    mem.relate(shown.id, hidden.id, "may_repeat")
+    assert mem.review.provenance(shown.id, scopes=["global"]).neighbours.same == ()
+    assert [one.id for one in mem.review.provenance(shown.id).neighbours.same] == [hidden.id]
+
+
 def test_what_is_probably_told_again_waits_even_where_harvested_facts_are_promoted(mem: Engram, tmp_path: Path) -> None:
     mem.settings = replace(mem.settings, autopromote_harvest=True)
     assert [mem.get(one).status for one in retold(mem, tmp_path)] == ["active", "candidate"]
