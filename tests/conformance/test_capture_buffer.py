@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engram import CaptureResult, Engram
-from engram.capture.buffer import CAPTURED, CaptureBuffer
+from engram.capture.buffer import IN_BUFFER, CaptureBuffer
 from engram.capture.buffer_reader import MOST_FAILURES, BufferReader
 from engram.capture.conversation import Conversations
 from engram.llm.model import LanguageModel, ModelSettings
@@ -231,7 +231,7 @@ def test_an_untrusted_source_stays_untrusted_after_a_crash(mem: Engram) -> None:
     say(mem, IDLE_TALK[0], source="human")
     say(mem, IDLE_TALK[1], source="harness:codex:acme")
     known = mem.store.state("buffer/chat")
-    mem.observe("chat", "user", SISTER, metadata={CAPTURED: True})
+    mem.observe("chat", "user", SISTER, metadata={IN_BUFFER: True})
     assert mem.store.state("buffer/chat") == known
     mem.flush_captures()
     [memory] = mem.list(status="any")

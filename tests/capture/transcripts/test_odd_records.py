@@ -235,13 +235,13 @@ def test_an_odd_first_file_hides_no_harness(tmp_path: Path, first: bytes) -> Non
     claude_file(tmp_path, RULE)
     (tmp_path / FOLDER / "0.jsonl").write_bytes(first)
     os.mkfifo(tmp_path / FOLDER / "00.jsonl")
-    assert detected(tmp_path) == "claude-code"
+    assert detected(tmp_path) == ("claude-code",)
 
 
 def test_a_file_whose_first_record_tells_nothing_is_known_by_the_next(tmp_path: Path) -> None:
     path = claude_file(tmp_path, RULE)
     path.write_bytes(b'{"type":"summary"}\n' + line(said("user", RULE)))
-    assert detected(path) == "claude-code"
+    assert detected(path) == ("claude-code",)
 
 
 def test_a_file_from_beyond_the_calendar_is_found(tmp_path: Path) -> None:

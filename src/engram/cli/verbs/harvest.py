@@ -10,7 +10,7 @@ from engram.cli.surface import Surface
 from engram.text.display import counted
 
 if TYPE_CHECKING:
-    from engram.capture.harvest import Harvested, HarvestReport
+    from engram.capture.harvest import HarvestedFact, HarvestReport
 
 Place = Annotated[
     str | None, Argument("PATH", "A transcript, or a folder of them. Default: where the harnesses keep theirs.")
@@ -20,7 +20,11 @@ Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only sessi
 Project = Annotated[str | None, Option("--project", metavar="DIR", help="Only sessions in this folder and below it.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be proposed; nothing is written.")]
 Verbose = Annotated[bool, Option("--verbose", "-v", help="Show every fact with its reason, also those not proposed.")]
-_STYLES = {"proposed": "green", "duplicate": "bright_black", "trivial": "bright_black", "refused": "yellow"}
+_STYLES = {
+    "proposed": "green", "stored": "green", "duplicate": "bright_black", "unlikely": "bright_black", "trivial": "bright_black",
+    "refused": "yellow",
+}  # fmt: skip
+_KEPT = ("proposed", "stored")
 MOST_SHOWN = 20
 """Problems that are shown without --verbose."""
 
@@ -55,7 +59,7 @@ def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, ver
     if len(found.problems) > len(problems):
         surface.warn([f"{len(found.problems) - len(problems):,} more could not be read; --verbose lists them"])
     surface.warn(found.warnings)
-    surface.answer(_data(found), lambda: _draw(found, verbose or dry_run))
+    surface.answer(_data(found), lambda: _draw(found, verbose))
     surface.hint(_summary(found, dry_run))
     for source, waiting in found.postponed.items():
         surface.hint(
@@ -74,19 +78,31 @@ def _data(found: "HarvestReport") -> dict[str, object]:
 
 def _draw(found: "HarvestReport", everything: bool) -> None:
     for fact in found.facts:
-        if everything or fact.outcome == "proposed":
+        if everything or fact.outcome in _KEPT:
             _draw_fact(fact, everything)
 
 
-def _draw_fact(fact: "Harvested", with_reason: bool) -> None:
+def _draw_fact(fact: "HarvestedFact", with_reason: bool) -> None:
     known = f"{fact.memory_id}  " if fact.memory_id else ""
-    display.lines([(f"{fact.outcome:<10}", _STYLES[fact.outcome]), (known, "cyan"), line(fact.statement)])
+    display.lines(
+        [(f"{fact.outcome:<10}", _STYLES[fact.outcome]), (known, "cyan"), line(fact.stored or fact.statement)]
+    )
+    if with_reason and fact.stored not in ("", fact.statement):
+        display.lines([(f"{'':<10}said as: {line(fact.statement)}", "bright_black")])
     if with_reason:
         display.lines([(f"{'':<10}{fact.at:%Y-%m-%d} {line(fact.source)}: {line(fact.reason)}", "bright_black")])
 
 
 def _summary(found: "HarvestReport", dry_run: bool) -> str:
     read = f"{counted(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
-    counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in _STYLES)
-    note = "; nothing was written" if dry_run else "; `engram review` decides" if found.count("proposed") else ""
-    return f"engram: {read}: {counts}{note}"
+    shown = [outcome for outcome in _STYLES if outcome != "stored" or found.count(outcome)]
+    counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in shown)
+    return f"engram: {read}: {counts}{_next_step(found, dry_run)}"
+
+
+def _next_step(found: "HarvestReport", dry_run: bool) -> str:
+    """What is left to the person."""
+    if dry_run:
+        return "; nothing was written"
+    decides = f"; `engram review` decides about {found.count('proposed'):,}" if found.count("proposed") else ""
+    return decides + ("; `engram undo ID` takes back what is stored" if found.count("stored") else "")
