@@ -255,6 +255,7 @@ facts = st.lists(
 )
 
 
+@example([("::d", "behavioral", 0, None), (":\\d", "behavioral", 0, None)])
 @example([(f"Statement {kind.name}", kind.name, 50, None) for kind in known_types()])
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts)

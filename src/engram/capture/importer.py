@@ -36,7 +36,7 @@ from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
 from engram.store.protocol import Filters, Image, Progress, Store, Transaction
 from engram.store.records import readable_image
-from engram.text.content_hash import content_hash
+from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
 
 _FIELDS = frozenset(Memory.__dataclass_fields__)
@@ -241,7 +241,7 @@ class Importer:
             self._skip(record, "was purged here; a purged memory does not come back")
             return None
         key = (content_hash(record.statement), record.scope)
-        twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
+        twin = self._twin(record, key, deciding)
         if twin and record.status in _LIVE:
             self.ids.here[record.id] = twin
             if twin in self.read:
@@ -257,6 +257,11 @@ class Importer:
         if new.status in _LIVE and key[0]:  # signs alone have no content to compare
             self.by_content[key] = new.id
         return new
+
+    def _twin(self, record: Memory, key: tuple[str, str], deciding: Transaction) -> str:
+        """The memory that says exactly this, symbols included, or ""."""
+        known = self.read.get(self.by_content.get(key, "")) or deciding.exact(*key)
+        return known.id if known is not None and same_text(known.statement, record.statement) else ""
 
     def _rejected_here(self, key: tuple[str, str]) -> str:
         """The memory with this content and scope that was rejected here, for what it says and not for who said it, or ""."""
