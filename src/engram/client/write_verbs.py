@@ -15,12 +15,13 @@ from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.ledger import CONVERSATION
-from engram.store.protocol import LIVE
+from engram.store.protocol import LIVE, Progress
 
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
     from engram.capture.extraction import Extracted
     from engram.capture.harvest import Harvester, HarvestReport
+    from engram.capture.importer import ImportReport
     from engram.embedding.protocol import Vectors
     from engram.store.protocol import Purged
 
@@ -172,7 +173,7 @@ class WriteVerbs(Facets):
         since: datetime | str | None = None,
         project: str | Path | None = None,
         dry_run: bool = False,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> "HarvestReport":
         """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
 
@@ -194,7 +195,7 @@ class WriteVerbs(Facets):
         *,
         format: Literal["", "chatgpt", "claude"] = "",  # noqa: A002
         dry_run: bool = False,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> "HarvestReport":
         """Propose the lasting facts in what a person told ChatGPT or Claude, from the export of their conversations.
 
@@ -206,6 +207,42 @@ class WriteVerbs(Facets):
 
         chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
         return chats.take(Path(path).absolute(), format)
+
+    def import_memories(
+        self,
+        path: str | Path,
+        *,
+        format: str = "",  # noqa: A002
+        mapping: Mapping[str, str] | None = None,
+        trusted: bool = False,
+        candidates: bool = False,
+        packs: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        actor: str = "manual",
+    ) -> "ImportReport":
+        """Import the memories of another tool, store or format; the report names every record that is left out, with the reason.
+
+        `format` is recognised where none is given. `mapping` says which column or key holds which field (`{"statement": "text"}`).
+        What is imported is evidence until a person confirms it; `trusted` vouches for the whole file, which only a person can do
+        (`actor="human"`). `candidates` lets everything wait for review, `packs` includes the packs of a PLUR directory. Raises
+        `NotFound`, `InvalidInput` or `StoreError` for what cannot be read, `Refused` for a file that is distrusted.
+        """
+        from engram.capture import import_source
+        from engram.capture.importer import Importer
+        from engram.gates.trust import is_human
+
+        by_person = is_human(actor)
+        if trusted and not by_person:
+            raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
+        place = Path(path).absolute()
+        if import_source.is_chats(place, format):
+            raise InvalidInput(
+                f"{place} is an export of chats, whose facts are proposed for review: use `import_chats`"
+            )
+        reading = import_source.read(place, packs=packs, format_=format, mapping=mapping)
+        importer = Importer(self.store, self._clock, self.scope_here(), place.name, by_person, candidates, trusted)
+        return importer.take(reading, progress or (lambda *_: None), dry_run=dry_run)
 
     def _harvester(self, dry_run: bool) -> "Harvester":
         from engram.capture.harvest import Harvester
