@@ -8,6 +8,8 @@ import pytest
 
 from engram import Engram
 from engram.capture.importer import ImportReport
+from engram.dialects.engram_yaml import dump
+from engram.dialects.source import stated_source
 from tests.backends import Backend
 from tests.importing import everything, imported_path, with_words
 
@@ -111,3 +113,73 @@ def test_a_status_that_answers_nothing_stays(mem: Engram, tmp_path: Path, status
     records(mem, tmp_path, {"statement": "Eli has lupus", "status": status})
     assert statuses(mem) == {"Eli has lupus": status}
     assert not mem.search("Who has lupus?")
+
+
+# -- what a file claims of itself
+
+CLAIMS: dict[str, Any] = {
+    "source": "tool:remember",
+    "learned_by": "remember",
+    "pinned": True,
+    "verification": "user_confirmed",
+    "critical_slot": "allergy:nuts",
+    "policy_class": "protected",
+    "feedback": {"positive": 99, "negative": 0, "neutral": 0},
+    "derivation_count": 40,
+    "activation": {"retrieval_strength": 1.0, "storage_strength": 1.0, "frequency": 900},
+    "metadata": {"forget_requested": "human", "corroborated_by": "human"},
+}
+
+
+@pytest.mark.parametrize("with_id", [False, True], ids=["fields", "record"])
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_record_claims_nothing_that_only_this_store_says(
+    mem: Engram, tmp_path: Path, claim: str, with_id: bool
+) -> None:
+    own = {"id": "ENG-2026-0101-001", "version": 2, "created": "2026-01-01T10:00:00Z"} if with_id else {}
+    plain = {**own, "statement": PAGES}
+    (first,) = records(mem, tmp_path, plain, name="evil.json").created
+    with Engram.open(tmp_path / "other") as other:
+        done = records(other, tmp_path, {**plain, claim: CLAIMS[claim]}, name="evil.json")
+        if not done.created:  # the activation of a record without an id is no field of callers
+            assert done.skipped and claim in ("activation", "learned_by")
+            return
+        wanted, found = mem.get(first), other.get(done.created[0])
+    names = [claim] if claim != "activation" else []
+    assert [getattr(found, name) for name in names] == [getattr(wanted, name) for name in names]
+    assert (found.activation.frequency, found.activation.storage_strength) == (0, 0.5)
+
+
+@pytest.mark.parametrize(
+    "source", ["harness:codex:acme", "tool:remember", "agent", "web:foo", "manual", "engram", "hand", "human"]
+)
+def test_a_distrusted_file_takes_all_it_brought_with_it_whatever_it_claims(
+    mem: Engram, tmp_path: Path, source: str
+) -> None:
+    records(mem, tmp_path, {"statement": PAGES, "source": source})
+    found = with_words(mem, PAGES)
+    assert (found.source, found.extra["claimed_source"]) == ("import:evil.json", source)
+    assert not mem.review.distrust(source, actor="human", dry_run=True).done if source.count(":") else True
+    mem.review.distrust("import:evil.json", actor="human")
+    assert statuses(mem) == {PAGES: "retired"}
+
+
+def test_since_means_when_it_was_imported_and_not_what_the_file_says(mem: Engram, tmp_path: Path) -> None:
+    records(mem, tmp_path, {"statement": PAGES, "created": "2999-01-01T00:00:00Z"}, name="early.json")
+    moment = mem.upkeep.clock()
+    records(mem, tmp_path, {"statement": "Kafka keeps events", "created": "2020-01-01T00:00:00Z"})
+    mem.review.distrust("import", since=moment, actor="human")
+    assert statuses(mem) == {PAGES: "active", "Kafka keeps events": "retired"}
+
+
+def test_the_claimed_source_goes_out_again_and_is_read_again_without_a_change(mem: Engram, tmp_path: Path) -> None:
+    records(mem, tmp_path, {"id": "x-1", "statement": PAGES, "source": "agent"})
+    assert records(mem, tmp_path, {"id": "x-1", "statement": PAGES, "source": "agent"}).updated == []
+    assert stated_source(with_words(mem, PAGES)) == "agent"
+
+
+def test_our_own_records_keep_what_is_ours_when_they_come_back(mem: Engram, tmp_path: Path) -> None:
+    own = mem.add(PAGES, source="agent", critical_slot="cache", pinned=True)
+    (tmp_path / "out.yaml").write_text(dump([own.but(verification="user_confirmed")]))
+    assert imported_path(mem, tmp_path / "out.yaml").unchanged == [own.id]
+    assert mem.get(own.id) == own

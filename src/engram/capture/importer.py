@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from engram.capture.draft import draft
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
-from engram.capture.import_trust import ANSWERING, has_same_words
+from engram.capture.import_trust import ANSWERING, as_the_files_word, has_same_words, without_claims
 from engram.capture.known import DISTRUST
 from engram.dialects.source import EXPORT_PLACES, ImportSource, called, is_origin
 from engram.gates.instructions import injection_problem
@@ -201,12 +201,11 @@ class Importer:
 
     def _stamped(self, memory: Memory) -> Memory:
         """The memory as the file's word; if a person vouches for the file, as what it says of itself."""
+        if not self.trusted:
+            memory = memory.but(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
+            return as_the_files_word(memory, self.source, keeps_use=self.reading.whole, now=self.clock())
         claimed = is_human(memory.source) and not self.by_person
         source = self.source if claimed or not memory.source else memory.source
-        if not self.trusted:
-            doubted = "unverified" if memory.verification == CONFIRMED else memory.verification
-            memory = memory.but(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
-            return memory.but(source=source, learned_by=IMPORTED, pinned=False, verification=doubted)
         memory = memory.but(source=source, learned_by=memory.learned_by or IMPORTED)
         vouched = memory.learned_by == IMPORTED and memory.verification == "unverified"
         return memory.but(verification=CONFIRMED) if vouched else memory
@@ -488,6 +487,8 @@ class Importer:
 
     def _changed(self, record: Memory, known: Memory) -> Memory | None:
         """A memory as a record of it would have it; None if it stays as it is."""
+        if not self.trusted:
+            record = without_claims(record, known, keeps_use=self.reading.whole)
         if self.reading.projection is not None:
             record = self._completed(record, known)
         vouched = self.trusted and said_by(record) > said_by(known)
