@@ -183,3 +183,69 @@ def test_our_own_records_keep_what_is_ours_when_they_come_back(mem: Engram, tmp_
     (tmp_path / "out.yaml").write_text(dump([own.but(verification="user_confirmed")]))
     assert imported_path(mem, tmp_path / "out.yaml").unchanged == [own.id]
     assert mem.get(own.id) == own
+
+
+# -- what a file says of memories that it did not bring
+
+HTTP, HTTPS = "Gems are fetched over plain http", "Gems are fetched over https only"
+
+
+@pytest.mark.parametrize("type_", ["may_supersede", "contradicts", "semantic"])
+def test_a_link_to_a_memory_the_file_did_not_bring_is_dropped_and_named(
+    mem: Engram, tmp_path: Path, type_: str
+) -> None:
+    own = mem.add(HTTPS, type="convention", source="human", pinned=True)
+    done = records(mem, tmp_path, {"statement": HTTP, "associations": [{"target": own.id, "type": type_}]})
+    assert with_words(mem, HTTP).associations == ()
+    assert own.id in done.skipped[0][1] and "evil.json" in done.skipped[0][1]
+    assert HTTP not in mem.inject("how are gems fetched").text.partition("## Evidence")[0]
+
+
+@pytest.mark.parametrize("claim", ["supersedes", "superseded_by", "lineage", "conflict_key"])
+def test_a_record_places_itself_among_no_versions_of_ours(mem: Engram, tmp_path: Path, claim: str) -> None:
+    own = mem.add(HTTPS, source="human", conflict_key="gems")
+    value: Any = {"supersedes": [own.id], "conflict_key": "gems"}.get(claim, own.id)
+    done = records(mem, tmp_path, {"statement": HTTP, claim: value})
+    assert not getattr(with_words(mem, HTTP), claim)
+    assert "did not come from evil.json" in done.skipped[0][1]
+    assert mem.get(own.id) == own
+
+
+@pytest.mark.parametrize("type_", ["may_supersede", "contradicts"])
+def test_a_record_in_our_own_words_is_no_way_to_them(mem: Engram, tmp_path: Path, type_: str) -> None:
+    own = mem.add(HTTPS, source="human")
+    later = {"id": "a", "statement": HTTP, "associations": [{"target": "b", "type": type_}], "supersedes": ["b"]}
+    twin = {"id": "b", "statement": HTTPS}
+    records(mem, tmp_path, later, twin)
+    found = with_words(mem, HTTP)
+    assert (found.associations, found.supersedes) == ((), ())
+    assert mem.get(own.id) == own
+
+
+def test_an_id_that_there_is_not_yet_is_not_linked_to(mem: Engram, tmp_path: Path) -> None:
+    records(mem, tmp_path, {"statement": HTTP, "associations": [{"target": "ENG-2999-0101-001", "type": "semantic"}]})
+    assert with_words(mem, HTTP).associations == ()
+
+
+def test_links_among_the_records_of_a_file_stay(mem: Engram, tmp_path: Path) -> None:
+    link = {"target": "ENG-2026-0101-002", "type": "may_supersede"}
+    first = {"id": "ENG-2026-0101-001", "statement": HTTP, "associations": [link], "supersedes": ["ENG-2026-0101-003"]}
+    others = [{"id": "ENG-2026-0101-002", "statement": PAGES}, {"id": "ENG-2026-0101-003", "statement": TEA}]
+    done = records(mem, tmp_path, first, *others)
+    found = mem.get("ENG-2026-0101-001")
+    assert ([one.target for one in found.associations], found.supersedes) == (
+        ["ENG-2026-0101-002"], ("ENG-2026-0101-003",),
+    )  # fmt: skip
+    assert done.skipped == []
+    back = {"id": "ENG-2026-0101-004", "statement": HTTPS, "associations": [link]}
+    records(mem, tmp_path, back)
+    assert [one.target for one in with_words(mem, HTTPS).associations] == ["ENG-2026-0101-002"], (
+        "it came from there before"
+    )
+
+
+def test_a_candidate_that_contradicts_a_directive_puts_no_words_next_to_it(mem: Engram) -> None:
+    own = mem.add(HTTPS, type="convention", source="human", pinned=True)
+    link = {"target": own.id, "type": "contradicts"}
+    mem.add(HTTP, source="import:evil.json", status="candidate", associations=[link])
+    assert HTTP not in mem.inject("how are gems fetched").text.partition("## Evidence")[0]

@@ -5,11 +5,22 @@ from typing import Any
 
 from engram.dialects.source import CLAIMED_SOURCE
 from engram.gates.shape import texts
-from engram.model.memory import CORROBORATED_BY, FORGET_REQUESTED, Activation, Feedback, Memory, Status
+from engram.model.memory import (
+    CONTRADICTS,
+    CORROBORATED_BY,
+    FORGET_REQUESTED,
+    MAY_SUPERSEDE,
+    Activation,
+    Feedback,
+    Memory,
+    Status,
+)
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED
 
 ANSWERING: tuple[Status, ...] = ("active", "dormant", "archived")
 """The statuses of memories that answer questions: superseded ones only tell the past, and the others answer nothing."""
+CLAIMING = (CONTRADICTS, MAY_SUPERSEDE)
+"""The types of links that claim something about the memory they lead to."""
 _JUDGED = frozenset((
     "statement", "situation", "form", "type", "context", "rationale", "domain", "trigger_context", "tags", "entities", "anchors",
 ))  # fmt: skip

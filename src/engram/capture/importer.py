@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from engram.capture.draft import draft
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
-from engram.capture.import_trust import ANSWERING, as_the_files_word, has_same_words, without_claims
+from engram.capture.import_trust import ANSWERING, CLAIMING, as_the_files_word, has_same_words, without_claims
 from engram.capture.known import DISTRUST
 from engram.dialects.source import EXPORT_PLACES, ImportSource, called, is_origin
 from engram.gates.instructions import injection_problem
@@ -30,6 +30,7 @@ from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, Activation, Association, Evidence, Memory
+from engram.review.conflicts import unmarked
 from engram.review.distrust import is_distrusted
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
@@ -110,6 +111,10 @@ class Importer:
     """Where the record that is being decided is: its file, and its line or number."""
     held: set[str] = field(default_factory=set)
     """Records that wait for review here, and are current where they come from."""
+    settled: set[str] = field(default_factory=set)
+    """The ids of records whose turn is over."""
+    reported: set[str] = field(default_factory=set)
+    """The memories whose links to others were reported."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
     """Records that were written before the new ids of all they link to were known."""
 
@@ -306,6 +311,7 @@ class Importer:
         ) as deciding:
             for self.place, record in placed:
                 memory = self._judged(record, deciding)
+                self.settled.add(record.id)
                 if memory is None:
                     continue
                 memory = memory if self.trusted else self._subordinate(memory, deciding)
@@ -364,7 +370,14 @@ class Importer:
             others = tuple(i for i in memory.supersedes if i not in ours)
             memory = memory.but(lineage="", revision=1, supersedes=others)
         heads = deciding.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
+        heads = [head for head in heads if head.id not in self.read and not self._came_from_here(head.id)]
         above = outranking_head([head for head in heads if head.id != memory.id], self.source)
+        if any(head.id != memory.id for head in heads):
+            self._skip(
+                memory,
+                f"has the conflict key of {heads[0].id}, which did not come from {self.name}; imported without it",
+            )
+            memory = memory.but(conflict_key="")
         if above is None or memory.status not in _CURRENT:
             return memory
         link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=self.clock())
@@ -597,16 +610,71 @@ class Importer:
         if not all(ids.values()):
             self.unlinked[memory.id] = record
         others = {name: new for name, new in ids.items() if new and new != memory.id}
+        kept = others if self.trusted else self._own_names(memory, record, others)
         links = (
             link if _leads_out(link) else replace(link, target=others[link.target])
             for link in record.associations
-            if _leads_out(link) or link.target in others
+            if _leads_out(link) or link.target in (kept if link.type in CLAIMING else others)
         )
+        is_own = self.trusted or self._is_own_lineage(record.lineage, memory, others, kept)
         return memory.but(
-            associations=tuple(links),
-            supersedes=tuple(others[name] for name in record.supersedes if name in others),
-            superseded_by=others.get(record.superseded_by, ""),
-            lineage=(ids.get(record.lineage) or memory.id) if record.lineage else "",
+            associations=tuple(links) if self.trusted else tuple(map(unmarked, links)),
+            supersedes=tuple(others[name] for name in record.supersedes if name in kept),
+            superseded_by=others[record.superseded_by] if record.superseded_by in kept else "",
+            lineage=(ids.get(record.lineage) or memory.id) if record.lineage and is_own else "",
+            revision=record.revision if is_own else 1,
+        )
+
+    def _own_names(self, memory: Memory, record: Memory, others: dict[str, str]) -> dict[str, str]:
+        """The ids a record may make claims about, as they are here; all that it may not name at all is taken out of `others`.
+
+        A file speaks of its own records: of what it brings, and of what came from it before. What it says of others is reported.
+        A record that says what a memory here says is that memory: it may be linked to, and nothing is claimed about it.
+        """
+        known = self.store.get(memory.id) if others else None
+        stated = set() if known is None else _named_in(known)
+        own: dict[str, str] = {}
+        foreign = []
+        for name, new in list(others.items()):
+            if new in stated or new in self.read or self._came_from_here(new):
+                own[name] = new
+            elif name in self.wanted and name not in self.settled and self.store.get(new) is None:
+                if name in _claimed_in(record):
+                    self.unlinked[memory.id] = record  # it may come yet
+            elif name not in self.wanted:
+                foreign.append(name)
+                del others[name]
+        if foreign and memory.id not in self.reported:
+            self.reported.add(memory.id)
+            listed = ", ".join(sorted(foreign))
+            self._skip(record, f"names {listed}, which did not come from {self.name}; imported without that")
+        return own
+
+    def _came_from_here(self, memory_id: str) -> bool:
+        """Whether an id is that of a memory which was imported from this place, or of a record there that never was."""
+        if memory_id.startswith(f"{self.reading.origin}/") and self.reading.origin:
+            return True
+        known = self.store.get(memory_id)
+        return (
+            known is not None
+            and known.learned_by == IMPORTED
+            and (
+                known.source == self.source
+                or (
+                    bool(self.reading.origin)
+                    and any(one.startswith(f"{self.reading.origin}/") for one in known.aliases)
+                )
+            )
+        )
+
+    def _is_own_lineage(self, lineage: str, memory: Memory, others: dict[str, str], kept: dict[str, str]) -> bool:
+        """Whether a record's lineage has no version that came from elsewhere."""
+        if not lineage or self._id_here(lineage) == memory.id or lineage in kept:
+            return True
+        if lineage in others or _ID.fullmatch(lineage):
+            return False
+        return all(
+            version.id == memory.id or self._came_from_here(version.id) for version in self.store.lineage(lineage)
         )
 
     def _id_here(self, name: str) -> str:
@@ -667,6 +735,12 @@ def _named_in(memory: Memory) -> set[str]:
     """Every id that a memory names."""
     links = {link.target for link in memory.associations if not _leads_out(link)}
     return {*links, *memory.supersedes, memory.superseded_by, memory.lineage} - {""}
+
+
+def _claimed_in(memory: Memory) -> set[str]:
+    """The ids that a memory claims something about."""
+    links = {link.target for link in memory.associations if link.type in CLAIMING}
+    return {*links, *memory.supersedes, memory.superseded_by, memory.lineage}
 
 
 def _leads_out(link: Association) -> bool:
