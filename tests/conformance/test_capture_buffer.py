@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engram import CaptureResult, Engram
-from engram.capture.buffer import CAPTURED, CaptureBuffer
+from engram.capture.buffer import IN_BUFFER, CaptureBuffer
 from engram.capture.buffer_reader import BufferReader
 from engram.llm.model import LanguageModel, ModelSettings
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
@@ -230,7 +230,7 @@ def test_an_untrusted_source_stays_untrusted_after_a_crash(mem: Engram) -> None:
     say(mem, IDLE_TALK[0], source="human")
     say(mem, IDLE_TALK[1], source="harness:codex:acme")
     known = mem.store.state("buffer/chat")
-    mem.observe("chat", "user", SISTER, metadata={CAPTURED: True})
+    mem.observe("chat", "user", SISTER, metadata={IN_BUFFER: True})
     assert mem.store.state("buffer/chat") == known
     mem.flush_captures()
     [memory] = mem.list(status="any")
@@ -414,8 +414,10 @@ def test_the_doctor_says_where_turns_wait_that_nobody_reads(mem: Engram, clock: 
         [finding] = [finding for finding in mem.doctor().findings if finding.code == "captures"]
         return finding.message, finding.level
 
-    say(mem, SISTER, IDLE_TALK[0])
-    assert captures() == ("2 captured turns wait to be read", "ok")
+    say(mem, SISTER)
+    assert captures() == ("1 captured turn waits for extraction", "ok")
+    say(mem, IDLE_TALK[0])
+    assert captures() == ("2 captured turns wait for extraction", "ok")
     clock.forward(days=1)
     message, level = captures()
     assert "the oldest since 2026-03-01 09:00 UTC" in message and level == "advice"

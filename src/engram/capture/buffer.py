@@ -29,7 +29,7 @@ from engram.text.time.zone import SYSTEM
 
 CAPTURE = "capture"
 """The kind of the jobs that look at a buffer when its oldest turn has waited long enough."""
-CAPTURED = "captured"
+IN_BUFFER = "captured"
 """The mark of a buffered turn in its event's metadata."""
 AGENT = "agent"
 MOST_ROUNDS = 3
@@ -81,7 +81,7 @@ class CaptureBuffer:
         came = self.clock()
         event, state = self._append(session, new_event(item, came, zone=self.zone), came, scope, source)
         signal = self._signal(event)
-        if event.seq > state.seen and event.metadata.get(CAPTURED):
+        if event.seq > state.seen and event.metadata.get(IN_BUFFER):
             state = self._add(session, state, WaitingTurn(event.seq, came, signal.level, source, listens))
         read = CaptureResult(session, len(state.turns))
         if trigger := state.trigger(self.settings, self.clock()):
@@ -98,7 +98,7 @@ class CaptureBuffer:
         state, is_new = self._begin(session, scope, source)
         jobs: JobFactory = no_jobs
         if is_talk(new):
-            new = replace(new, metadata={**new.metadata, CAPTURED: True})
+            new = replace(new, metadata={**new.metadata, IN_BUFFER: True})
             jobs = no_jobs if state.fresh else self._first_job(came)
         try:
             [event] = self.store.append_events(session, [new], jobs, scope=scope)
@@ -140,7 +140,7 @@ class CaptureBuffer:
         if turn is None or turn.seq > known.seen + 1:
             found = self.store.events(session, after=known.seen)
             left = [
-                event for event in found if event.metadata.get(CAPTURED) and (turn is None or event.seq != turn.seq)
+                event for event in found if event.metadata.get(IN_BUFFER) and (turn is None or event.seq != turn.seq)
             ]
         if turn is None and not left:
             return known

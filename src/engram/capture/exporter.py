@@ -13,11 +13,10 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.rules.eligibility import is_stale
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import Filters, Progress, Store
 
 EXPORT = "export"
 """The operation in the journal that gives a memory the name it has in another format."""
-Report = Callable[[str, int, int], None]
 _NUMBERS = "export/memory.v1"
 """The state that keeps the highest number ever given, so that none is given twice."""
 
@@ -59,7 +58,14 @@ def export_memory_v1(
 
 
 def export_notes(
-    store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool, report: Report
+    store: Store,
+    memories: Sequence[Memory],
+    directory: Path,
+    *,
+    now: datetime,
+    actor: str,
+    force: bool,
+    report: Progress,
 ) -> ExportReport:
     """Write one Markdown note per memory. Raises `InvalidInput` where a file is in the way."""
     from engram.dialects import notes

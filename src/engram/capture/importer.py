@@ -9,29 +9,30 @@ merged field by field. Nothing a file says about trust counts (who said it, that
 replaces nothing that a more trusted source said, unless the person at the terminal vouches for the file.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from engram.capture.draft import draft
+from engram.capture.import_identity import OWN_ID, RecordIdentities
+from engram.capture.import_links import BATCH, RecordLinks
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
-from engram.capture.import_trust import ANSWERING, CLAIMING, as_the_files_word, has_same_words, without_claims
-from engram.capture.known import DISTRUST
-from engram.dialects.source import EXPORT_PLACES, ImportSource, called, is_origin
+from engram.capture.import_origin import RecordOrigin
+from engram.capture.import_trust import ANSWERING, as_the_files_word, has_same_words, without_claims
+from engram.dialects.source import EXPORT_PLACES, ImportSource, called
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
-from engram.model.errors import EngramError, InvalidInput, Refused
+from engram.model.decision import DISTRUST
+from engram.model.errors import EngramError, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, Activation, Association, Evidence, Memory
-from engram.review.conflicts import unmarked
-from engram.review.distrust import is_distrusted
+from engram.review.distrust import distrust_reason
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
@@ -41,11 +42,6 @@ from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 
-BATCH = 500
-"""Memories per decision: bounds how long other writers wait."""
-MIDNIGHT = time.min.replace(tzinfo=UTC)
-"""The time of what only has a date."""
-_ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
 _FIELDS = frozenset(Memory.__dataclass_fields__)
 _CURRENT = ("active", "dormant")
 _LIVE = (*_CURRENT, "candidate")
@@ -93,40 +89,31 @@ class Importer:
     """The person at the terminal vouches for the file: it is imported unchanged."""
     done: ImportReport = field(default_factory=ImportReport)
     reading: ImportSource = field(default_factory=ImportSource)
-    wanted: set[str] = field(default_factory=set)
-    """Every id among the records."""
-    here: dict[str, str] = field(default_factory=dict)
-    """The id a record has elsewhere → the id it has here."""
+    ids: RecordIdentities = field(init=False)
+    origin: RecordOrigin = field(init=False)
+    links: RecordLinks = field(init=False)
     read: dict[str, Memory] = field(default_factory=dict)
     """What this import has added so far, by the id it has here."""
     by_content: dict[tuple[str, str], str] = field(default_factory=dict)
     """The same by content and scope."""
-    by_alias: dict[str, str] = field(default_factory=dict)
-    """The same by alias."""
     rejected: dict[tuple[str, str], str] | None = None
     """What was rejected here before this import, by content and scope; None until it is looked up."""
-    exported_at: datetime | None = None
-    """When this store was exported to the place that is imported; None if it never was."""
     place: str = ""
     """Where the record that is being decided is: its file, and its line or number."""
     held: set[str] = field(default_factory=set)
     """Records that wait for review here, and are current where they come from."""
-    settled: set[str] = field(default_factory=set)
-    """The ids of records whose turn is over."""
-    reported: set[str] = field(default_factory=set)
-    """The memories whose links to others were reported."""
-    unlinked: dict[str, Memory] = field(default_factory=dict)
-    """Records that were written before the new ids of all they link to were known."""
 
     def take(self, source: ImportSource, progress: Progress, *, dry_run: bool = False) -> ImportReport:
         """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other.
 
         Raises `Refused` for a file whose name is distrusted, unless a person vouches for it.
         """
-        if not self.trusted and (why := is_distrusted(self.store, self.source)):
+        if not self.trusted and (why := distrust_reason(self.store, self.source)):
             raise Refused(why)
         self.reading = source
-        self.exported_at = self._last_export(source.origin)
+        self.ids = RecordIdentities(self.store, source, self._last_export(source.origin))
+        self.origin = RecordOrigin(self.store, self.ids, self.source, self._skip, self.read)
+        self.links = RecordLinks(self.store, self.ids, None if self.trusted else self.origin)
         self.done.skipped += source.skipped
         self.done.not_read = tuple(source.not_read)
         records = [
@@ -137,14 +124,14 @@ class Importer:
         by_id = {one.memory.id: one.memory for one in records if one.memory.id}
         for memory in by_id.values():
             refuse_cycle(memory, memory.id, by_id.get)
-        self.wanted = set(by_id)
-        self._identify([one.memory for one in records])
-        records.sort(key=lambda one: one.memory.id in self.here)  # those whose id cannot stay come first
+        self.ids.wanted = set(by_id)
+        self.ids.identify([one.memory for one in records])
+        records.sort(key=lambda one: one.memory.id in self.ids.here)  # those whose id cannot stay come first
         for start in range(0, len(records), BATCH):
             self._take_slice(records[start : start + BATCH], dry_run)
             progress("Importing", min(start + BATCH, len(records)), len(records))
         if not dry_run:
-            self._link()
+            self.links.complete(self.name, self.source)
         self._count_unseen([one.memory for one in records])
         return self.done
 
@@ -217,88 +204,15 @@ class Importer:
 
     def _foreign_evidence(self, memory: Memory) -> tuple[Evidence, ...]:
         """Its evidence without what was said here: a file does not make that its own, to be quoted and purged along with it."""
-        known = self._found_again(memory, self.store.get(memory.id)) if memory.id else None
+        known = self.ids.found_again(memory, self.store.get(memory.id)) if memory.id else None
         ours = {evidence.event for evidence in known.evidence} if known is not None else set()
         return tuple(one for one in memory.evidence if one.event in ours or self.store.event(one.event) is None)
-
-    # -- which memory here a record is
-
-    def _identify(self, records: Sequence[Memory]) -> None:
-        """Find the records that are here already."""
-        same_id = {memory.id: memory for memory in self._stored(records)}
-        for memory in records:
-            known = self._found_again(memory, same_id.get(memory.id)) if memory.id else None
-            if known is not None:
-                self.here[memory.id] = known.id
-            elif memory.id not in same_id and _ID.fullmatch(memory.id):
-                self.here.setdefault(memory.id, memory.id)
-        for name in {name for memory in records for name in _named_in(memory)}:
-            self._id_here(name)
-
-    def _stored(self, records: Sequence[Memory]) -> list[Memory]:
-        """The memories here with the ids of these records."""
-        ids = dict.fromkeys(self.here.get(memory.id, memory.id) for memory in records if memory.id)
-        found = self.store.get_many(list(self.store.numbers(list(ids)).values()))
-        return [hit.record for hit in found if isinstance(hit.record, Memory)]
-
-    def _found_again(self, memory: Memory, same_id: Memory | None) -> Memory | None:
-        """The memory here that a record became when it was imported before, or that it is."""
-        is_it = same_id is not None and self._is_same(memory, same_id)
-        # PLUR's ids mean something only within their directory: what came from there before takes precedence.
-        if is_it and not self.reading.whole:
-            return same_id
-        # An id of another grammar is an alias here by itself.
-        for alias in (*self._aliases(memory), *(() if _ID.fullmatch(memory.id) else (memory.id,))):
-            known = self._named(alias)
-            if known is not None and alias in known.aliases and self._is_same(memory, known):
-                return known
-        return same_id if is_it else None
-
-    def _named(self, alias: str) -> Memory | None:
-        """The one memory that an alias names."""
-        try:
-            return self.store.get(alias)
-        except InvalidInput:  # of several
-            return None
-
-    def _aliases(self, memory: Memory) -> tuple[str, ...]:
-        """What a record of this origin may be called here; a time tells apart two that had the same id one after the other."""
-        name = self.reading.name_of(memory.id)
-        return (f"{name}@{memory.created:%Y%m%dT%H%M%S}", name) if memory.created else (name,)
-
-    def _is_same(self, memory: Memory, known: Memory) -> bool:
-        """Whether a memory here is the one that a record describes. Two stores give one id to different memories."""
-        began = self._shown(known).created
-        if memory.created is not None and began is not None and memory.created != began:
-            return False
-        if any(alias in known.aliases for alias in self._aliases(memory)):
-            return True
-        if self.exported_at is not None and memory.id in known.aliases:
-            return True
-        if memory.created != began:
-            return False
-        # Two directories may well have begun on one day; they share a moment only if one is a copy of the other.
-        has_time = memory.created is not None and memory.created.timetz() != MIDNIGHT
-        return not self.reading.whole or has_time or self._has_said(memory, known)
-
-    def _has_said(self, memory: Memory, known: Memory) -> bool:
-        """Whether a memory here has, or once had, the words of a record."""
-        if self.reading.projection is None:
-            return (memory.statement, memory.scope) == (known.statement, known.scope)
-        if memory.statement == known.statement:
-            return True
-        images = (image.memory for image in self.store.history(known.id))
-        return any(image is not None and image.statement == memory.statement for image in images)
-
-    def _shown(self, known: Memory) -> Memory:
-        """A memory here as the format of this import would tell it."""
-        return self.reading.projection.shown(known) if self.reading.projection is not None else known
 
     # -- decisions
 
     def _take_slice(self, placed: Sequence[PlacedRecord], dry_run: bool) -> None:
         records = [one.memory for one in placed]
-        known = self._stored(records)
+        known = self.ids.stored(records)
         with self.store.deciding(
             IMPORT,
             actor=self.source,
@@ -306,12 +220,12 @@ class Importer:
             scopes=sorted({memory.scope for memory in (*records, *known)}),
             about=[memory.id for memory in known],
             ids_for=[
-                record.created or self.clock() for record in records if not record.id or record.id not in self.here
+                record.created or self.clock() for record in records if not record.id or record.id not in self.ids.here
             ],
         ) as deciding:
             for self.place, record in placed:
                 memory = self._judged(record, deciding)
-                self.settled.add(record.id)
+                self.origin.settled.add(record.id)
                 if memory is None:
                     continue
                 memory = memory if self.trusted else self._subordinate(memory, deciding)
@@ -324,28 +238,28 @@ class Importer:
 
     def _judged(self, record: Memory, deciding: Transaction) -> Memory | None:
         """What to write for a record, if anything."""
-        here = self.here.get(record.id, record.id)
+        here = self.ids.here.get(record.id, record.id)
         # A dry run writes nothing that could be found again.
         known = (deciding.get(here) or self.read.get(here)) if record.id else None
-        if known is not None and self._is_same(record, known):
-            self.here[record.id] = known.id
+        if known is not None and self.ids.is_same(record, known):
+            self.ids.here[record.id] = known.id
             return self._merged(record, known, deciding)
         history = self.store.history(record.id) if known is None and record.id else ()
         if history and history[-1].memory is None:
-            self.here[record.id] = self.reading.name_of(record.id)
+            self.ids.here[record.id] = self.reading.name_of(record.id)
             self._skip(record, "was purged here; a purged memory does not come back")
             return None
         key = (content_hash(record.statement), record.scope)
         twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
         if twin and record.status in _LIVE:
-            self.here[record.id] = twin
+            self.ids.here[record.id] = twin
             if twin in self.read:
                 self._skip(record, f"another record says exactly this; it is {twin} here")
             else:
                 self.done.unchanged.append(twin)
             return None
         if not self.trusted and record.status in _LIVE and (refused := self._rejected_here(key)):
-            self.here[record.id] = refused
+            self.ids.here[record.id] = refused
             self._skip(record, f"{refused} says exactly this, and was rejected in review")
             return None
         new = self._new(record, deciding, taken=known is not None)
@@ -370,14 +284,9 @@ class Importer:
             others = tuple(i for i in memory.supersedes if i not in ours)
             memory = memory.but(lineage="", revision=1, supersedes=others)
         heads = deciding.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
-        heads = [head for head in heads if head.id not in self.read and not self._came_from_here(head.id)]
-        above = outranking_head([head for head in heads if head.id != memory.id], self.source)
-        if any(head.id != memory.id for head in heads):
-            self._skip(
-                memory,
-                f"has the conflict key of {heads[0].id}, which did not come from {self.name}; imported without it",
-            )
-            memory = memory.but(conflict_key="")
+        foreign = [head for head in heads if head.id != memory.id and not self.origin.is_from_here(head.id)]
+        above = outranking_head(foreign, self.source)
+        memory = self.origin.without_foreign_key(memory, foreign[0]) if foreign else memory
         if above is None or memory.status not in _CURRENT:
             return memory
         link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=self.clock())
@@ -387,15 +296,15 @@ class Importer:
 
     def _new(self, record: Memory, deciding: Transaction, *, taken: bool) -> Memory:
         memory_id = record.id
-        if taken or not _ID.fullmatch(record.id):
+        if taken or not OWN_ID.fullmatch(record.id):
             memory_id = self._new_id(record, deciding)
         aliases = self._free_aliases(record, memory_id)
         if record.id:
-            aliases = tuple(dict.fromkeys((*aliases, *self._own_alias(record, taken))))
-        self.by_alias |= dict.fromkeys(aliases, memory_id)
-        self.here[record.id] = memory_id
+            aliases = tuple(dict.fromkeys((*aliases, *self.ids.own_alias(record, taken))))
+        self.ids.by_alias |= dict.fromkeys(aliases, memory_id)
+        self.ids.here[record.id] = memory_id
         name = deciding.free_name(record.name or slug(record.situation or record.statement), record.scope)
-        memory = self._relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
+        memory = self.links.relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
         if (projection := self.reading.projection) is not None:
             days = memory.decay_days if "decay_days" in projection.fields else float(HORIZON_DAYS)
             memory = memory.but(created=memory.created or self.clock(), decay_days=days)
@@ -410,38 +319,17 @@ class Importer:
 
     def _new_id(self, record: Memory, deciding: Transaction) -> str:
         """An id of the record's day that no other record has."""
-        while (new := deciding.new_id(record.created or self.clock())) in self.wanted:
+        while (new := deciding.new_id(record.created or self.clock())) in self.ids.wanted:
             pass
         return new
 
-    def _own_alias(self, record: Memory, taken: bool) -> tuple[str, ...]:
-        """The aliases by which the record is found next time, unless its id is enough."""
-        has_id = _ID.fullmatch(record.id) is not None
-        if not taken and has_id and not self.reading.whole:
-            return ()
-        is_name = not has_id and not self.reading.made_ids and not taken and not self._is_taken(record.id, "")
-        if is_name and not self.reading.whole:
-            return (record.id,)
-        aliases = self._aliases(record)
-        own = aliases[0] if self._is_taken(aliases[-1], "") else aliases[-1]
-        return (record.id, own) if is_name else (own,)
-
     def _free_aliases(self, record: Memory, memory_id: str) -> tuple[str, ...]:
         """A record's aliases without those of other memories here: no file makes a name ambiguous."""
-        taken = [alias for alias in record.aliases if self._is_taken(alias, memory_id)]
+        taken = [alias for alias in record.aliases if self.ids.is_taken(alias, memory_id)]
         if taken:
             listed = ", ".join(map(repr, taken))
             self._skip(record, f"{listed} means another memory here; taken in without it")
         return tuple(alias for alias in record.aliases if alias not in taken)
-
-    def _is_taken(self, alias: str, memory_id: str) -> bool:
-        """Whether an alias is an id, a name or an alias of another memory."""
-        try:
-            found = self.store.get(alias)
-        except InvalidInput:  # of several
-            return True
-        owner = found.id if found is not None else self.by_alias.get(alias, memory_id)
-        return owner != memory_id
 
     # -- a record that is here already
 
@@ -510,8 +398,8 @@ class Importer:
                 self.done.unchanged.append(known.id)
                 return None
             history = self.store.history(known.id)
-            if self.exported_at is not None:
-                return self._merged_by_field(record, known, _since(history, self.exported_at))
+            if self.ids.exported_at is not None:
+                return self._merged_by_field(record, known, _since(history, self.ids.exported_at))
             if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
                 return self._merged_by_field(record, known, history)
         claims: dict[str, Any] = {"verification": known.verification}
@@ -537,7 +425,7 @@ class Importer:
         """A record of a format that knows fewer fields, with ours where it says nothing or just what we would say in it."""
         projection = self.reading.projection
         assert projection is not None
-        shown, linked = projection.shown(known), self._relinked(record.but(id=known.id), record)
+        shown, linked = projection.shown(known), self.links.relinked(record.but(id=known.id), record)
         if record.created is None:
             linked = linked.but(created=shown.created)
         if record.id in self.held and shown.status in ANSWERING:
@@ -552,7 +440,7 @@ class Importer:
     def _here(self, record: Memory, known: Memory) -> Memory:
         """A record as the memory it is here; one that was completed has its links already."""
         record = record.but(id=known.id, name=known.name, aliases=known.aliases)
-        return record if self.reading.projection is not None else self._relinked(record, record)
+        return record if self.reading.projection is not None else self.links.relinked(record, record)
 
     def _merged_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> Memory | None:
         """Our memory with what changed there since it was imported, if anything did."""
@@ -602,113 +490,12 @@ class Importer:
             return "another record with this id comes first and says something else; that one counts"
         return "is here with other words, and nothing says that these are newer; ours stay"
 
-    # -- links
-
-    def _relinked(self, memory: Memory, record: Memory) -> Memory:
-        """The memory with every id it names as it is here; what is not known yet is left out until `_link`."""
-        ids = {name: self._id_here(name) for name in _named_in(record)}
-        if not all(ids.values()):
-            self.unlinked[memory.id] = record
-        others = {name: new for name, new in ids.items() if new and new != memory.id}
-        kept = others if self.trusted else self._own_names(memory, record, others)
-        links = (
-            link if _leads_out(link) else replace(link, target=others[link.target])
-            for link in record.associations
-            if _leads_out(link) or link.target in (kept if link.type in CLAIMING else others)
-        )
-        is_own = self.trusted or self._is_own_lineage(record.lineage, memory, others, kept)
-        return memory.but(
-            associations=tuple(links) if self.trusted else tuple(map(unmarked, links)),
-            supersedes=tuple(others[name] for name in record.supersedes if name in kept),
-            superseded_by=others[record.superseded_by] if record.superseded_by in kept else "",
-            lineage=(ids.get(record.lineage) or memory.id) if record.lineage and is_own else "",
-            revision=record.revision if is_own else 1,
-        )
-
-    def _own_names(self, memory: Memory, record: Memory, others: dict[str, str]) -> dict[str, str]:
-        """The ids a record may make claims about, as they are here; all that it may not name at all is taken out of `others`.
-
-        A file speaks of its own records: of what it brings, and of what came from it before. What it says of others is reported.
-        A record that says what a memory here says is that memory: it may be linked to, and nothing is claimed about it.
-        """
-        known = self.store.get(memory.id) if others else None
-        stated = set() if known is None else _named_in(known)
-        own: dict[str, str] = {}
-        foreign = []
-        for name, new in list(others.items()):
-            if new in stated or new in self.read or self._came_from_here(new):
-                own[name] = new
-            elif name in self.wanted and name not in self.settled and self.store.get(new) is None:
-                if name in _claimed_in(record):
-                    self.unlinked[memory.id] = record  # it may come yet
-            elif name not in self.wanted:
-                foreign.append(name)
-                del others[name]
-        if foreign and memory.id not in self.reported:
-            self.reported.add(memory.id)
-            listed = ", ".join(sorted(foreign))
-            self._skip(record, f"names {listed}, which did not come from {self.name}; imported without that")
-        return own
-
-    def _came_from_here(self, memory_id: str) -> bool:
-        """Whether an id is that of a memory which was imported from this place, or of a record there that never was."""
-        if memory_id.startswith(f"{self.reading.origin}/") and self.reading.origin:
-            return True
-        known = self.store.get(memory_id)
-        return (
-            known is not None
-            and known.learned_by == IMPORTED
-            and (
-                known.source == self.source
-                or (
-                    bool(self.reading.origin)
-                    and any(one.startswith(f"{self.reading.origin}/") for one in known.aliases)
-                )
-            )
-        )
-
-    def _is_own_lineage(self, lineage: str, memory: Memory, others: dict[str, str], kept: dict[str, str]) -> bool:
-        """Whether a record's lineage has no version that came from elsewhere."""
-        if not lineage or self._id_here(lineage) == memory.id or lineage in kept:
-            return True
-        if lineage in others or _ID.fullmatch(lineage):
-            return False
-        return all(
-            version.id == memory.id or self._came_from_here(version.id) for version in self.store.lineage(lineage)
-        )
-
-    def _id_here(self, name: str) -> str:
-        """What a record's id is here; "" if it is not known yet. An id of PLUR's means nothing outside its store."""
-        if name in self.here:
-            return self.here[name]
-        if name in self.wanted:
-            return ""
-        if not self.reading.whole or is_origin(name):
-            return name
-        alias = self.reading.name_of(name)
-        known = self._named(alias)
-        self.here[name] = known.id if known is not None and alias in known.aliases else alias
-        return self.here[name]
-
-    def _link(self) -> None:
-        """Set the links of what was written before all ids were known."""
-        records, self.unlinked = self.unlinked, {}
-        ids = list(records)
-        for start in range(0, len(ids), BATCH):
-            some = ids[start : start + BATCH]
-            reason = f"links of what came from {self.name}"
-            with self.store.deciding(IMPORT, actor=self.source, reason=reason, about=some) as deciding:
-                for memory_id in some:
-                    memory = deciding.get(memory_id)
-                    if memory is not None and (linked := self._relinked(memory, records[memory_id])) != memory:
-                        deciding.put(linked)
-
     def _count_unseen(self, records: Sequence[Memory]) -> None:
         """Count what came into scopes that a plain recall from here does not look into."""
         seen = visible_from((self.scope, "user"))
         written = {*self.done.created, *self.done.updated}
         for record in records:
-            if self.here.get(record.id, record.id) in written and record.scope not in seen:
+            if self.ids.here.get(record.id, record.id) in written and record.scope not in seen:
                 self.done.unseen[record.scope] = self.done.unseen.get(record.scope, 0) + 1
 
 
@@ -729,20 +516,3 @@ def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
     """The images of a memory since a moment, first the one that was current then."""
     first = max((number for number, image in enumerate(history) if image.at <= moment), default=0)
     return history[first:]
-
-
-def _named_in(memory: Memory) -> set[str]:
-    """Every id that a memory names."""
-    links = {link.target for link in memory.associations if not _leads_out(link)}
-    return {*links, *memory.supersedes, memory.superseded_by, memory.lineage} - {""}
-
-
-def _claimed_in(memory: Memory) -> set[str]:
-    """The ids that a memory claims something about."""
-    links = {link.target for link in memory.associations if link.type in CLAIMING}
-    return {*links, *memory.supersedes, memory.superseded_by, memory.lineage}
-
-
-def _leads_out(link: Association) -> bool:
-    """Whether a link of PLUR's leads to a document, whose path is no id."""
-    return bool(link.extra.get("target_type", "engram") != "engram")

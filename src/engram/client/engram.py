@@ -18,7 +18,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
 from engram.store.location import Server, owner_config, requested_server
-from engram.store.protocol import Store
+from engram.store.protocol import Progress, Store
 from engram.store.sources import utc_now
 from engram.text.time.zone import VARIABLE, zone_named
 
@@ -169,9 +169,12 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
         tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
         """
+        from engram.gates.secrets.scan import refuse_secret
         from engram.upkeep.context_files import BlockOptions
 
         paths = [path] if isinstance(path, str | Path) else path or ()
+        for each in paths:
+            refuse_secret(str(each), "the path")
         scopes = words(self._named(owner), "scope")
         options = BlockOptions(scopes, tier, limit, budget)
         return self._context_files.update(list(map(Path, paths)), options, remove=remove, dry_run=dry_run)
@@ -181,7 +184,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         found = self.doctor()
         return found if skip_embedding_test else found.plus(last=[_embeds(self.store)])
 
-    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+    def rebuild_index(self, progress: Progress | None = None) -> None:
         """Rebuild the index from the files."""
         self.upkeep.rebuild_index(progress)
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engram.client.arguments import Owner, named_owner
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
 from engram.store.ledger import CONVERSATION
+from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
@@ -129,7 +130,11 @@ class WorkVerbs(Facets):
         scopes = self.scopes_for(**owner)
         if not session_id:
             return self._buffer.sessions(scopes)
-        self.sessions.events(session_id, last=1, scopes=scopes)
+        try:
+            self.sessions.events(session_id, last=1, scopes=scopes)
+        except NotFound:
+            listed = "`engram session list` names the sessions"
+            raise NotFound(f"no session {session_id!r}, so no turn of it waits; {listed}") from None
         return [session_id]
 
     # -- tasks
@@ -324,7 +329,7 @@ class WorkVerbs(Facets):
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInput":
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
@@ -349,7 +354,7 @@ class WorkVerbs(Facets):
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInputs":
         """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is started where none is named.

@@ -181,13 +181,16 @@ class WriteVerbs(Facets):
         since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Raises
         `Refused` while Engram is paused.
         """
-        from engram.capture.transcripts.collection import Collection, Wanted, harnesses_of
+        from engram.capture.transcripts.harvest_run import HarvestRun, HarvestSelection, harnesses_of
 
         harvester = self._harvester(dry_run)
         place = Path(path).absolute() if path is not None else None
         folder = Path(project).absolute() if project is not None else None
-        wanted = Wanted(harnesses_of(harness, place), place, aware(since, self.time_zone), folder)
-        return Collection(self.store, harvester, progress or (lambda *_: None)).harvest(wanted)
+        harnesses = harnesses_of(harness, place)
+        selection = HarvestSelection(
+            harnesses, place, aware(since, self.time_zone), folder, is_mixed=place is not None and len(harnesses) > 1
+        )
+        return HarvestRun(self.store, harvester, progress or (lambda *_: None)).harvest(selection)
 
     def import_chats(
         self,
@@ -250,9 +253,15 @@ class WriteVerbs(Facets):
         if self.store.paused:
             raise Refused(PAUSED)
         return Harvester(
-            self.store, self._learner, self._clock, self.sessions.observe_batch, self.lineages.revise, self.time_zone,
-            self.settings.harvest_limit, dry_run,
-        )  # fmt: skip
+            store=self.store,
+            learner=self._learner,
+            clock=self._clock,
+            observe=self.sessions.observe_batch,
+            revise=self.lineages.revise,
+            zone=self.time_zone,
+            most_proposed=self.settings.harvest_limit,
+            dry_run=dry_run,
+        )
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""

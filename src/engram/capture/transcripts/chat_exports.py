@@ -7,10 +7,11 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from engram.capture.transcripts.content import moment
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
 from engram.dialects.json_list import json_items
 from engram.disk import reading
@@ -167,7 +168,8 @@ def _chatgpt_turn(message: Mapping[str, Any], key: str) -> TranscriptTurn | None
     if content.get("content_type") not in ("text", "multimodal_text"):
         return None
     text = _joined(content.get("parts"))
-    return _turn(role, text, _from_seconds(message.get("create_time")), str(message.get("id") or key))
+    seconds = _seconds(message.get("create_time"))
+    return _turn(role, text, moment(1000 * seconds) if seconds > 0 else None, str(message.get("id") or key))
 
 
 def _joined(parts: Any) -> str:
@@ -198,9 +200,8 @@ def _claude_turns(conversation: _Conversation) -> list[TranscriptTurn]:
         if not isinstance(message, Mapping):
             continue
         role: Role | None = {"human": "user", "assistant": "assistant"}.get(str(message.get("sender")))  # type: ignore[assignment]
-        turn = _turn(
-            role, _claude_text(message), _from_iso(message.get("created_at")), str(message.get("uuid") or number)
-        )
+        key = str(message.get("uuid") or number)
+        turn = _turn(role, _claude_text(message), moment(message.get("created_at")), key)
         if turn is not None:
             turns.append(turn)
     return _numbered(turns)
@@ -245,21 +246,6 @@ def _numbered(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
 
 def _seconds(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
-
-
-def _from_seconds(value: Any) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(_seconds(value), UTC) if _seconds(value) > 0 else None
-    except (OverflowError, ValueError, OSError):
-        return None
-
-
-def _from_iso(value: Any) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
 
 
 CHAT_FORMATS = {

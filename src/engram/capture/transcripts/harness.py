@@ -11,8 +11,12 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 
 HARNESSES = ("claude-code", "codex", "opencode")
+NAMES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "OpenCode"}
 _SQLITE = b"SQLite format 3"
-_FIRST_LINE = 64 * 1024
+_OPENING = 64 * 1024
+"""Bytes of a file by which the harness that wrote it is recognised."""
+_CODEX_MARKS = (b'"payload"', b'"record_type"', b'"instructions"')
+_CLAUDE_MARKS = (b'"sessionId"', b'"uuid"', b'"leafUuid"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +111,45 @@ def reader_of(harness: str) -> Reader:
     raise InvalidInput(f"Unknown harness {harness!r}; choose {', '.join(HARNESSES)} or all")
 
 
-def detected(path: Path) -> str:
-    """The harness whose sessions a folder or a file holds; "" if that is not clear."""
+def in_home(path: Path) -> str:
+    """A path as people write it: with `~` for their home."""
+    home = Path(os.environ.get("HOME") or Path.home())
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def detected(path: Path) -> tuple[str, ...]:
+    """The harnesses whose sessions a folder or a file holds; none if that is not clear."""
     if path.is_file():
-        return _detected_in(path)
+        return tuple(filter(None, [harness_of(path)]))
     holds = {entry.name for entry in entries(path, Problems(), lambda _: True)}
+    found = {_harness_if_readable(file) for file in path.rglob("*.jsonl") if file.is_file() and not file.is_symlink()}
     if holds & {"opencode.db", "storage"}:
-        return "opencode"
+        found.add("opencode")
     if holds & {"sessions", "archived_sessions"}:
-        return "codex"
-    first = next((found for found in path.rglob("*.jsonl") if found.is_file()), None)
-    return _detected_in(first) if first is not None else ""
+        found.add("codex")
+    return tuple(harness for harness in HARNESSES if harness in found)
 
 
-def _detected_in(path: Path) -> str:
-    """The harness that wrote a file, by its first record."""
+def _harness_if_readable(path: Path) -> str:
+    """The harness that wrote a file; "" for one that cannot be read, which its reader reports."""
+    try:
+        return harness_of(path)
+    except OSError:
+        return ""
+
+
+def harness_of(path: Path) -> str:
+    """The harness that wrote a file, by its first records; "" if that is not clear. Raises `OSError` if it cannot be read."""
     with path.open("rb") as file:
-        if file.read(len(_SQLITE)) == _SQLITE:
-            return "opencode"
-        file.seek(0)
-        first = file.readline(_FIRST_LINE)
-    if any(mark in first for mark in (b'"payload"', b'"record_type"', b'"instructions"')):
-        return "codex"
-    return "claude-code" if b'"sessionId"' in first or b'"uuid"' in first or b'"leafUuid"' in first else ""
+        opening = file.read(_OPENING)
+    if opening.startswith(_SQLITE):
+        return "opencode"
+    for line in opening.splitlines():
+        if any(mark in line for mark in _CODEX_MARKS):
+            return "codex"
+        if any(mark in line for mark in _CLAUDE_MARKS):
+            return "claude-code"
+    return ""
 
 
 def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Problems) -> StoredSession | None:

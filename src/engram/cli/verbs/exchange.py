@@ -16,8 +16,8 @@ from engram.model.lazy import replace
 if TYPE_CHECKING:
     from engram import Engram
     from engram.capture.importer import ImportReport
-    from engram.cli.display import Report
     from engram.model.memory import Memory
+    from engram.store.protocol import Progress
 
 NAMING = ("memory.v1", "notes")
 """Formats in which a memory has a name of its own, which an export mints."""
@@ -72,13 +72,14 @@ def import_(
     (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML), and chatgpt and claude
     (the zip of an export, or its conversations.json), whose facts are proposed for review like those of `engram harvest`.
 
-    Importing twice changes nothing; everything left out is named with its reason. What changed there since the last import is
-    adopted, and what was changed here stays. Imported memories are evidence: they answer questions, give no directions and
-    replace nothing that was said here. --trusted is for your own export, or a store you used before.
+    Importing twice changes nothing; everything left out is listed with its reason. Changes made in the source since the last import
+    are adopted, and your own changes are kept. Imported memories are evidence: they answer questions, give no directions and
+    replace nothing you said. --trusted is for your own export, or a store you used before.
     """
     from engram.capture.import_source import is_chats
-    from engram.cli.display import count, progress
+    from engram.cli.display import progress
     from engram.dialects.mapped_records import parse_mapping
+    from engram.text.display import counted
 
     source = path.expanduser().absolute()
     if is_chats(source, format_):
@@ -105,7 +106,7 @@ def import_(
         if done.evidence:
             verb = "would be imported" if dry_run else "imported"
             surface.hint(
-                f"engram: {count(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
+                f"engram: {counted(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
                 "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
             )
         for scope, number in done.unseen.items():
@@ -202,7 +203,7 @@ def export(
 
 
 def _export(
-    format_: str, path: Path, memories: "Sequence[Memory]", now: datetime, force: bool, report: "Report"
+    format_: str, path: Path, memories: "Sequence[Memory]", now: datetime, force: bool, report: "Progress"
 ) -> dict[str, Any]:
     """Write the memories; the result has their number, and for PLUR the ids and what was left out."""
     from engram.dialects import engram_yaml
@@ -230,7 +231,7 @@ def _export(
 
 
 def _export_named(
-    mem: "Engram", format_: str, path: Path, memories: "Sequence[Memory]", force: bool, actor: str, report: "Report"
+    mem: "Engram", format_: str, path: Path, memories: "Sequence[Memory]", force: bool, actor: str, report: "Progress"
 ) -> dict[str, Any]:
     """Write the files of a format in which a memory has a name of its own."""
     from engram.capture import exporter

@@ -1,29 +1,38 @@
 """queue, promote, reject: what capture has proposed, and decisions about one or many of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display
-from engram.cli.display import Column, age, count, line
+from engram.cli.decisions import (
+    confirmed,
+    draw_bulk,
+    draw_left,
+    draw_some,
+    hint_undo,
+    preview,
+    report_bulk,
+    report_nothing,
+    report_one,
+)
+from engram.cli.display import Column, age, line
 from engram.cli.parser import Argument, Option, Options
 from engram.cli.records import bulk_data, memory_data
-from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
+from engram.cli.surface import HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
 from engram.cli.verbs.options import Reason, Yes
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.client import Engram
-    from engram.review.bulk import BulkDecision
     from engram.review.groups import QueueFilters, QueueGroup, QueuePage
     from engram.review.promotion import PromotionPlan
     from engram.review.queue import ReviewItem
 
 MOST_TOPICS = 5
 """Topics named of a source's memories that are not listed."""
-PREVIEWED = 20
-"""Memories that a preview or a report lists; JSON has all of them."""
 
 Refs = Annotated[
     list[str] | None, Argument("[ID]…", "Ids, names or aliases of the memories. Default: what the filters choose.")
@@ -32,7 +41,8 @@ PerSource = Annotated[
     int, Option("--per-source", metavar="N", help="List at most this many of each source; 0 for all.")
 ]
 Eligible = Annotated[bool, Option("--eligible", help="Promote what the settings allow without a person.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others wait.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others still wait.")]
+NO_MATCH = "engram: No candidate matches."
 Confirm = Annotated[bool, Option("--confirm", help="Promote tier 3, too: asks for a code at the controlling terminal.")]
 
 
@@ -81,8 +91,7 @@ def _hint_queue(surface: Surface, page: "QueuePage") -> None:
         surface.hint("engram: nothing awaits review here")
         return
     surface.hint(
-        f"engram: {count(page.waiting, 'candidate')}; `engram review` decides one by one, `engram promote ID…` and "
-        "`engram reject ID…` several, --source, --kind, --tier, --scope and --group choose"
+        f"engram: {counted(page.waiting, 'candidate')}; decide with `engram review`, `engram promote ID…` or `engram reject ID…`"
     )
 
 
@@ -91,7 +100,7 @@ def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
 
     def item_data(item: "ReviewItem") -> dict[str, Any]:
         return {
-            "waits_as": item.kind,
+            "waits_as": item.waits_as,
             "worth": round(worth(item.memory), 3),
             "reason": item.reason,
             "memory": memory_data(item.memory, surface.now),
@@ -130,7 +139,7 @@ def _draw_group(group: "QueueGroup", surface: Surface) -> None:
             (f"  {item.memory.id}", "cyan"),
             kind_of(item.memory),
             age(item.memory.created, surface.now),
-            f"{line(item.memory.statement, 160)} — {line(item.reason, 160)}",
+            " — ".join(filter(None, (line(item.memory.statement, 160), line(item.reason, 160)))),
         ]
         for item in group.items
     ]
@@ -154,26 +163,60 @@ def promote(
     says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes).
     """
     _check_choice(refs, filters.given, eligible)
-    if dry_run and not eligible:
-        raise InvalidInput("--dry-run belongs to --eligible; for chosen memories, `engram queue` shows them")
     with surface.memory() as mem:
+        named = [mem.get(ref) for ref in refs or ()]
         if eligible:
             _promote_eligible(surface, mem, filters, dry_run)
-            return
-        memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "promote", yes, confirm)
-        if not memories:
-            return
-        held = [(memory, why) for memory in memories if (why := _needs_person(surface, memory))]
-        if not confirm:
-            refuse_unconfirmed(held, "engram promote")
-        elif held:
-            prove_person(held)
-        actor = HUMAN if held else surface.actor
-        if len(memories) == 1:
-            report_one(surface, "approve", mem.review.approve(memories[0].id, actor=actor, reason=reason))
-        else:
-            ids = [memory.id for memory in memories]
-            report_bulk(surface, mem.review.promote(ids, actor=actor, reason=reason))
+        elif dry_run:
+            chosen = named or [item.memory for item in mem.review.candidates(**filters.chosen(mem))]
+            _report_plan(surface, _planned(surface, mem, chosen, confirm))
+        elif chosen := named or _previewed(surface, mem, filters, "promote", yes, confirm):
+            _promote_chosen(surface, mem, chosen, confirm, reason)
+
+
+def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool, reason: str) -> None:
+    """Promote these, once a person has typed a code for those that need one; contradictions are left."""
+    from engram.model.lazy import replace
+
+    apart = {memory.id: why for memory in memories if (why := _contradiction(mem, memory))}
+    if apart and len(memories) == 1:
+        raise InvalidInput(*apart.values())
+    chosen = [memory for memory in memories if memory.id not in apart]
+    held = [(memory, why) for memory in chosen if (why := _needs_person(surface, memory))]
+    if not confirm:
+        refuse_unconfirmed(held, "engram promote")
+    elif held:
+        prove_person(held)
+    actor = HUMAN if held else surface.actor
+    if len(memories) == 1:
+        report_one(surface, "approve", mem.review.approve(chosen[0].id, actor=actor, reason=reason))
+        return
+    decision = mem.review.promote_all([memory.id for memory in chosen], actor=actor, reason=reason)
+    report_bulk(surface, replace(decision, left={**apart, **decision.left}))
+
+
+def _contradiction(mem: "Engram", memory: Memory) -> str:
+    """Which memory a candidate contradicts, and the command that settles it; "" for none."""
+    from engram.review.approval import contradiction_problem
+    from engram.review.lineage import contradicted
+
+    other = contradicted(mem.store.get, memory) if memory.status == "candidate" else None
+    return contradiction_problem(memory, other) if other is not None else ""
+
+
+def _planned(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool) -> "PromotionPlan":
+    """What would become of these if they were promoted."""
+    from engram.review.promotion import PromotionPlan
+
+    waiting = {}
+    for memory in memories:
+        if memory.status != "candidate":
+            waiting[memory.id] = f"it is {memory.status}, and does not wait for review"
+        elif why := _contradiction(mem, memory):
+            waiting[memory.id] = why
+        elif not confirm and (why := _needs_person(surface, memory)):
+            waiting[memory.id] = f"needs a person: {why}; --confirm asks for a typed code"
+    return PromotionPlan(tuple(memory for memory in memories if memory.id not in waiting), waiting)
 
 
 def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = False) -> None:
@@ -196,23 +239,28 @@ def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions
     with display.progress("compared") as report:
         plan = mem.review.plan_promotion(progress=lambda done, all_: report("", done, all_), **filters.chosen(mem))
     if dry_run:
-        surface.answer(_plan_data(plan, surface), lambda: _draw_plan(plan))
-        surface.hint(
-            f"engram: {count(len(plan.promoted), 'candidate')} would be promoted, {len(plan.waiting):,} wait on"
-        )
+        _report_plan(surface, plan)
+        return
+    if not plan.promoted and not plan.waiting:
+        report_nothing(surface, "autopromote", NO_MATCH)
         return
     decision = mem.review.promote_eligible(actor=surface.actor, plan=plan)
     surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
-    _hint_undo(surface, decision)
+    hint_undo(surface, decision)
 
 
-def _plan_data(plan: "PromotionPlan", surface: Surface) -> dict[str, Any]:
-    return {"promoted": [memory_data(memory, surface.now) for memory in plan.promoted], "waiting": dict(plan.waiting)}
+def _report_plan(surface: Surface, plan: "PromotionPlan") -> None:
+    promoted = [memory_data(memory, surface.now) for memory in plan.promoted]
+    surface.answer({"promoted": promoted, "waiting": dict(plan.waiting)}, lambda: _draw_plan(plan))
+    told = f"engram: {counted(len(promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
+    surface.hint(told if promoted or plan.waiting else NO_MATCH)
 
 
 def _draw_plan(plan: "PromotionPlan") -> None:
-    _draw_some("would be promoted", "green", plan.promoted)
-    _draw_left(plan.waiting)
+    if not plan.promoted and not plan.waiting:
+        return
+    draw_some("would be promoted", "green", plan.promoted)
+    draw_left("still wait", plan.waiting)
 
 
 def reject(
@@ -241,79 +289,20 @@ def _previewed(
 ) -> list[Memory]:
     """What the filters choose, once the person has seen and confirmed it; contradictions are decided one by one."""
     items = mem.review.candidates(**filters.chosen(mem))
-    apart = [item for item in items if item.kind == "contradiction" and verb == "promote"]
+    if not items:
+        report_nothing(surface, verb, NO_MATCH)
+        return []
+    apart = [item for item in items if item.waits_as == "contradiction" and verb == "promote"]
     chosen = [item.memory for item in items if item not in apart]
     held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
     chosen = [memory for memory in chosen if memory not in held]
-    surface.say(f"{verb} {count(len(chosen), 'candidate')}:")
-    for memory in chosen[:PREVIEWED]:
-        surface.say(f"  {memory.id}  {line(memory.statement, 100)}  ({memory.source or 'unknown'})")
-    if len(chosen) > PREVIEWED:
-        surface.say(f"  … and {len(chosen) - PREVIEWED:,} more")
+    if chosen:
+        preview(surface, f"{verb} {counted(len(chosen), 'candidate')}", chosen)
     if apart:
-        surface.say(f"left out: {count(len(apart), 'contradiction')}; `engram review` settles them")
+        surface.say(f"left out: {counted(len(apart), 'contradiction')}; `engram review` settles them")
     if held:
         surface.say(f"left out: {len(held):,} of tier 3 or that read like instructions; --confirm includes them")
-    if chosen and not yes and not surface.person:
-        raise InvalidInput("Nothing was changed; read the list, then add --yes")
-    if chosen and (yes or surface.confirm(f"{verb.capitalize()} them?")):
+    if chosen and confirmed(surface, f"{verb.capitalize()} them?", yes):
         return chosen
-    surface.hint("engram: nothing was changed")
-    surface.answer({"decision": "", "op": verb, "done": [], "left": {}}, lambda: None)
+    report_nothing(surface, verb)
     return []
-
-
-def report_one(surface: Surface, op: str, memory: Memory) -> None:
-    """Print a decision about one memory."""
-    from engram.review.bulk import BulkDecision
-
-    decision = BulkDecision("", op, (memory,))
-    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
-    surface.hint(f"engram: `engram undo {memory.id}` undoes it")
-
-
-def report_bulk(surface: Surface, decision: "BulkDecision") -> None:
-    """Print a decision about many memories; exit 1 where some were left."""
-    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
-    _hint_undo(surface, decision)
-    if decision.left:
-        raise SystemExit(FAILED)
-
-
-def _hint_undo(surface: Surface, decision: "BulkDecision") -> None:
-    if decision.done and decision.id:
-        surface.hint(f"engram: `engram undo {decision.id}` undoes it as a whole")
-
-
-_OPS = {
-    "approve": ("promoted", "green"),
-    "autopromote": ("promoted", "green"),
-    "reject": ("rejected", "yellow"),
-    "undo": ("undone", "yellow"),
-    "distrust": ("taken out", "red"),
-}
-
-
-def draw_bulk(decision: "BulkDecision") -> None:
-    """What was done and what was left, the first of each."""
-    words, style = _OPS.get(decision.op, (decision.op, "green"))
-    _draw_some(words, style, decision.done)
-    _draw_left(decision.left)
-
-
-def _draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
-    display.lines([(f"{words} {len(memories):,}", f"bold {style}")])
-    for memory in memories[:PREVIEWED]:
-        display.lines([(f"  {line(memory.id)}", "cyan"), f"  {memory.status}  {line(memory.statement, 160)}"])
-    if len(memories) > PREVIEWED:
-        display.lines([f"  … and {len(memories) - PREVIEWED:,} more"])
-
-
-def _draw_left(left: Mapping[str, str]) -> None:
-    if not left:
-        return
-    display.lines([(f"left as they are {len(left):,}", "bright_black")])
-    for ref, why in list(left.items())[:PREVIEWED]:
-        display.lines([(f"  {line(ref)}", "cyan"), (f"  {line(why, 300)}", "bright_black")])
-    if len(left) > PREVIEWED:
-        display.lines([f"  … and {len(left) - PREVIEWED:,} more"])
