@@ -47,12 +47,12 @@ def test_the_example_goes_in_and_comes_out_as_it_was(backend: Backend, tmp_path:
     assert "mem-0002" in curated and "mem-0001" in log
 
 
-def test_what_is_imported_is_untrusted_and_keeps_its_source_and_number(backend: Backend, tmp_path: Path) -> None:
+def test_what_is_imported_is_untrusted_and_keeps_its_number(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     done = imported_path(mem, put(tmp_path / "in"))
     first, second = mem.get("mem-0001"), mem.get("mem-0002")
     assert (first.status, first.source, first.learned_by, first.verification) == (
-        "active", "tool:remember", "import", "unverified",
+        "active", "import:in", "import", "unverified",
     )  # fmt: skip
     assert (second.status, second.type) == ("candidate", "identity")
     assert done.waiting == [second.id] and done.evidence == [first.id]

@@ -62,7 +62,7 @@ def test_what_was_imported_is_found(cli: Console, plur: Path) -> None:
     memory = cli.json("show", "ENG-2026-11-15-001")
     assert memory["feedback"] == {"positive": 2, "negative": 0, "neutral": 1}
     assert memory["source"] == "import:plur"
-    assert cli.json("show", "ENG-2026-11-15-002")["source"] == "claude"
+    assert cli.json("show", "ENG-2026-11-15-002")["source"] == "import:plur", "a file does not say who said it"
 
 
 def test_importing_twice_changes_nothing(cli: Console, plur: Path) -> None:
@@ -290,7 +290,7 @@ def test_fields_cannot_speak_as_a_person_either(cli: Console) -> None:
 def test_a_person_who_imports_may_vouch_for_a_file(cli: Console) -> None:
     file = cli.folder / "mine.json"
     file.write_text(json.dumps([{"content": "Use tabs, not spaces", "source": "human"}]))
-    created = cli.json("import", str(file))["created"]
+    created = cli.json("import", "--trusted", str(file))["created"]
     assert cli.json("show", created[0])["source"] == "human"
 
 

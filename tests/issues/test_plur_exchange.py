@@ -10,6 +10,7 @@ from engram import Engram
 from engram.capture import import_source
 from engram.capture.importer import ImportReport
 from engram.dialects.plur import from_plur, read_plur, to_plur, write_plur
+from engram.dialects.source import stated_source
 from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.clock import Clock
@@ -205,25 +206,31 @@ def test_what_plur_can_carry_survives_the_way_out_and_back(tmp_path: Path, clock
         assert len(bring(empty, tmp_path / "out").created) == 3
         for before in memories:
             after = empty.get(before.id)
-            assert after.but(aliases=before.aliases, source="", learned_by="") == before.but(source="", learned_by="")
+            said = after.but(
+                aliases=before.aliases, source=stated_source(after), learned_by=before.learned_by, extra={}
+            )
+            assert said == before
         assert empty.get(third.id).supersedes == (first.id,)
 
 
 def test_two_directories_that_began_on_one_day_stay_two(backend: Backend, tmp_path: Path) -> None:
     mem, day = backend.client(), {"temporal": {"learned_at": "2026-11-15"}}
-    one = keep(tmp_path / "one", entry(FIRST, "Pods restart at night", **day))
+    one = keep(tmp_path / "one", entry(FIRST, "Labels are printed in blue", **day))
     two = keep(tmp_path / "two", entry(FIRST, "Parcels are weighed twice", **day))
     assert bring(mem, one).created == [FIRST]
     brought = bring(mem, two)
     assert (len(brought.created), brought.updated) == (1, [])
-    assert mem.get(FIRST).statement == "Pods restart at night"
+    assert mem.get(FIRST).statement == "Labels are printed in blue"
     # From then on each directory changes its own, even to what the other one says.
-    keep(two, entry(FIRST, "Pods restart at night", scope="project:two", **day))
+    keep(two, entry(FIRST, "Labels are printed in blue", scope="project:two", **day))
     assert bring(mem, two).updated == brought.created
-    keep(one, entry(FIRST, "Pods restart at noon", **day))
+    keep(one, entry(FIRST, "Labels are printed in green", **day))
     changed = bring(mem, one)
     assert (changed.created, changed.updated) == ([], [FIRST])
-    assert {memory.statement for memory in mem.list(status="any")} == {"Pods restart at noon", "Pods restart at night"}
+    assert {memory.statement for memory in mem.list(status="any")} == {
+        "Labels are printed in green",
+        "Labels are printed in blue",
+    }
     again = bring(mem, one), bring(mem, two)
     assert [(done.created, done.updated, done.skipped) for done in again] == [([], [], [])] * 2
 

@@ -2,8 +2,11 @@
 
 from engram.capture.import_identity import RecordIdentities, leads_out, named_in
 from engram.capture.import_merge import IMPORT
+from engram.capture.import_origin import RecordOrigin
+from engram.capture.import_trust import CLAIMING
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
+from engram.review.conflicts import unmarked
 from engram.store.protocol import Store
 
 BATCH = 500
@@ -16,6 +19,8 @@ class RecordLinks:
 
     store: Store
     ids: RecordIdentities
+    origin: RecordOrigin | None = None
+    """What a record may speak of; None if a person vouches for the file."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
     """Records that were written before the new ids of all they link to were known."""
 
@@ -25,16 +30,21 @@ class RecordLinks:
         if not all(ids.values()):
             self.unlinked[memory.id] = record
         others = {name: new for name, new in ids.items() if new and new != memory.id}
+        own, is_own = others, True
+        if (origin := self.origin) is not None:
+            own = origin.own_names(memory, record, others, lambda: self.unlinked.update({memory.id: record}))
+            is_own = origin.is_own_lineage(record.lineage, memory, others, own)
         links = (
             link if leads_out(link) else replace(link, target=others[link.target])
             for link in record.associations
-            if leads_out(link) or link.target in others
+            if leads_out(link) or link.target in (own if link.type in CLAIMING else others)
         )
         return memory.but(
-            associations=tuple(links),
-            supersedes=tuple(others[name] for name in record.supersedes if name in others),
-            superseded_by=others.get(record.superseded_by, ""),
-            lineage=(ids.get(record.lineage) or memory.id) if record.lineage else "",
+            associations=tuple(links) if origin is None else tuple(map(unmarked, links)),
+            supersedes=tuple(others[name] for name in record.supersedes if name in own),
+            superseded_by=own.get(record.superseded_by, ""),
+            lineage=(ids.get(record.lineage) or memory.id) if record.lineage and is_own else "",
+            revision=record.revision if is_own else 1,
         )
 
     def complete(self, name: str, actor: str) -> None:

@@ -11,12 +11,15 @@ replaces nothing that a more trusted source said, unless the person at the termi
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from engram.capture.draft import draft
 from engram.capture.import_identity import OWN_ID, RecordIdentities
 from engram.capture.import_links import BATCH, RecordLinks
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
+from engram.capture.import_origin import RecordOrigin
+from engram.capture.import_trust import ANSWERING, as_the_files_word, has_same_words, without_claims
 from engram.dialects.source import EXPORT_PLACES, ImportSource, called
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
@@ -87,6 +90,7 @@ class Importer:
     done: ImportReport = field(default_factory=ImportReport)
     reading: ImportSource = field(default_factory=ImportSource)
     ids: RecordIdentities = field(init=False)
+    origin: RecordOrigin = field(init=False)
     links: RecordLinks = field(init=False)
     read: dict[str, Memory] = field(default_factory=dict)
     """What this import has added so far, by the id it has here."""
@@ -108,7 +112,8 @@ class Importer:
             raise Refused(why)
         self.reading = source
         self.ids = RecordIdentities(self.store, source, self._last_export(source.origin))
-        self.links = RecordLinks(self.store, self.ids)
+        self.origin = RecordOrigin(self.store, self.ids, self.source, self._skip, self.read)
+        self.links = RecordLinks(self.store, self.ids, None if self.trusted else self.origin)
         self.done.skipped += source.skipped
         self.done.not_read = tuple(source.not_read)
         records = [
@@ -159,11 +164,15 @@ class Importer:
             self.place = where
             self._skip(memory, problem)
             return None
-        waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
-        if not waits or memory.status not in _CURRENT:
+        may_answer = memory.status in (_CURRENT if self.trusted else ANSWERING)
+        if not may_answer or not self._waits(memory):
             return memory
         self.held.add(memory.id)
         return memory.but(status="candidate")
+
+    def _waits(self, memory: Memory) -> bool:
+        """Whether a person has to approve what a memory says."""
+        return self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
 
     def _id_problem(self, memory: Memory) -> str:
         """Why an id of another tool cannot become an alias; "" if it can."""
@@ -184,12 +193,11 @@ class Importer:
 
     def _stamped(self, memory: Memory) -> Memory:
         """The memory as the file's word; if a person vouches for the file, as what it says of itself."""
+        if not self.trusted:
+            memory = memory.but(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
+            return as_the_files_word(memory, self.source, keeps_use=self.reading.whole, now=self.clock())
         claimed = is_human(memory.source) and not self.by_person
         source = self.source if claimed or not memory.source else memory.source
-        if not self.trusted:
-            doubted = "unverified" if memory.verification == CONFIRMED else memory.verification
-            memory = memory.but(evidence=self._foreign_evidence(memory)) if memory.evidence else memory
-            return memory.but(source=source, learned_by=IMPORTED, pinned=False, verification=doubted)
         memory = memory.but(source=source, learned_by=memory.learned_by or IMPORTED)
         vouched = memory.learned_by == IMPORTED and memory.verification == "unverified"
         return memory.but(verification=CONFIRMED) if vouched else memory
@@ -217,6 +225,7 @@ class Importer:
         ) as deciding:
             for self.place, record in placed:
                 memory = self._judged(record, deciding)
+                self.origin.settled.add(record.id)
                 if memory is None:
                     continue
                 memory = memory if self.trusted else self._subordinate(memory, deciding)
@@ -234,7 +243,7 @@ class Importer:
         known = (deciding.get(here) or self.read.get(here)) if record.id else None
         if known is not None and self.ids.is_same(record, known):
             self.ids.here[record.id] = known.id
-            return self._merged(record, known)
+            return self._merged(record, known, deciding)
         history = self.store.history(record.id) if known is None and record.id else ()
         if history and history[-1].memory is None:
             self.ids.here[record.id] = self.reading.name_of(record.id)
@@ -280,7 +289,9 @@ class Importer:
             others = tuple(i for i in memory.supersedes if i not in ours)
             memory = memory.but(lineage="", revision=1, supersedes=others)
         heads = deciding.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
-        above = outranking_head([head for head in heads if head.id != memory.id], self.source)
+        foreign = [head for head in heads if head.id != memory.id and not self.origin.is_from_here(head.id)]
+        above = outranking_head(foreign, self.source)
+        memory = self.origin.without_foreign_key(memory, foreign[0]) if foreign else memory
         if above is None or memory.status not in _CURRENT:
             return memory
         link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=self.clock())
@@ -327,8 +338,63 @@ class Importer:
 
     # -- a record that is here already
 
-    def _merged(self, record: Memory, known: Memory) -> Memory | None:
+    def _merged(self, record: Memory, known: Memory, deciding: Transaction) -> Memory | None:
         """What to write, if anything, for a record that is here already."""
+        if self.trusted:
+            return self._changed(record, known)
+        known = self._newest(known) if record.status in _LIVE else known
+        changed = self._changed(record, known)
+        return self._reviewed(record, changed, known, deciding) if changed is not None else None
+
+    def _newest(self, known: Memory) -> Memory:
+        """The version that a person approved in place of an imported memory, where this file proposed it."""
+        heir = self.store.get(known.superseded_by) if known.status == "superseded" and known.superseded_by else None
+        return heir if heir is not None and heir.learned_by == IMPORTED and heir.source == self.source else known
+
+    def _reviewed(self, record: Memory, changed: Memory, known: Memory, deciding: Transaction) -> Memory | None:
+        """What a change that nobody vouches for becomes: a candidate in place of the memory, where somebody has to approve it."""
+        if known.status in ("rejected", "retired") and changed.status in _LIVE and self._was_decided_here(known):
+            self.done.updated.remove(known.id)
+            self._skip(record, f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
+            return None
+        if changed.status not in (*ANSWERING, "candidate") or not self._waits(changed):
+            return changed
+        if known.status not in ANSWERING:
+            return changed.but(status="candidate")
+        if has_same_words(changed, known):
+            return changed.but(status=known.status)
+        self.done.updated.remove(known.id)
+        return self._proposed(record, changed, known, deciding)
+
+    def _was_decided_here(self, known: Memory) -> bool:
+        history = self.store.history(known.id)
+        changes = (later for earlier, later in pairwise(history) if _status(earlier) != _status(later))
+        return any(later.op != IMPORT for later in changes)
+
+    def _proposed(self, record: Memory, changed: Memory, known: Memory, deciding: Transaction) -> Memory | None:
+        """The changed version as a candidate that supersedes the memory once it is approved; None if it is known."""
+        key = (content_hash(changed.statement), changed.scope)
+        twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
+        if twin and twin != known.id:
+            self.done.unchanged.append(twin)
+            return None
+        if refused := self._rejected_here(key):
+            self._skip(record, f"{refused} says exactly this, and was rejected in review")
+            return None
+        new = changed.but(
+            id=deciding.new_id(self.clock()), name=deciding.free_name(slug(changed.situation or changed.statement), changed.scope),
+            aliases=(), status="candidate", source=self.source, learned_by=IMPORTED, verification="unverified", pinned=False,
+            supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(),
+        )  # fmt: skip
+        self.done.created.append(new.id)
+        self.read[new.id] = new
+        self.by_content[key] = new.id
+        return new
+
+    def _changed(self, record: Memory, known: Memory) -> Memory | None:
+        """A memory as a record of it would have it; None if it stays as it is."""
+        if not self.trusted:
+            record = without_claims(record, known, keeps_use=self.reading.whole)
         if self.reading.projection is not None:
             record = self._completed(record, known)
         vouched = self.trusted and said_by(record) > said_by(known)
@@ -367,7 +433,7 @@ class Importer:
         shown, linked = projection.shown(known), self.links.relinked(record.but(id=known.id), record)
         if record.created is None:
             linked = linked.but(created=shown.created)
-        if record.id in self.held and shown.status in _CURRENT:
+        if record.id in self.held and shown.status in ANSWERING:
             linked = linked.but(status=shown.status)
         is_evidence_here = self.trusted and known.learned_by == IMPORTED
         vouched = ("source", "learned_by", "verification", "pinned") if is_evidence_here else ()
@@ -445,6 +511,10 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     memory_id = str(own.pop("id", "") or "")
     memory = draft(own, learned_by=IMPORTED, source="", now=now)
     return memory.but(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))
+
+
+def _status(image: Image) -> str:
+    return image.memory.status if image.memory is not None else ""
 
 
 def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:

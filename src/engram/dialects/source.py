@@ -12,6 +12,8 @@ from engram.model.memory import Memory
 
 EXPORT_PLACES = "export/places"
 """The state with the origin of each place that memories were exported to, and when."""
+CLAIMED_SOURCE = "claimed_source"
+"""The key in a memory's `extra` with the source that an imported file gave it: shown and exported, and never counted."""
 _ORIGIN = re.compile(r"(?:plur|import)-[0-9a-f]{12}/")
 
 
@@ -59,6 +61,12 @@ def is_origin(alias: str) -> bool:
 def without_origin(name: str) -> str:
     """The id that a record has in the store it came from, where a name says so."""
     return _ORIGIN.sub("", name, count=1).partition("@")[0] if is_origin(name) else name
+
+
+def stated_source(memory: Memory) -> str:
+    """The source of a memory as another format states it: what the file it came from said, else its own."""
+    claimed = memory.extra.get(CLAIMED_SOURCE) if memory.learned_by == "import" else None
+    return claimed if isinstance(claimed, str) and claimed else memory.source
 
 
 def called(record: Any, where: str) -> str:

@@ -139,12 +139,15 @@ class Distrust:
         return [
             memory
             for memory in found
-            if (
-                _matches(pattern, memory.source, memory.session)
-                and (since is None or memory.created is None or memory.created >= since)
-            )
+            if (_matches(pattern, memory.source, memory.session) and (since is None or self._is_since(memory, since)))
             or (memory.id in imported and memory.learned_by == IMPORTED)
         ]
+
+    def _is_since(self, memory: Memory, since: datetime) -> bool:
+        """Whether a memory was stored from a time on; of an imported one the journal knows, and the file may claim another time."""
+        history = self.store.history(memory.id) if memory.learned_by == IMPORTED else ()
+        stored = history[0].at if history else memory.created
+        return stored is None or stored >= since
 
     def _corroborated(self, pattern: str, brought: set[str]) -> list[Memory]:
         """The memories of other sources that this one corroborated: they are back to where they were."""

@@ -251,6 +251,7 @@ def _export_named(
 def _for_plur(memory: "Memory", now: datetime) -> "Memory":
     """The memory as PLUR wrote it, without the notes of its import; links that faded stay here."""
     from engram.capture.import_source import is_origin, without_origin
+    from engram.dialects.source import CLAIMED_SOURCE, stated_source
     from engram.rules.strength import links_at
 
     alive = {(link.target, link.type) for link in links_at(memory, now)}
@@ -264,7 +265,8 @@ def _for_plur(memory: "Memory", now: datetime) -> "Memory":
     )
     if memory.learned_by != "import" or not memory.source.startswith("import:"):
         return memory
-    return memory.but(source="", learned_by="")
+    extra = {key: value for key, value in memory.extra.items() if key != CLAIMED_SOURCE}
+    return memory.but(source=stated_source(memory.but(source="")), learned_by="", extra=extra)
 
 
 def _write(path: Path, text: str, force: bool) -> None:

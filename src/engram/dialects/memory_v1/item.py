@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
@@ -191,6 +192,8 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
 
 
 def _source(memory: Memory) -> str:
+    if (stated := stated_source(memory)) != memory.source:
+        return stated
     if not memory.source or memory.source.partition(":")[0] in ("human", "hand"):
         return "manual"
     return "tool:remember" if memory.source == "agent" else memory.source

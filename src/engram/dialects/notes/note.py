@@ -8,6 +8,7 @@ from typing import Any
 
 from engram.dialects.fields import FieldError, read_time
 from engram.dialects.notes.note_file import Keys
+from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
 from engram.model.memory import VERIFICATIONS, Activation, Association, Memory, Status
 from engram.model.types import known_types
@@ -218,7 +219,7 @@ def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "category": category,
         "created": _spelled_time(created),
         "updated": _spelled_time(memory.updated or created),
-        "source": memory.source or "unknown",
+        "source": stated_source(memory) or "unknown",
         "confidence": _spelled(memory.confidence),
         "confidenceTier": _level(_TIERS, memory.confidence),
         "tags": list(memory.tags),

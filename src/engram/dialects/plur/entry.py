@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from engram.dialects.fields import plain_data, write_number, write_time
 from engram.dialects.record import MEMORY_KEYS, count_problem, from_mapping, to_mapping
+from engram.dialects.source import CLAIMED_SOURCE, stated_source
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Anchor, Association, Memory
 from engram.model.types import type_or_default
@@ -74,7 +75,9 @@ def plur_id(memory_id: str) -> str:
     return f"ENG-X-{hashlib.sha256(memory_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-_MERGED = frozenset({"activation", "episodic", "feedback_signals", "metadata", "relations", "temporal", ORIGINALS_KEY})
+_MERGED = frozenset(
+    {"activation", "episodic", "feedback_signals", "metadata", "relations", "temporal", ORIGINALS_KEY, CLAIMED_SOURCE}
+)
 
 
 def projected(memory: Memory, today: str) -> dict[str, Any]:
@@ -92,7 +95,7 @@ def projected(memory: Memory, today: str) -> dict[str, Any]:
     _put(entry, "updated_at", memory.updated and instant(memory.updated))
     entry["statement"] = memory.statement
     _put(entry, "rationale", memory.rationale)
-    _put(entry, "source", memory.source)
+    _put(entry, "source", stated_source(memory))
     entry["derivation_count"] = memory.derivation_count
     _put(entry, "domain", memory.domain)
     entry["tags"] = list(memory.tags)
