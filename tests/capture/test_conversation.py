@@ -525,7 +525,7 @@ def test_a_person_decides_about_a_request_of_an_agent_to_forget_what_a_person_sa
     for key in ("first", "again"):
         mem.add_conversation(asked, key=key)
     (item,) = mem.review.queue()
-    assert (item.kind, item.memory.id, item.actions) == ("forget", kept.id, ("approve", "reject"))
+    assert (item.waits_as, item.memory.id, item.actions) == ("forget", kept.id, ("approve", "reject"))
     with pytest.raises(Refused):
         mem.review.approve(kept.id, actor="agent")
     mem.review.reject(kept.id)
@@ -534,7 +534,7 @@ def test_a_person_decides_about_a_request_of_an_agent_to_forget_what_a_person_sa
     assert mem.review.approve(kept.id).status == "retired"
     assert mem.review.queue() == []
     mem.undo(kept.id)
-    assert (mem.get(kept.id).status, [item.kind for item in mem.review.queue()]) == ("active", ["forget"])
+    assert (mem.get(kept.id).status, [item.waits_as for item in mem.review.queue()]) == ("active", ["forget"])
 
 
 def test_a_new_version_of_a_memory_is_not_what_was_to_be_forgotten(mem: Engram) -> None:

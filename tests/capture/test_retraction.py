@@ -99,7 +99,7 @@ def test_a_remark_alone_forgets_nothing_whose_loss_could_do_harm(mem: Engram, st
     assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", False, kept.id)
     assert "a person decides" in decision.reason
     assert (list(result), mem.get(kept.id).status) == ([], "active")
-    assert [(item.kind, item.memory.id) for item in mem.review.queue()] == [("forget", kept.id)]
+    assert [(item.waits_as, item.memory.id) for item in mem.review.queue()] == [("forget", kept.id)]
 
 
 # -- said again

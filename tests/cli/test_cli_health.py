@@ -97,7 +97,7 @@ def test_the_doctor_names_a_pair_that_disagrees_and_how_to_put_it_before_review(
     assert (finding["level"], finding["count"], finding["ids"]) == ("advice", 1, [newer, older])
     assert "engram relate NEWER OLDER --type may_supersede" in finding["advice"]
     assert cli("relate", newer, older, "--type", "may_supersede").exit_code == 0
-    assert [item["kind"] for item in cli.json("review")] == ["update"]
+    assert [item["waits_as"] for item in cli.json("review")] == ["update"]
 
 
 def test_advice_about_memories_is_no_problem(cli: Console) -> None:

@@ -247,7 +247,7 @@ def test_a_source_is_taken_out_and_put_back(cli: Console) -> None:
     rehearsed = cli.json("distrust", "harness:codex", "--dry-run")
     assert {memory["id"] for memory in rehearsed["done"]} == set(ids)
     assert {status(cli, ref) for ref in ids} == {"candidate"}
-    result = cli("distrust", "harness:codex")
+    result = cli("distrust", "harness:codex", "--yes")
     assert "`engram distrust --undo harness:codex` undoes it" in result.stderr
     assert {status(cli, ref) for ref in ids} == {"rejected"}
     assert list(cli.json("distrust")) == ["harness:codex"]
@@ -258,6 +258,54 @@ def test_a_source_is_taken_out_and_put_back(cli: Console) -> None:
 
 def test_distrust_since_takes_a_time(cli: Console) -> None:
     ids = proposed(cli, *FACTS)
-    assert cli.json("distrust", "harness:codex", "--since", "2999-01-01")["done"] == []
+    assert cli.json("distrust", "harness:codex", "--since", "2999-01-01", "--yes")["done"] == []
     assert {status(cli, ref) for ref in ids} == {"candidate"}
     assert cli("distrust", "harness:codex", "--since", "yesterday-ish").exit_code == 2
+
+
+def test_distrust_without_a_terminal_needs_yes(cli: Console) -> None:
+    (waiting,) = proposed(cli, FACTS[0])
+    result = cli("distrust", "harness:codex")
+    assert result.exit_code == 2
+    assert "take out 1 memory" in result.stderr and "add --yes" in result.stderr
+    assert (status(cli, waiting), cli.json("distrust")) == ("candidate", {})
+
+
+@pytest.mark.usefixtures("person")
+def test_distrust_shows_what_would_be_taken_out_and_asks(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    refused = cli("distrust", "harness:codex", stdin="n\n")
+    assert "take out 3 memories" in refused.stderr and FACTS[0] in refused.stderr
+    assert "nothing was changed" in refused.stderr
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
+    assert "taken out 3" in cli("distrust", "harness:codex", stdin="y\n").stdout
+    assert {status(cli, ref) for ref in ids} == {"rejected"}
+
+
+@pytest.mark.usefixtures("person")
+def test_a_source_without_memories_is_said_to_have_none_and_the_known_ones_are_listed(cli: Console) -> None:
+    proposed(cli, FACTS[0], source="import:pack.json")
+    proposed(cli, *FACTS[1:])
+    cli("remember", "Prices are stored in cents")
+    result = cli("distrust", "import:pak.json", stdin="n\n")
+    assert "No memory comes from import:pak.json." in result.stderr
+    assert f"Known sources: {HARNESS} (2), import:pack.json (1)\n" in result.stderr
+    assert cli.json("distrust") == {}
+    cli("distrust", "import:pak.json", stdin="y\n")
+    assert list(cli.json("distrust")) == ["import:pak.json"]
+
+
+def test_a_rehearsed_distrust_says_what_would_be_taken_out(cli: Console) -> None:
+    proposed(cli, *FACTS)
+    result = cli("distrust", "harness:codex", "--dry-run")
+    assert result.stdout.startswith("would be taken out 3\n")
+    assert "nothing was changed" in result.stderr
+
+
+def test_undo_last_after_a_distrust_trusts_the_source_again(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    cli("distrust", "harness:codex", "--yes")
+    result = cli("undo", "--last")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "put back 3")
+    assert "harness:codex is trusted again" in result.stderr
+    assert ({status(cli, ref) for ref in ids}, cli.json("distrust")) == ({"candidate"}, {})

@@ -24,7 +24,7 @@ def waiting_for_a_person(cli: Console) -> str:
 def test_review_lists_what_waits_and_what_can_be_done(cli: Console) -> None:
     new, old = contradicted(cli)
     items = cli.json("review")
-    assert [(item["kind"], item["memory"]["id"], item["other"]["id"]) for item in items] == [
+    assert [(item["waits_as"], item["memory"]["id"], item["other"]["id"]) for item in items] == [
         ("contradiction", new, old)
     ]
     assert items[0]["actions"] == ["new", "old", "merge", "both"]
@@ -91,17 +91,22 @@ def asked_twice(cli: Console) -> tuple[str, str]:
     return new.id, old.id
 
 
-def test_of_two_items_about_a_memory_the_kind_says_which_is_meant(cli: Console) -> None:
+def test_of_two_items_about_a_memory_as_says_which_is_meant(cli: Console) -> None:
     new, old = asked_twice(cli)
     refused = cli("review", new, "--approve")
     assert refused.exit_code != 0
-    assert "--kind update|forget" in refused.stderr
-    assert cli.json("review", new, "--approve", "--kind", "forget")["status"] == "retired"
+    assert "--as update|forget" in refused.stderr
+    assert cli.json("review", new, "--approve", "--as", "forget")["status"] == "retired"
     assert cli.json("show", old)["status"] == "active"
 
 
-def test_a_kind_without_a_decision_is_refused(cli: Console) -> None:
-    assert "--kind belongs to" in cli("review", "--kind", "forget").stderr
+def test_as_without_a_decision_is_refused(cli: Console) -> None:
+    assert "--as belongs to" in cli("review", "--as", "forget").stderr
+
+
+def test_review_takes_no_kind_which_means_what_a_memory_is_about(cli: Console) -> None:
+    assert "--kind" in cli("review", "--kind", "forget").stderr
+    assert cli("review", "--kind", "forget").exit_code == 2
 
 
 @pytest.mark.usefixtures("at_terminal")
@@ -237,4 +242,4 @@ def test_review_says_what_a_candidate_would_supersede(cli: Console) -> None:
     assert new["status"] == "candidate"
     assert f"would supersede {old}" in " ".join(cli("review").stdout.split())
     (item,) = cli.json("review", old)
-    assert (item["kind"], item["memory"]["id"], item["other"]["id"]) == ("candidate", new["id"], old)
+    assert (item["waits_as"], item["memory"]["id"], item["other"]["id"]) == ("candidate", new["id"], old)

@@ -87,11 +87,12 @@ def test_one_key_decides_without_enter(cli: Console, waiting: list[str]) -> None
     person = Person("review")
     person.sees(PROMPT)
     person.types("p")
-    person.sees("✓ promote")
+    person.sees("✓ promoted ENG-")
     person.sees(PROMPT)
     person.types("r")
     person.sees(r"Why\?")
     person.types("not ours\n")
+    person.sees("✓ rejected ENG-")
     person.sees("2 decided, 0 still waiting")
     assert person.leaves() == 0
     assert sorted(statuses(cli, waiting)) == ["active", "rejected"]
@@ -138,6 +139,87 @@ def test_undo_returns_to_the_item_that_was_decided(cli: Console, waiting: list[s
     person.types("q")
     assert person.leaves() == 0
     assert statuses(cli, waiting) == ["candidate", "candidate"]
+
+
+def edit_in_walk(person: Person, statement: str) -> None:
+    person.sees(PROMPT)
+    person.types("e")
+    person.sees("Instead: ")
+    person.types(f"{statement}\n")
+    person.sees("✓ edited ENG-")
+
+
+def statements(cli: Console, ids: Sequence[str]) -> list[str]:
+    return [cli.json("show", ref)["statement"] for ref in ids]
+
+
+PLAIN = {"EDITOR": "", "VISUAL": ""}
+
+
+def test_undo_after_an_edit_undoes_the_edit_and_not_the_decision_before(cli: Console, waiting: list[str]) -> None:
+    person = Person("review", environment=PLAIN)
+    person.sees(PROMPT)
+    person.types("p")
+    person.sees("2 of 2")
+    edit_in_walk(person, "Lint runs before the tests")
+    person.sees(PROMPT)
+    person.types("u")
+    person.sees("undone")
+    person.sees("2 of 2")
+    person.sees(PROMPT)
+    person.types("q")
+    person.sees("1 decided, 1 still waiting")
+    assert person.leaves() == 0
+    assert sorted(statuses(cli, waiting)) == ["active", "candidate"]
+    assert statements(cli, waiting) == list(FACTS)
+
+
+def test_undo_goes_back_through_a_promotion_and_the_edit_before_it(cli: Console, waiting: list[str]) -> None:
+    person = Person("review", environment=PLAIN)
+    edit_in_walk(person, "Lint runs before the tests")
+    person.sees(PROMPT)
+    person.types("p")
+    for _ in range(2):
+        person.sees(PROMPT)
+        person.types("u")
+        person.sees("undone")
+        person.sees("1 of 2")
+    person.sees(PROMPT)
+    person.types("q")
+    person.sees("0 decided, 2 still waiting")
+    assert person.leaves() == 0
+    assert (statuses(cli, waiting), statements(cli, waiting)) == (["candidate"] * 2, list(FACTS))
+
+
+def test_an_edit_that_changes_nothing_is_no_step_to_undo(cli: Console, waiting: list[str]) -> None:
+    person = Person("review", environment=PLAIN)
+    shown = person.sees(rf"({FACTS[0]}|{FACTS[1]})").group(1)
+    person.sees(PROMPT)
+    person.types("e")
+    person.sees("Instead: ")
+    person.types(f"{shown}\n")
+    person.sees("nothing edited")
+    person.sees(PROMPT)
+    person.types("u")
+    person.sees("nothing was decided yet")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
+    assert statuses(cli, waiting) == ["candidate", "candidate"]
+
+
+@pytest.mark.usefixtures("waiting")
+def test_a_merge_with_nothing_is_said_to_have_merged_nothing() -> None:
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("m")
+    person.sees("Merge with which memories")
+    person.types("\n")
+    person.sees("nothing merged")
+    person.sees("1 of 2")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
 
 
 def test_a_key_that_means_nothing_is_ignored(cli: Console, waiting: list[str]) -> None:

@@ -73,7 +73,7 @@ def test_the_queue_offers_what_has_faded_away(mem: Engram, clock: Clock) -> None
     kept = mem.add("A passing fact nobody ever asked for", type="factual")
     mem.add("Always ask before deleting branches", type="preference")
     clock.forward(days=120)
-    assert [(item.kind, item.memory.id) for item in mem.review.queue()] == [("retirement", kept.id)]
+    assert [(item.waits_as, item.memory.id) for item in mem.review.queue()] == [("retirement", kept.id)]
     mem.review.reinforce(kept.id)
     clock.forward(days=1)
     mem.review.reinforce(kept.id)

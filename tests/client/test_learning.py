@@ -42,7 +42,7 @@ def test_a_contradiction_waits_beside_what_it_contradicts(mem: Engram) -> None:
     assert answer.other is not None
     assert (answer.other.id, answer.memory.status) == (old.id, "candidate")
     assert [hit.id for hit in mem.search("api port")] == [old.id]
-    assert [item.kind for item in mem.review.queue()] == ["contradiction"]
+    assert [item.waits_as for item in mem.review.queue()] == ["contradiction"]
 
 
 @pytest.mark.parametrize(

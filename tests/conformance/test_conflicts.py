@@ -258,7 +258,7 @@ def test_an_added_memory_that_may_supersede_another_is_active_and_in_the_queue_u
     assert statuses(mem, old, new) == ["active", "active"]
     assert [(link.target, link.type) for link in new.associations] == [(old.id, "may_supersede")]
     (item,) = mem.review.queue()
-    assert (item.kind, item.memory.id, item.other and item.other.id) == ("update", new.id, old.id)
+    assert (item.waits_as, item.memory.id, item.other and item.other.id) == ("update", new.id, old.id)
     mem.review.approve(new.id)
     assert statuses(mem, old, new) == ["superseded", "active"]
     assert mem.review.queue() == []
@@ -272,20 +272,20 @@ def test_an_added_memory_that_may_supersede_another_is_active_and_in_the_queue_u
 def test_of_a_memory_that_waits_as_two_things_the_one_meant_is_decided(mem: Engram) -> None:
     old, new = mem.add("Berlin is where the user lives."), mem.add(LISBON)
     request_forget(mem.store, new.id, actor="agent", where="EVT-1")
-    assert [(item.kind, item.memory.id) for item in mem.review.queue()] == [("update", new.id), ("forget", new.id)]
+    assert [(item.waits_as, item.memory.id) for item in mem.review.queue()] == [("update", new.id), ("forget", new.id)]
     for decide in (mem.review.approve, mem.review.reject):
         with pytest.raises(InvalidInput, match="waits as update and as forget"):
             decide(new.id)
     with pytest.raises(InvalidInput, match="does not wait as 'candidate'"):
-        mem.review.approve(new.id, kind="candidate")
-    mem.review.reject(new.id, kind="forget")
-    assert [item.kind for item in mem.review.queue()] == ["update"]
+        mem.review.approve(new.id, waits_as="candidate")
+    mem.review.reject(new.id, waits_as="forget")
+    assert [item.waits_as for item in mem.review.queue()] == ["update"]
     request_forget(mem.store, new.id, actor="agent", where="EVT-2")
-    assert mem.review.approve(new.id, kind="forget").status == "retired"
+    assert mem.review.approve(new.id, waits_as="forget").status == "retired"
     assert (statuses(mem, old, new), mem.review.queue()) == (["active", "retired"], [])
     mem.undo(new.id)
-    mem.review.approve(new.id, kind="update")
-    assert (statuses(mem, old, new), [item.kind for item in mem.review.queue()]) == (
+    mem.review.approve(new.id, waits_as="update")
+    assert (statuses(mem, old, new), [item.waits_as for item in mem.review.queue()]) == (
         ["superseded", "active"],
         ["forget"],
     )
@@ -318,7 +318,7 @@ def test_a_large_batch_is_compared_by_a_job(mem: Engram) -> None:
     added = mem.add_batch([{"statement": text} for text in [BERLIN, *facts, LISBON]])
     assert mem.review.queue() == []
     assert mem.jobs.work().done
-    assert [(item.kind, item.memory.id) for item in mem.review.queue()] == [("update", added[-1].id)]
+    assert [(item.waits_as, item.memory.id) for item in mem.review.queue()] == [("update", added[-1].id)]
     assert not mem.jobs.list()
     mem.undo(added[-1].id)
     assert mem.review.queue() == []
@@ -546,7 +546,7 @@ def test_an_added_memory_that_may_supersede_another_does_not_once_somebody_says_
 ) -> None:
     choose(monkeypatch, changes("Ravi", relation=LIKELY))
     old, new = mem.add(TAMIL), mem.add(HINDI)
-    assert [item.kind for item in mem.review.queue()] == ["update"]
+    assert [item.waits_as for item in mem.review.queue()] == ["update"]
     mem.learn(HINDI, supersedes=[old.id], relation="different", source="manual")
     assert (mem.review.queue(), statuses(mem, old, new)) == ([], ["active", "active"])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engram import Engram, InvalidInput, Memory, NotFound, Refused
-from engram.review.distrust import is_distrusted
+from engram.review.distrust import distrust_reason
 from tests.backends import Backend
 from tests.clock import Clock
 
@@ -68,13 +68,13 @@ def test_it_is_undone_as_a_whole(mem: Engram) -> None:
     undone = mem.review.restore_trust(POISON, actor="human")
     assert undone.left == {}
     assert [status(mem, one) for one in (old, new, waiting)] == ["superseded", "active", "candidate"]
-    assert is_distrusted(mem.store, POISON) == ""
+    assert distrust_reason(mem.store, POISON) == ""
 
 
 def test_its_proposals_are_named_as_distrusted_from_then_on(mem: Engram) -> None:
     mem.review.distrust("harness:codex", actor="human")
-    assert "harness:codex is distrusted since 2026-03-01" in is_distrusted(mem.store, "harness:codex:acme")
-    assert is_distrusted(mem.store, "harness:codex2") == is_distrusted(mem.store, "harness") == ""
+    assert "harness:codex is distrusted since 2026-03-01" in distrust_reason(mem.store, "harness:codex:acme")
+    assert distrust_reason(mem.store, "harness:codex2") == distrust_reason(mem.store, "harness") == ""
 
 
 def test_a_distrusted_source_proposes_nothing_until_it_is_trusted_again(mem: Engram) -> None:
@@ -97,7 +97,7 @@ def test_a_session_can_be_taken_out_whatever_its_sources(mem: Engram) -> None:
     outside = proposed(mem, "Prices are stored in cents", OTHER, session="S-2")
     mem.review.distrust("session:S-1", actor="human")
     assert (status(mem, inside), status(mem, outside)) == ("rejected", "candidate")
-    assert is_distrusted(mem.store, "agent", "S-1") and not is_distrusted(mem.store, "agent", "S-2")
+    assert distrust_reason(mem.store, "agent", "S-1") and not distrust_reason(mem.store, "agent", "S-2")
 
 
 def test_since_limits_it_to_what_was_stored_from_then_on(mem: Engram, clock: Clock) -> None:
@@ -112,7 +112,7 @@ def test_a_rehearsal_changes_nothing(mem: Engram) -> None:
     waiting = proposed(mem, "Invoices are printed twice")
     planned = mem.review.distrust(POISON, dry_run=True, actor="human")
     assert [memory.id for memory in planned.done] == [waiting.id]
-    assert (status(mem, waiting), is_distrusted(mem.store, POISON)) == ("candidate", "")
+    assert (status(mem, waiting), distrust_reason(mem.store, POISON)) == ("candidate", "")
 
 
 def test_what_a_person_reworded_stays(mem: Engram) -> None:
@@ -135,7 +135,7 @@ def test_an_agent_does_not_trust_again_what_a_person_distrusted(mem: Engram) -> 
     mem.review.distrust(POISON, actor="human")
     with pytest.raises(Refused, match="a person distrusted import"):
         mem.review.restore_trust(POISON, actor="agent")
-    assert is_distrusted(mem.store, POISON)
+    assert distrust_reason(mem.store, POISON)
 
 
 @pytest.mark.parametrize("source", ["human", "hand", "manual"])
@@ -163,3 +163,50 @@ def test_distrusting_twice_is_undone_at_once(mem: Engram) -> None:
     assert (status(mem, first), status(mem, second)) == ("rejected", "retired")
     mem.review.restore_trust(POISON, actor="human")
     assert (status(mem, first), status(mem, second)) == ("candidate", "active")
+
+
+# -- undone like any other decision
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_undoing_the_decision_trusts_the_source_again(mem: Engram, by_id: bool) -> None:
+    waiting = proposed(mem, "Invoices are printed twice")
+    decision = mem.review.distrust(POISON, actor="human")
+    undone = mem.review.undo_bulk(decision.id, actor="human") if by_id else mem.review.undo_last(actor="human")
+    assert (status(mem, waiting), undone.source, undone.left) == ("candidate", POISON, {})
+    assert distrust_reason(mem.store, POISON) == ""
+
+
+def test_undoing_a_distrust_that_took_out_nothing_undoes_nothing_else(mem: Engram) -> None:
+    kept = mem.add("Prices are stored in cents")
+    mem.review.distrust(POISON, actor="human")
+    undone = mem.review.undo_last(actor="human")
+    assert (undone.source, undone.done, status(mem, kept)) == (POISON, (), "active")
+    assert distrust_reason(mem.store, POISON) == ""
+
+
+def test_a_distrust_that_took_out_nothing_is_not_the_last_decision_once_another_follows(mem: Engram) -> None:
+    mem.review.distrust(POISON, actor="human")
+    kept = mem.add("Prices are stored in cents")
+    mem.review.undo_last(actor="human")
+    assert (status(mem, kept), bool(distrust_reason(mem.store, POISON))) == ("retired", True)
+
+
+@pytest.mark.parametrize("fact", ["Invoices are printed twice", ""])
+def test_trust_that_was_restored_is_withdrawn_by_name_only(mem: Engram, fact: str) -> None:
+    kept = mem.add("Prices are stored in cents")
+    waiting = [proposed(mem, fact)] if fact else []
+    mem.review.distrust(POISON, actor="human")
+    undone = mem.review.undo_last(actor="human")
+    with pytest.raises(Refused, match=r"`engram distrust import:pack.json` takes it out once more"):
+        mem.review.undo_last(actor="human")
+    if undone.id:
+        with pytest.raises(Refused, match=r"`engram distrust import:pack.json`"):
+            mem.review.undo_bulk(undone.id, actor="human")
+    assert [status(mem, one) for one in (kept, *waiting)] == ["active", *["candidate" for _ in waiting]]
+
+
+def test_an_agent_does_not_undo_the_last_decision_where_a_person_distrusted(mem: Engram) -> None:
+    mem.review.distrust(POISON, actor="human")
+    with pytest.raises(Refused, match="a person distrusted import"):
+        mem.review.undo_last(actor="agent")

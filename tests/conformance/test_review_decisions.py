@@ -124,7 +124,7 @@ def test_a_bulk_decision_is_undone_as_a_whole(mem: Engram) -> None:
 
 def test_one_memory_of_a_bulk_decision_is_undone_alone(mem: Engram) -> None:
     first, *others = several(mem)
-    mem.review.promote([memory.id for memory in (first, *others)], actor="human")
+    mem.review.promote_all([memory.id for memory in (first, *others)], actor="human")
     mem.undo(first.id, actor="human")
     assert mem.get(first.id).status == "candidate"
     assert statuses(mem, others) == {"active"}
@@ -132,7 +132,7 @@ def test_one_memory_of_a_bulk_decision_is_undone_alone(mem: Engram) -> None:
 
 def test_what_was_decided_otherwise_since_is_left_by_the_undo(mem: Engram) -> None:
     first, *others = several(mem)
-    decision = mem.review.promote([memory.id for memory in (first, *others)], actor="human")
+    decision = mem.review.promote_all([memory.id for memory in (first, *others)], actor="human")
     mem.forget(first.id, actor="human")
     undone = mem.review.undo_bulk(decision.id, actor="human")
     assert list(undone.left) == [first.id] and "forget by human" in undone.left[first.id]
@@ -151,7 +151,7 @@ def test_what_was_purged_since_stays_purged_and_the_rest_is_undone(mem: Engram) 
 def test_a_bulk_promotion_leaves_what_it_cannot_promote_and_says_why(mem: Engram) -> None:
     first, second, *_ = several(mem)
     mem.review.reject(first.id, actor="human")
-    decision = mem.review.promote([first.id, second.id, "ENG-2020-0101-001"], actor="human")
+    decision = mem.review.promote_all([first.id, second.id, "ENG-2020-0101-001"], actor="human")
     assert [memory.id for memory in decision.done] == [second.id]
     assert "human rejected it" in decision.left[first.id]
     assert "no memory" in decision.left["ENG-2020-0101-001"]
@@ -170,7 +170,7 @@ def test_a_decision_of_several_slices_is_undone_as_one(mem: Engram) -> None:
 
 def test_the_last_decision_of_all_is_undone_without_its_id(mem: Engram) -> None:
     waiting = several(mem)
-    mem.review.promote([memory.id for memory in waiting], actor="human")
+    mem.review.promote_all([memory.id for memory in waiting], actor="human")
     mem.review.undo_last(actor="human")
     assert statuses(mem, waiting) == {"candidate"}
     mem.review.reject(waiting[0].id, actor="human")
@@ -285,9 +285,9 @@ def test_an_edit_that_contradicts_a_current_memory_waits_as_a_contradiction(mem:
     mem.review.edit(waiting.id, statement="The api listens on port 9090", actor="human")
     (item,) = mem.review.queue()
     assert current is not None
-    assert (item.kind, item.other and item.other.id) == ("contradiction", current.id)
+    assert (item.waits_as, item.other and item.other.id) == ("contradiction", current.id)
     mem.review.edit(waiting.id, statement=FACTS[1], actor="human")
-    assert [item.kind for item in mem.review.queue()] == ["candidate"]
+    assert [item.waits_as for item in mem.review.queue()] == ["candidate"]
 
 
 def test_an_edit_cannot_change_what_follows_from_decisions(mem: Engram) -> None:

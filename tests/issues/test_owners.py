@@ -223,7 +223,7 @@ WRITES = frozenset(
         "review.reinforce",
         "review.edit",
         "review.merge",
-        "review.promote",
+        "review.promote_all",
         "review.reject_all",
     )
 )

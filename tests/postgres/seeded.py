@@ -244,9 +244,9 @@ def _review(own: Program) -> object:
     waiting = own.mem.review.queue(6)
     decided: list[object] = []
     for item in waiting[:2]:
-        if item.kind == "contradiction":
+        if item.waits_as == "contradiction":
             decided.append(own.mem.review.resolve(item.memory.id, own.chance.choice(("new", "old", "both"))))
-        elif item.kind == "candidate":
+        elif item.waits_as == "candidate":
             decide = own.chance.choice((own.mem.review.approve, own.mem.review.reject))
             decided.append(decide(item.memory.id, actor="human"))
         else:

@@ -16,7 +16,6 @@ from typing import Any
 
 from engram.capture.draft import draft
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
-from engram.capture.known import DISTRUST
 from engram.dialects.source import EXPORT_PLACES, ImportSource, called, is_origin
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
@@ -24,11 +23,12 @@ from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
+from engram.model.decision import DISTRUST
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
-from engram.review.distrust import is_distrusted
+from engram.review.distrust import distrust_reason
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
@@ -106,7 +106,7 @@ class Importer:
 
         Raises `Refused` for a file whose name is distrusted, unless a person vouches for it.
         """
-        if not self.trusted and (why := is_distrusted(self.store, self.source)):
+        if not self.trusted and (why := distrust_reason(self.store, self.source)):
             raise Refused(why)
         self.origin = source
         self.exported_at = self._last_export(source.origin)

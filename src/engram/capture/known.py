@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engram.gates.proposal import Neighbour, Proposal
+from engram.model.decision import DISTRUST
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.protocol import Filters, Query, Store
@@ -18,8 +19,6 @@ NEIGHBOURS = 6
 """How many of the nearest memories by meaning, and as many by words, the gates compare with."""
 REJECTED_NEIGHBOURS = 3
 """How many of the nearest rejected memories a proposal is compared with."""
-DISTRUST = "distrust"
-"""The operation in the journal that takes out everything of a source, whatever it says."""
 LOOKUP_TERMS = 6
 """How many of the rarest words of a statement its neighbours are looked up by."""
 COMPARED = ("active", "dormant", "candidate")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
-from engram.capture.known import COMPARED, DISTRUST, LateKnown, OtherKnown, StoreKnown, propose
+from engram.capture.known import COMPARED, LateKnown, OtherKnown, StoreKnown, propose
 from engram.capture.rate import GATE as RATE
 from engram.capture.rate import rate_problem
 from engram.gates.corroboration import confirmed_guess, corroborates
@@ -21,7 +21,7 @@ from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import Conflict, GateSettings, Known, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, trust
-from engram.model.decision import RELATIONS, Decision, Outcome, Related
+from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, CORROBORATED_BY, MAY_SUPERSEDE, REFINES, Association, Memory
@@ -112,9 +112,9 @@ class Learner:
         return self._write(proposal, verdict, vector, session, mark)
 
     def _distrusted(self, source: str, session: str) -> str:
-        from engram.review.distrust import is_distrusted
+        from engram.review.distrust import distrust_reason
 
-        return is_distrusted(self.store, source, session)
+        return distrust_reason(self.store, source, session)
 
     def _stated(self, proposal: Proposal, relation: str, *, placed: bool) -> Proposal:
         """The proposal with the memories it names, and what the caller says about them; in their scope, unless it is `placed`."""

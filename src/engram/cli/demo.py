@@ -208,7 +208,7 @@ class Demo:
         text = LESSONS[3][1].replace("02:00", "04:30")
         found = self.learn(text, "factual")
         waiting = self.mem.review.queue()
-        rows: list[list[display.Cell]] = [[(item.memory.id, "cyan"), item.kind, item.reason] for item in waiting]
+        rows: list[list[display.Cell]] = [[(item.memory.id, "cyan"), item.waits_as, item.reason] for item in waiting]
         columns = ["id", "what", "why"]
         self.step("engram review", [item.reason for item in waiting], lambda: display.table(columns, rows))
         if found.outcome.value == "CONTRADICTION":

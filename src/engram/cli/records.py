@@ -129,6 +129,7 @@ def bulk_data(decision: "BulkDecision", now: datetime) -> dict[str, Any]:
         "op": decision.op,
         "done": [memory_data(memory, now) for memory in decision.done],
         "left": dict(decision.left),
+        **({"source": decision.source} if decision.source else {}),
     }
 
 

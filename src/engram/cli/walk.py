@@ -26,10 +26,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "candidate": {"p": "approve", "e": "edit", "r": "reject", "m": "merge"},
     "retirement": {"t": "retire", "k": "reinforce"},
 }
-"""The keys of each kind of item."""
+"""The keys for what a memory can wait as."""
 OTHERS = {"l": "later", "u": "undo", "q": "quit"}
 _SAME_KEY = {"candidate": {"a": "p"}}
-"""Further keys with the same meaning; for every kind, `s` is `l`."""
+"""Further keys with the same meaning; everywhere `s` is `l`."""
 _WORDS = {
     "new": "new",
     "old": "old",
@@ -42,6 +42,30 @@ _WORDS = {
     "edit": "edit",
 }
 _FORGET_WORDS = {"approve": "forget it", "reject": "keep it"}
+_DONE = {
+    "new": "kept the new one,",
+    "old": "kept the old one,",
+    "both": "kept both,",
+    "merge": "merged into",
+    "approve": "promoted",
+    "reject": "rejected",
+    "retire": "retired",
+    "reinforce": "kept and reinforced",
+    "edit": "edited",
+}
+_FORGET_DONE = {"approve": "retired", "reject": "kept"}
+_UNDECIDED = {"merge": "nothing merged", "edit": "nothing edited"}
+"""What is said where the person has not said enough for a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkStep:
+    """Something that was done in a walk: to which item, to which memory, and the number of the journal's entry."""
+
+    item: "ReviewItem"
+    action: str
+    memory_id: str
+    seq: int
 
 
 @dataclass(slots=True)
@@ -50,30 +74,32 @@ class Walk:
 
     surface: Surface
     mem: "Engram"
-    decided: list[str] = field(default_factory=list)
+    steps: list[WalkStep] = field(default_factory=list)
+    undone: list[int] = field(default_factory=list)
+    """The numbers of the journal's entries that this walk's undos, and what they undid, have."""
 
     def through(self, waiting: "list[ReviewItem]", more: int) -> None:
         """Show each item and carry out what the person chooses; `more` wait beyond these."""
         number = 0
         while number < len(waiting):
             item = waiting[number]
-            display.rule(f"{number + 1} of {len(waiting)} · {item.kind}")
+            display.rule(f"{number + 1} of {len(waiting)} · {item.waits_as}")
             _draw_item(item, self._provenance(item), self.surface.now)
             action = self._ask(item)
             if action == "quit":
                 break
             if action == "undo":
-                number = self._undo(waiting, number)
+                waiting, number = self._undo(waiting, number)
                 continue
             if action != "later" and not self._carry_out(item, action):
                 continue
             number += action != "edit"
             waiting = self._reread(waiting, number) if action == "edit" else waiting
-        left = len(waiting) - len(self.decided) + more
-        self.surface.say(f"engram: {len(self.decided)} decided, {left} still waiting")
+        decided = sum(step.action != "edit" for step in self.steps)
+        self.surface.say(f"engram: {decided} decided, {len(waiting) - decided + more} still waiting")
 
     def _provenance(self, item: "ReviewItem") -> "Provenance | None":
-        if item.kind not in ("candidate", "contradiction"):
+        if item.waits_as not in ("candidate", "contradiction"):
             return None
         try:
             return self.mem.review.provenance(item.memory.id)
@@ -81,21 +107,23 @@ class Walk:
             return None  # somebody has purged it meanwhile; the decision says so
 
     def _reread(self, waiting: "list[ReviewItem]", number: int) -> "list[ReviewItem]":
-        """The items, the edited one as it is now."""
-        again = self.mem.review.queue(1, about=waiting[number].memory.id)
-        return [*waiting[:number], *again, *waiting[number + 1 :]]
+        """The items, the one at a place as it is now; without it, if it no longer waits."""
+        item = waiting[number]
+        found = [one for one in self.mem.review.queue(None, about=item.memory.id) if one.memory.id == item.memory.id]
+        found.sort(key=lambda one: one.waits_as != item.waits_as)
+        return [*waiting[:number], *found[:1], *waiting[number + 1 :]]
 
     def _ask(self, item: "ReviewItem") -> str:
-        choices = {letter: _words(item)[action] for letter, action in CHOICES[item.kind].items()}
+        choices = {letter: _words(item)[action] for letter, action in CHOICES[item.waits_as].items()}
         pieces: list[display.Cell] = ["  "]
         for letter, words in {**choices, **OTHERS}.items():
             pieces += [(letter, "bold cyan"), f" {words}   "]
         display.lines(pieces)
         while True:
             letter = self._letter()
-            letter = "l" if letter == "s" else _SAME_KEY.get(item.kind, {}).get(letter, letter)
-            if letter in CHOICES[item.kind]:
-                return CHOICES[item.kind][letter]
+            letter = "l" if letter == "s" else _SAME_KEY.get(item.waits_as, {}).get(letter, letter)
+            if letter in CHOICES[item.waits_as]:
+                return CHOICES[item.waits_as][letter]
             if letter in OTHERS:
                 return OTHERS[letter]
 
@@ -109,18 +137,24 @@ class Walk:
         return "q" if answer is None else answer.lower()[:1] or "l"
 
     def _carry_out(self, item: "ReviewItem", action: str) -> bool:
-        """Whether the person may go on to the next item: what is refused is said, and asked again only where nothing was decided."""
+        """Whether the person may go on to the next item; where nothing was decided, that is said and the item asked about again."""
         try:
             memory = self._decided(item, action)
         except EngramError as error:
             self.surface.say(f"engram: {error}")
             return True
         if memory is None:
+            self.surface.say(f"engram: {_UNDECIDED[action]}")
             return False
-        if action != "edit":
-            self.decided.append(memory.id)
-        display.lines([("  ✓ ", "green"), f"{_words(item)[action]}: ", (memory.id, "cyan")], [""])
+        self.steps.append(WalkStep(item, action, memory.id, self._last_seq(memory.id)))
+        done = (_FORGET_DONE if item.waits_as == "forget" else _DONE)[action]
+        display.lines([("  ✓ ", "green"), f"{done} ", (memory.id, "cyan")], [""])
         return True
+
+    def _last_seq(self, memory_id: str) -> int:
+        from engram.review.lineage import last_decision
+
+        return last_decision(self.mem.store.history(memory_id)).seq
 
     def _decided(self, item: "ReviewItem", action: str) -> Memory | None:
         """Carry out one decision; None where the person has not said enough for it."""
@@ -132,13 +166,13 @@ class Walk:
         if action == "reinforce":
             return review.reinforce(ref, actor=actor)
         if action == "reject":
-            reason = self.surface.ask("  Why? (Enter for no reason) ") if item.kind == "candidate" else ""
-            return review.reject(ref, kind=item.kind, actor=actor, reason=reason or "")
-        if action == "merge" and item.kind == "candidate":
+            reason = self.surface.ask("  Why? (Enter for no reason) ") if item.waits_as == "candidate" else ""
+            return review.reject(ref, waits_as=item.waits_as, actor=actor, reason=reason or "")
+        if action == "merge" and item.waits_as == "candidate":
             return self._merge(item.memory)
         if action == "approve":
             require_person(item.memory, reason_for_person(item.memory))
-            return review.approve(ref, kind=item.kind, actor=actor)
+            return review.approve(ref, waits_as=item.waits_as, actor=actor)
         return self._resolve(item, action)
 
     def _resolve(self, item: "ReviewItem", keep: str) -> Memory:
@@ -173,25 +207,45 @@ class Walk:
 
     def _edit(self, memory: Memory) -> Memory | None:
         changes = edited(self.surface, memory)
-        return self.mem.review.edit(memory.id, actor=self.surface.actor, **changes) if changes else None
+        if not changes:
+            return None
+        before = self._last_seq(memory.id)
+        after = self.mem.review.edit(memory.id, actor=self.surface.actor, **changes)
+        return after if self._last_seq(memory.id) != before else None
 
-    def _undo(self, waiting: "list[ReviewItem]", number: int) -> int:
-        """Undo the last decision of this walk, and return to its item."""
-        if not self.decided:
+    def _undo(self, waiting: "list[ReviewItem]", number: int) -> "tuple[list[ReviewItem], int]":
+        """Undo the last step of this walk, and return to its item as it is then."""
+        from engram.review.undo import undo_decisions
+
+        if not self.steps:
             self.surface.say("engram: nothing was decided yet")
-            return number
+            return waiting, number
+        step = self.steps[-1]
         try:
-            undone = self.mem.undo(self.decided[-1], actor=self.surface.actor)
+            undone = undo_decisions(
+                self.mem.store, step.memory_id, {step.seq, *self.undone}, self.surface.now, actor=self.surface.actor
+            )
         except EngramError as error:
             self.surface.say(f"engram: {error}")
-            return number
-        self.decided.pop()
+            return waiting, number
+        self.steps.pop()
+        self.undone += [step.seq, self._last_seq(undone.id)]
         display.lines([("  ↶ ", "yellow"), "undone: ", (undone.id, "cyan")], [""])
-        return next((place for place, item in enumerate(waiting) if item.concerns(undone.id)), number)
+        place = _place(waiting, step.item)
+        if place is None:
+            waiting, place = [*waiting[:number], step.item, *waiting[number:]], number
+        return self._reread(waiting, place), place
+
+
+def _place(waiting: "list[ReviewItem]", item: "ReviewItem") -> int | None:
+    """Where an item is among those that wait, even if it waits as something else since."""
+    found = [place for place, one in enumerate(waiting) if one.memory.id == item.memory.id]
+    found.sort(key=lambda place: waiting[place].waits_as != item.waits_as)
+    return found[0] if found else None
 
 
 def _words(item: "ReviewItem") -> Mapping[str, str]:
-    return _FORGET_WORDS if item.kind == "forget" else _WORDS
+    return _FORGET_WORDS if item.waits_as == "forget" else _WORDS
 
 
 def _draw_item(item: "ReviewItem", provenance: "Provenance | None", now: datetime) -> None:

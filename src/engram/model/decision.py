@@ -20,6 +20,8 @@ class Outcome(StrEnum):
     REJECTED = "REJECTED"
 
 
+DISTRUST = "distrust"
+"""The operation in the journal that takes out everything of a source, whatever it says; and the gate that refuses its proposals."""
 RELATIONS = ("update", "contradiction", "refinement", "same", "different")
 """How a new statement can relate to a stored one."""
 

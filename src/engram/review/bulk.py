@@ -20,6 +20,8 @@ class BulkDecision:
     done: tuple[Memory, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
     """The memories that were not changed, each with the reason."""
+    source: str = ""
+    """The source that was distrusted, or that is trusted again."""
 
 
 def new_bulk(store: Store) -> str:

@@ -1,32 +1,36 @@
 """Distrust: take everything a source brought back out of the store, and refuse what it proposes afterwards."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from itertools import islice
+from typing import Any, NoReturn
 
 from engram.gates.secrets.scan import refuse_secret
+from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import CORROBORATED_BY, Memory
 from engram.review.amendment import BY_HAND
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.conflicts import release, waiting_on
-from engram.review.groups import is_from
 from engram.review.lineage import ends_before, refuse_outranked, settle
-from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, may_decide, rank_of
-from engram.store.protocol import Filters, Store, Transaction
+from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, may_decide, rank_of
+from engram.store.protocol import Filters, Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 
 STATE = "distrusted"
 """The store's state that lists the distrusted sources."""
-OP = "distrust"
+LAST = "last_distrust"
+"""The store's state that says which source was distrusted or trusted again last: where it had no memories, the journal does not."""
+RESTORE = "restore_trust"
 SESSION = "session:"
 """Names a session instead of a source: everything that was learned in it."""
 TAKEN = ("candidate", *CURRENT, "archived", "superseded")
 """What is taken out; rejected and retired memories are out already."""
 
 
-def is_distrusted(store: Store, source: str, session: str = "") -> str:
+def distrust_reason(store: Store, source: str, session: str = "") -> str:
     """Why proposals of a source, or from a session, are refused; "" where they are not."""
     listed: Mapping[str, Any] = store.state(STATE)
     for pattern, entry in listed.items():
@@ -38,6 +42,39 @@ def is_distrusted(store: Store, source: str, session: str = "") -> str:
 def distrusted(store: Store) -> dict[str, Mapping[str, Any]]:
     """The distrusted sources: for each one when, by whom, and the decisions that took its memories out."""
     return dict(store.state(STATE))
+
+
+def known_sources(store: Store, limit: int = 10) -> dict[str, int]:
+    """The sources of the stored memories that can be distrusted, with how many each has, most first."""
+    found = Counter(memory.source for memory in store.listing(Filters(statuses=TAKEN)))
+    ranked = ((source, number) for source, number in found.most_common() if rank_of(source) < Rank.PROGRAM)
+    return dict(islice(ranked, limit))
+
+
+def source_distrusted_by(store: Store, decision: str) -> str:
+    """The source that a bulk decision distrusts; "" where it does not, or no longer."""
+    return next((source for source, entry in distrusted(store).items() if decision in entry["decisions"]), "")
+
+
+def distrusted_last(store: Store, last: Image | None) -> str:
+    """The source that was distrusted after the last decision in the journal; "" where none was.
+
+    Raises `Refused` where one was trusted again after it: that is not undone by undoing what came before.
+    """
+    noted = store.state(LAST)
+    if not noted:
+        return ""
+    # A migrated journal is numbered anew, so the number alone does not tell.
+    if last is not None and (last.seq > noted["after"] or last.at > datetime.fromisoformat(noted["at"])):
+        return ""
+    if noted["undone"]:
+        refuse_redoing(noted["source"])
+    return str(noted["source"])
+
+
+def refuse_redoing(source: str) -> NoReturn:
+    """Raise `Refused`: a source that is trusted again is distrusted by name."""
+    raise Refused(f"the last decision trusted {source} again; `engram distrust {source}` takes it out once more")
 
 
 def _matches(pattern: str, source: str, session: str) -> bool:
@@ -65,13 +102,13 @@ class Distrust:
         memories += self._corroborated(pattern, {memory.id for memory in memories})
         taken = sorted((m for m in memories if m.id not in left), key=lambda memory: (memory.lineage, memory.id))
         if dry_run:
-            return BulkDecision("", OP, tuple(taken), left)
+            return BulkDecision("", DISTRUST, tuple(taken), left, pattern)
         mark, done = new_bulk(self.store), list[Memory]()
         # The list comes first: nothing of this source arrives while its memories are taken out.
         self._note(pattern, since, actor, mark)
         for ids in sliced([memory.id for memory in taken]):
             done += self._slice(ids, {memory.id for memory in taken}, pattern, actor, mark)
-        return BulkDecision(mark, OP, tuple(done), left)
+        return BulkDecision(mark, DISTRUST, tuple(done), left, pattern)
 
     def undo(self, source: str, actor: str) -> BulkDecision:
         """Put back what was taken out, as far as nobody has decided otherwise since, and let the source propose again."""
@@ -84,15 +121,17 @@ class Distrust:
             raise Refused(f"a person distrusted {pattern}, and {actor} may not undo that: a person may, at a terminal")
         parts = [self._undone(decision, actor) for decision in reversed(entry["decisions"])]
         self.store.change_state(STATE, lambda listed: {k: v for k, v in listed.items() if k != pattern})
+        self._note_last(pattern, undone=True)
+        mark = next((part.id for part in parts if part.id), "")
         left = {i: why for part in parts for i, why in part.left.items()}
-        return BulkDecision(parts[0].id, "undo", tuple(one for part in parts for one in part.done), left)
+        return BulkDecision(mark, RESTORE, tuple(one for part in parts for one in part.done), left, pattern)
 
     def _undone(self, decision: str, actor: str) -> BulkDecision:
-        from engram.review.undo import undo_bulk
+        from engram.review.undo import undo_entries
 
-        if not self.store.decisions(1, session=decision):
-            return BulkDecision("", "undo")  # there was nothing to take out
-        return undo_bulk(self.store, decision, self.clock(), actor=actor)
+        parts = self.store.decisions(session=decision)
+        # Without entries there was nothing to take out.
+        return undo_entries(self.store, parts, self.clock(), actor) if parts else BulkDecision("", "undo")
 
     def _brought(self, pattern: str, since: datetime | None) -> list[Memory]:
         found = self.store.listing(Filters(statuses=TAKEN))
@@ -131,6 +170,12 @@ class Distrust:
             return {**listed, pattern: entry}
 
         self.store.change_state(STATE, noted)
+        self._note_last(pattern, undone=False)
+
+    def _note_last(self, pattern: str, *, undone: bool) -> None:
+        newest = self.store.decisions(1)
+        at, after = self.clock().isoformat(), newest[0].seq if newest else 0
+        self.store.change_state(LAST, lambda _: {"source": pattern, "after": after, "at": at, "undone": undone})
 
     def _slice(self, ids: Sequence[str], taken: set[str], pattern: str, actor: str, mark: str) -> list[Memory]:
         waiting = [memory for memory in waiting_on(self.store, ids) if memory.id not in taken]
@@ -139,7 +184,7 @@ class Distrust:
         scopes = sorted({memory.scope for memory in (*found, *waiting, *versions.values())})
         about = dict.fromkeys([*ids, *versions, *(memory.id for memory in waiting)])
         with self.store.deciding(
-            OP, actor=actor, reason=f"distrust {pattern}", session=mark, scopes=scopes, about=about
+            DISTRUST, actor=actor, reason=f"distrust {pattern}", session=mark, scopes=scopes, about=about
         ) as deciding:
             now = self.clock()
             memories = [locked_memory(deciding, memory.id) for memory in found]

@@ -10,6 +10,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.types import KINDS, type_or_default
 from engram.review.queue import ReviewItem, worth
+from engram.rules.sources import is_from
 from engram.text.tokens import query_terms
 
 BROADEST_TOPIC = 0.5
@@ -46,11 +47,6 @@ class QueuePage:
     waiting: int
     groups: tuple[QueueGroup, ...]
     more: Mapping[str, int] = field(default_factory=dict)
-
-
-def is_from(source: str, pattern: str) -> bool:
-    """Whether a source is the named one or below it: `harness:codex` includes `harness:codex:acme`, not `harness:codex2`."""
-    return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 
 def matching(items: Sequence[ReviewItem], filters: QueueFilters) -> list[ReviewItem]:

@@ -35,7 +35,7 @@ BY_RULE = "autopromote"
 
 @dataclass(frozen=True, slots=True)
 class PromotionPlan:
-    """The candidates that may become active without a person, and the reason why each of the others waits on."""
+    """The candidates that may become active without a person, and the reason why each of the others still waits."""
 
     promoted: tuple[Memory, ...] = ()
     waiting: Mapping[str, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Promotion:
     def _held_back(self, item: ReviewItem) -> str:
         """Why a candidate waits by what it is itself; "" where the settings let it be promoted."""
         memory = item.memory
-        if item.kind == "contradiction" and item.other is not None:
+        if item.waits_as == "contradiction" and item.other is not None:
             return f"contradicts {mention(item.other)}"
         if item.other is not None:
             return f"would supersede {mention(item.other)}"

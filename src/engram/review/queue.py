@@ -14,8 +14,8 @@ from engram.store.records import CURRENT, locked_memory
 
 APPROVE, REJECT = "approve", "reject"
 CHOICES = ("new", "old", "merge", "both")
-KINDS = ("contradiction", "update", "forget", "candidate", "retirement")
-"""The kinds of items, in the order they are listed."""
+WAITS_AS = ("contradiction", "update", "forget", "candidate", "retirement")
+"""What a memory can wait as, in the order it is listed."""
 CONFIDENCE_SHARE, IMPORTANCE_SHARE, TYPE_SHARE, REPEAT_STEP, REPEAT_MAX = 0.5, 0.3, 0.2, 0.02, 0.1
 """What a candidate's worth is made of: corrections and constraints come before facts, what was said often before what was said once."""
 LOWEST_PRIORITY = 3
@@ -28,9 +28,9 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """Something a person should review: its kind, the memory, the other one involved, and the possible actions."""
+    """Something a person should review: what it waits as, the memory, the other one involved, and the possible actions."""
 
-    kind: str
+    waits_as: str
     memory: Memory
     other: Memory | None
     reason: str
@@ -62,15 +62,15 @@ class QueueReader:
         known = self._linked(waiting, CONTRADICTS)
         known |= self._named(i for memory in waiting for i in memory.supersedes)
         items = [self._candidate(memory, known) for memory in waiting]
-        return sorted(items, key=lambda item: (KINDS.index(item.kind), -worth(item.memory), item.memory.id))
+        return sorted(items, key=lambda item: (WAITS_AS.index(item.waits_as), -worth(item.memory), item.memory.id))
 
     def all(self) -> list[ReviewItem]:
-        """Everything that waits, in the order of `KINDS`, without reasons."""
-        return sorted([*self.candidates(), *self._current()], key=lambda item: KINDS.index(item.kind))
+        """Everything that waits, in the order of `WAITS_AS`, without reasons."""
+        return sorted([*self.candidates(), *self._current()], key=lambda item: WAITS_AS.index(item.waits_as))
 
     def explained(self, item: ReviewItem) -> ReviewItem:
         """The item with its reason: the model that reads how sensitive a statement is runs only for what is shown."""
-        return ReviewItem(item.kind, item.memory, item.other, self._reason(item), item.actions)
+        return ReviewItem(item.waits_as, item.memory, item.other, self._reason(item), item.actions)
 
     def _listed(self, statuses: tuple[str, ...]) -> list[Memory]:
         scopes = None if self.scopes is None else tuple(self.scopes)
@@ -88,8 +88,8 @@ class QueueReader:
 
     def _candidate(self, memory: Memory, known: Mapping[str, Memory]) -> ReviewItem:
         other = self._first_current(_targets(memory, CONTRADICTS), known)
-        kind = "contradiction" if other is not None else "candidate"
-        return _item(kind, memory, other or self._replaced(memory, known))
+        waits_as = "contradiction" if other is not None else "candidate"
+        return _item(waits_as, memory, other or self._replaced(memory, known))
 
     def _first_current(self, ids: Sequence[str], known: Mapping[str, Memory]) -> Memory | None:
         found = (known[i] for i in ids if i in known)
@@ -126,20 +126,20 @@ class QueueReader:
     def _reason(self, item: ReviewItem) -> str:
         memory, other = item.memory, item.other
         about = f"{other.id}: {other.statement[:80]}" if other is not None else ""
-        if item.kind == "contradiction":
+        if item.waits_as == "contradiction":
             return f"contradicts {about}"
-        if item.kind == "update":
+        if item.waits_as == "update":
             return f"may supersede {about}"
-        if item.kind == "forget":
+        if item.waits_as == "forget":
             return f"to be forgotten: asked for by {memory.metadata[FORGET_REQUESTED]}"
-        if item.kind == "retirement":
+        if item.waits_as == "retirement":
             return eligibility(memory, self.now).reason
         notes = [f"would supersede {about}"] if about else []
         return "; ".join(filter(None, [*notes, f"from {memory.source or 'unknown'}", tier_3_reason(memory)]))
 
 
-def _item(kind: str, memory: Memory, other: Memory | None = None) -> ReviewItem:
-    return ReviewItem(kind, memory, other, "", _ACTIONS[kind])
+def _item(waits_as: str, memory: Memory, other: Memory | None = None) -> ReviewItem:
+    return ReviewItem(waits_as, memory, other, "", _ACTIONS[waits_as])
 
 
 def _targets(memory: Memory, kind: str) -> list[str]:

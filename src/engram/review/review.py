@@ -130,15 +130,15 @@ class Review:
 
     # -- decisions about single memories
 
-    def approve(self, ref: str, *, kind: str = "", actor: str = "manual", reason: str = "") -> Memory:
+    def approve(self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "") -> Memory:
         """Make a candidate active, let a memory supersede the older one that it may replace, or forget one as requested.
 
-        A candidate that contradicts a current memory must be resolved instead. `kind`, as `queue` gives it, says which is meant
+        A candidate that contradicts a current memory must be resolved instead. `waits_as`, as `queue` gives it, says which is meant
         where a memory both may replace another and is to be forgotten. An agent may not approve tier 3, nor what an untrusted
         source said: raises `Refused`.
         """
         waiting = find_memory(self.store, ref)
-        meant = self._kind(waiting, kind)
+        meant = self._meant(waiting, waits_as)
         if meant == "update":
             return self.resolve(waiting.id, "new", actor=actor)
         if meant == "forget":
@@ -148,13 +148,13 @@ class Review:
             refuse_contradiction(waiting, contradicted(self.store.get, waiting))
         return self._decide(waiting, APPROVE, actor, reason, approve_in)
 
-    def reject(self, ref: str, *, kind: str = "", actor: str = "manual", reason: str = "") -> Memory:
+    def reject(self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "") -> Memory:
         """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current.
 
-        `kind` is as for `approve`.
+        `waits_as` is as for `approve`.
         """
         found = find_memory(self.store, ref)
-        meant = self._kind(found, kind)
+        meant = self._meant(found, waits_as)
         if meant == "update":
             return self.resolve(found.id, "both", actor=actor)
         if meant == "forget":
@@ -186,26 +186,26 @@ class Review:
             deciding.put(memory.but(metadata=kept))
         return memory.but(metadata=kept)
 
-    def _kind(self, memory: Memory, kind: str) -> str:
-        """The kind of the item about a memory that is to be decided; raises `InvalidInput` where it is not clear or there is none."""
-        kinds = self._kinds(memory)
-        if kind and kind not in kinds:
-            waits = f"it waits as {' and '.join(kinds)}" if kinds else f"it is {memory.status}"
-            raise InvalidInput(f"{memory.id} does not wait as {kind!r}; {waits}")
-        if len(kinds) > 1 and not kind:
+    def _meant(self, memory: Memory, waits_as: str) -> str:
+        """What a memory waits as, of what is to be decided; raises `InvalidInput` where that is not clear, or it does not wait so."""
+        found = self._waits_as(memory)
+        if waits_as and waits_as not in found:
+            waits = f"it waits as {' and '.join(found)}" if found else f"it is {memory.status}"
+            raise InvalidInput(f"{memory.id} does not wait as {waits_as!r}; {waits}")
+        if len(found) > 1 and not waits_as:
             raise InvalidInput(
-                f"{memory.id} waits as {' and as '.join(kinds)}: say which is meant (kind={kinds[0]!r} or {kinds[1]!r}; "
-                f"at the command line `--kind {kinds[0]}|{kinds[1]}`)"
+                f"{memory.id} waits as {' and as '.join(found)}: say which is meant (waits_as={found[0]!r} or {found[1]!r}; "
+                f"at the command line `--as {found[0]}|{found[1]}`)"
             )
-        return kind or (kinds[0] if kinds else "")
+        return waits_as or (found[0] if found else "")
 
-    def _kinds(self, memory: Memory) -> list[str]:
+    def _waits_as(self, memory: Memory) -> list[str]:
         """What a memory waits as, of what can be approved or rejected."""
         if memory.status == "candidate":
             return ["contradiction" if contradicted(self.store.get, memory) else "candidate"]
         is_update = memory.status in CURRENT and outdated(self.store.get, memory) is not None
         found = {"update": is_update, "forget": is_to_be_forgotten(memory)}
-        return [kind for kind, waits in found.items() if waits]
+        return [name for name, waits in found.items() if waits]
 
     def retire(self, ref: str, *, actor: str = "manual") -> Memory:
         """Retire a memory; it stays readable."""
@@ -236,7 +236,7 @@ class Review:
 
     # -- decisions about many
 
-    def promote(self, refs: Sequence[str], *, actor: str = "manual", reason: str = "") -> "BulkDecision":
+    def promote_all(self, refs: Sequence[str], *, actor: str = "manual", reason: str = "") -> "BulkDecision":
         """Approve many candidates as one decision, which `undo_bulk` takes back as a whole. What cannot be approved is reported."""
         from engram.review.promotion import decide_all
 
@@ -255,7 +255,7 @@ class Review:
         progress: Callable[[int, int], None] | None = None,
         **filters: Unpack[QueueFilters],
     ) -> "PromotionPlan":
-        """What `promote_eligible` would promote of the candidates that pass the filters, and why the others wait on."""
+        """What `promote_eligible` would promote of the candidates that pass the filters, and why the others still wait."""
         return self._promotion.plan(filters, scopes, progress)
 
     def promote_eligible(

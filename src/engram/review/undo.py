@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
@@ -40,18 +41,51 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     return _undone(store, dict.fromkeys(wanted, last), [memory.id], now, actor=actor)[0]
 
 
+def undo_decisions(store: Store, memory_id: str, numbers: Collection[int], now: datetime, *, actor: str) -> Memory:
+    """Undo several decisions about a memory as one, undos among them included: it is what it was before the first.
+
+    `numbers` are those of the journal's entries. Raises `Refused` where somebody has decided otherwise since.
+    """
+    history = store.history(memory_id)
+    if why := _unrestorable(history, numbers, actor):
+        raise Refused(f"{memory_id} was not changed: {why}")
+    parts = [image for image in reversed(history) if image.seq in numbers]
+    if len(parts) == 1:
+        return undo(store, memory_id, now, actor=actor)
+    undone = undo_entries(store, parts, now, actor)
+    for one in undone.done:
+        if one.id == memory_id:
+            return one
+    raise Refused(f"{memory_id} was not changed: {undone.left[memory_id]}")
+
+
 def undo_bulk(store: Store, decision: str, now: datetime, *, actor: str = "manual") -> BulkDecision:
     """Undo a bulk decision as a whole; what was decided otherwise since stays as it is, and is reported with the reason.
 
-    Raises `NotFound` for an unknown id.
+    Undoing a distrust also lets the source propose again. Raises `NotFound` for an unknown id, and `Refused` for a decision
+    that trusted a source again.
     """
+    from engram.review.distrust import Distrust, refuse_redoing, source_distrusted_by
+
+    if source := source_distrusted_by(store, decision):
+        return Distrust(store, lambda: now).undo(source, actor)
     parts = store.decisions(session=decision)
+    if source := _trusted_again_by(store, parts):
+        refuse_redoing(source)
     if not parts:
         raise NotFound(f"no bulk decision {decision!r}; `engram history ID` names the one a memory was decided in")
-    return _undone_whole(store, parts, now, actor)
+    return undo_entries(store, parts, now, actor)
 
 
-def _undone_whole(store: Store, parts: Sequence[Image], now: datetime, actor: str) -> BulkDecision:
+def _trusted_again_by(store: Store, parts: Sequence[Image]) -> str:
+    """The source whose distrust these entries undid; "" for other entries."""
+    if not parts or parts[0].op != "undo" or not parts[0].reason.startswith(f"undo {DISTRUST} "):
+        return ""
+    found = [image for image in store.history(parts[0].ids[0]) if image.op == DISTRUST and image.seq < parts[0].seq]
+    return found[-1].reason.removeprefix(f"{DISTRUST} ") if found else ""
+
+
+def undo_entries(store: Store, parts: Sequence[Image], now: datetime, actor: str) -> BulkDecision:
     """Undo every entry of a decision, newest first given; each memory returns to what it was before the first of them."""
     first: dict[str, Image] = {i: part for part in parts for i in part.ids}
     numbers = {part.seq for part in parts}
@@ -67,15 +101,22 @@ def _undone_whole(store: Store, parts: Sequence[Image], now: datetime, actor: st
 
 
 def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDecision:
-    """Undo the store's last decision, whole if it was a bulk one. Raises `NotFound` where nothing was decided."""
+    """Undo the store's last decision, whole if it was a bulk one. Raises `NotFound` where nothing was decided.
+
+    A distrust counts as a decision although it may have changed no memory.
+    """
+    from engram.review.distrust import Distrust, distrusted_last
+
     last = next((one for one in store.decisions(RECENT) if one.op not in UNDECIDED), None)
+    if source := distrusted_last(store, last):
+        return Distrust(store, lambda: now).undo(source, actor)
     if last is None:
         raise NotFound("nothing to undo: no decision is recorded here")
     if is_bulk(last.session):
         return undo_bulk(store, last.session, now, actor=actor)
     if last.op not in SEPARATE or len(last.ids) == 1:
         return BulkDecision("", "undo", (undo(store, last.ids[-1], now, actor=actor),))
-    return _undone_whole(store, [last], now, actor)
+    return undo_entries(store, [last], now, actor)
 
 
 def _unrestorable(history: Sequence[Image], decisions: Collection[int], actor: str) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "IMPORTED",
     "Rank",
     "is_evidence",
+    "is_from",
     "may_decide",
     "may_replace",
     "origin_of",
@@ -79,6 +80,11 @@ def rank_of(source: str, unknown: Rank = Rank.AGENT) -> Rank:
     if not source:
         return Rank.PERSON
     return _RANKS.get(source) or _RANKS.get(source.partition(":")[0], unknown)
+
+
+def is_from(source: str, pattern: str) -> bool:
+    """Whether a source is the named one or below it: `harness:codex` includes `harness:codex:acme`, not `harness:codex2`."""
+    return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 
 def said_by(memory: Memory) -> Rank:

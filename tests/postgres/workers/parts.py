@@ -181,7 +181,7 @@ def contradict(turn: Turn, n: int) -> None:
 
 def resolve(turn: Turn, n: int) -> None:
     for item in turn.mem.review.queue(4):
-        if item.kind == "contradiction":
+        if item.waits_as == "contradiction":
             turn.mem.review.resolve(item.memory.id, ("new", "old", "both")[n % 3], situations=(f"a {n}", f"b {n}"))
 
 

@@ -119,7 +119,7 @@ def undo(surface: Surface, ref: Undoable = "", last: Last = False) -> None:
     """
     if bool(ref) == last:
         raise InvalidInput("name what to undo: the id of a memory or of a bulk decision (DEC-…), or --last")
-    from engram.cli.verbs.queue import report_bulk
+    from engram.cli.decisions import report_bulk
     from engram.review.bulk import is_bulk
 
     with surface.memory() as mem:

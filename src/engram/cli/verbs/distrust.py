@@ -1,13 +1,27 @@
 """distrust: take a poisoned source out of the store."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display
+from engram.cli.decisions import (
+    confirmed,
+    draw_bulk,
+    draw_left,
+    draw_some,
+    preview,
+    report_bulk,
+    report_nothing,
+)
 from engram.cli.display import count, line
 from engram.cli.parser import Argument, Option
+from engram.cli.records import bulk_data
 from engram.cli.surface import Surface
-from engram.cli.verbs.queue import report_bulk
+from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.review.bulk import BulkDecision
 
 Source = Annotated[
     str,
@@ -24,12 +38,18 @@ Restore = Annotated[bool, Option("--undo", help="Trust it again, and put back wh
 
 
 def distrust(
-    surface: Surface, source: Source = "", since: TakenSince = None, dry_run: Rehearse = False, undo: Restore = False
+    surface: Surface,
+    source: Source = "",
+    since: TakenSince = None,
+    dry_run: Rehearse = False,
+    undo: Restore = False,
+    yes: Yes = False,
 ) -> None:
-    """Take everything that a source brought back out, and refuse what it proposes from now on.
+    """Remove everything a source contributed, and refuse what it proposes from now on.
 
     Its candidates are rejected and its memories retired, promoted ones included; what they had replaced is current again. What a
-    person wrote or reworded stays. It is one decision: --undo takes it back.
+    person wrote or reworded stays. What would be taken out is shown first, and taken out once confirmed (or with --yes). It is
+    one decision: --undo takes it back.
     """
     if not source and (since or dry_run or undo):
         raise InvalidInput("name a source, such as harness:codex, import:pack.json or session:ID")
@@ -39,34 +59,62 @@ def distrust(
         elif undo:
             _restore(surface, mem, source, dry_run or since is not None)
         else:
-            _take_out(surface, mem, source, since, dry_run)
+            _take_out(surface, mem, source.strip(), since, dry_run, yes)
 
 
-def _take_out(surface: Surface, mem: Any, source: str, since: str | None, dry_run: bool) -> None:
-    from engram.cli.records import bulk_data
-    from engram.cli.verbs.queue import draw_bulk
+def _take_out(surface: Surface, mem: "Engram", source: str, since: str | None, dry_run: bool, yes: bool) -> None:
     from engram.model.fields import aware
 
-    decision = mem.review.distrust(source, since=aware(since, mem.time_zone), dry_run=dry_run, actor=surface.actor)
-    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    start = aware(since, mem.time_zone)
+    plan = mem.review.distrust(source, since=start, dry_run=True, actor=surface.actor)
+    if not plan.done and not plan.left:
+        _say_unknown(surface, mem, source, since)
     if dry_run:
-        surface.hint(
-            f"engram: {count(len(decision.done), 'memory', 'memories')} would be taken out; nothing was changed"
-        )
-    else:
-        surface.hint(
-            f"engram: {line(source)} may propose nothing from now on; `engram distrust --undo {line(source)}` undoes it"
-        )
+        surface.answer(bulk_data(plan, surface.now), lambda: _draw_plan(plan))
+        surface.hint("engram: nothing was changed")
+        return
+    if plan.done:
+        preview(surface, f"take out {count(len(plan.done), 'memory', 'memories')}", plan.done)
+    if plan.left:
+        surface.say(f"left as they are: {len(plan.left):,}; --dry-run names them")
+    if not confirmed(surface, f"Refuse what {line(source)} proposes from now on{_too(plan)}?", yes):
+        report_nothing(surface, plan.op)
+        return
+    decision = mem.review.distrust(source, since=start, actor=surface.actor)
+    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    surface.hint(
+        f"engram: {line(source)} may propose nothing from now on; `engram distrust --undo {line(source)}` undoes it"
+    )
 
 
-def _restore(surface: Surface, mem: Any, source: str, limited: bool) -> None:
+def _too(plan: "BulkDecision") -> str:
+    return f", and take out {'it' if len(plan.done) == 1 else 'these'}" if plan.done else ""
+
+
+def _draw_plan(plan: "BulkDecision") -> None:
+    draw_some("would be taken out", "red", plan.done)
+    draw_left("would stay", plan.left)
+
+
+def _say_unknown(surface: Surface, mem: "Engram", source: str, since: str | None) -> None:
+    """Say that a source has nothing here, and which sources do: it may be misspelt."""
+    from engram.review.distrust import known_sources
+
+    limited = f" since {line(since)}" if since else ""
+    surface.say(f"No memory comes from {line(source)}{limited}.")
+    if known := known_sources(mem.store):
+        named = ", ".join(f"{line(name)} ({number:,})" for name, number in known.items())
+        surface.say(f"Known sources: {named}")
+
+
+def _restore(surface: Surface, mem: "Engram", source: str, limited: bool) -> None:
     if limited:
         raise InvalidInput("--undo takes the source alone: it puts back all that was taken out")
     decision = mem.review.restore_trust(source, actor=surface.actor)
     report_bulk(surface, decision)
 
 
-def _list(surface: Surface, mem: Any) -> None:
+def _list(surface: Surface, mem: "Engram") -> None:
     from engram.review.distrust import distrusted
 
     found = distrusted(mem.store)

@@ -1,29 +1,37 @@
 """queue, promote, reject: what capture has proposed, and decisions about one or many of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display
+from engram.cli.decisions import (
+    confirmed,
+    draw_bulk,
+    draw_left,
+    draw_some,
+    hint_undo,
+    preview,
+    report_bulk,
+    report_nothing,
+    report_one,
+)
 from engram.cli.display import Column, age, count, line
 from engram.cli.parser import Argument, Option, Options
 from engram.cli.records import bulk_data, memory_data
-from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
+from engram.cli.surface import HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
 from engram.cli.verbs.options import Reason, Yes
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
     from engram.client import Engram
-    from engram.review.bulk import BulkDecision
     from engram.review.groups import QueueFilters, QueueGroup, QueuePage
     from engram.review.promotion import PromotionPlan
     from engram.review.queue import ReviewItem
 
 MOST_TOPICS = 5
 """Topics named of a source's memories that are not listed."""
-PREVIEWED = 20
-"""Memories that a preview or a report lists; JSON has all of them."""
 
 Refs = Annotated[
     list[str] | None, Argument("[ID]…", "Ids, names or aliases of the memories. Default: what the filters choose.")
@@ -91,7 +99,7 @@ def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
 
     def item_data(item: "ReviewItem") -> dict[str, Any]:
         return {
-            "waits_as": item.kind,
+            "waits_as": item.waits_as,
             "worth": round(worth(item.memory), 3),
             "reason": item.reason,
             "memory": memory_data(item.memory, surface.now),
@@ -173,7 +181,7 @@ def promote(
             report_one(surface, "approve", mem.review.approve(memories[0].id, actor=actor, reason=reason))
         else:
             ids = [memory.id for memory in memories]
-            report_bulk(surface, mem.review.promote(ids, actor=actor, reason=reason))
+            report_bulk(surface, mem.review.promote_all(ids, actor=actor, reason=reason))
 
 
 def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = False) -> None:
@@ -198,12 +206,12 @@ def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions
     if dry_run:
         surface.answer(_plan_data(plan, surface), lambda: _draw_plan(plan))
         surface.hint(
-            f"engram: {count(len(plan.promoted), 'candidate')} would be promoted, {len(plan.waiting):,} wait on"
+            f"engram: {count(len(plan.promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
         )
         return
     decision = mem.review.promote_eligible(actor=surface.actor, plan=plan)
     surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
-    _hint_undo(surface, decision)
+    hint_undo(surface, decision)
 
 
 def _plan_data(plan: "PromotionPlan", surface: Surface) -> dict[str, Any]:
@@ -211,8 +219,8 @@ def _plan_data(plan: "PromotionPlan", surface: Surface) -> dict[str, Any]:
 
 
 def _draw_plan(plan: "PromotionPlan") -> None:
-    _draw_some("would be promoted", "green", plan.promoted)
-    _draw_left(plan.waiting)
+    draw_some("would be promoted", "green", plan.promoted)
+    draw_left("still wait", plan.waiting)
 
 
 def reject(
@@ -241,79 +249,16 @@ def _previewed(
 ) -> list[Memory]:
     """What the filters choose, once the person has seen and confirmed it; contradictions are decided one by one."""
     items = mem.review.candidates(**filters.chosen(mem))
-    apart = [item for item in items if item.kind == "contradiction" and verb == "promote"]
+    apart = [item for item in items if item.waits_as == "contradiction" and verb == "promote"]
     chosen = [item.memory for item in items if item not in apart]
     held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
     chosen = [memory for memory in chosen if memory not in held]
-    surface.say(f"{verb} {count(len(chosen), 'candidate')}:")
-    for memory in chosen[:PREVIEWED]:
-        surface.say(f"  {memory.id}  {line(memory.statement, 100)}  ({memory.source or 'unknown'})")
-    if len(chosen) > PREVIEWED:
-        surface.say(f"  … and {len(chosen) - PREVIEWED:,} more")
+    preview(surface, f"{verb} {count(len(chosen), 'candidate')}", chosen)
     if apart:
         surface.say(f"left out: {count(len(apart), 'contradiction')}; `engram review` settles them")
     if held:
         surface.say(f"left out: {len(held):,} of tier 3 or that read like instructions; --confirm includes them")
-    if chosen and not yes and not surface.person:
-        raise InvalidInput("Nothing was changed; read the list, then add --yes")
-    if chosen and (yes or surface.confirm(f"{verb.capitalize()} them?")):
+    if chosen and confirmed(surface, f"{verb.capitalize()} them?", yes):
         return chosen
-    surface.hint("engram: nothing was changed")
-    surface.answer({"decision": "", "op": verb, "done": [], "left": {}}, lambda: None)
+    report_nothing(surface, verb)
     return []
-
-
-def report_one(surface: Surface, op: str, memory: Memory) -> None:
-    """Print a decision about one memory."""
-    from engram.review.bulk import BulkDecision
-
-    decision = BulkDecision("", op, (memory,))
-    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
-    surface.hint(f"engram: `engram undo {memory.id}` undoes it")
-
-
-def report_bulk(surface: Surface, decision: "BulkDecision") -> None:
-    """Print a decision about many memories; exit 1 where some were left."""
-    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
-    _hint_undo(surface, decision)
-    if decision.left:
-        raise SystemExit(FAILED)
-
-
-def _hint_undo(surface: Surface, decision: "BulkDecision") -> None:
-    if decision.done and decision.id:
-        surface.hint(f"engram: `engram undo {decision.id}` undoes it as a whole")
-
-
-_OPS = {
-    "approve": ("promoted", "green"),
-    "autopromote": ("promoted", "green"),
-    "reject": ("rejected", "yellow"),
-    "undo": ("undone", "yellow"),
-    "distrust": ("taken out", "red"),
-}
-
-
-def draw_bulk(decision: "BulkDecision") -> None:
-    """What was done and what was left, the first of each."""
-    words, style = _OPS.get(decision.op, (decision.op, "green"))
-    _draw_some(words, style, decision.done)
-    _draw_left(decision.left)
-
-
-def _draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
-    display.lines([(f"{words} {len(memories):,}", f"bold {style}")])
-    for memory in memories[:PREVIEWED]:
-        display.lines([(f"  {line(memory.id)}", "cyan"), f"  {memory.status}  {line(memory.statement, 160)}"])
-    if len(memories) > PREVIEWED:
-        display.lines([f"  … and {len(memories) - PREVIEWED:,} more"])
-
-
-def _draw_left(left: Mapping[str, str]) -> None:
-    if not left:
-        return
-    display.lines([(f"left as they are {len(left):,}", "bright_black")])
-    for ref, why in list(left.items())[:PREVIEWED]:
-        display.lines([(f"  {line(ref)}", "cyan"), (f"  {line(why, 300)}", "bright_black")])
-    if len(left) > PREVIEWED:
-        display.lines([f"  … and {len(left) - PREVIEWED:,} more"])

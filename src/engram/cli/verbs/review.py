@@ -28,11 +28,11 @@ Approve = Annotated[
     bool, Option("--approve", help="Activate a candidate, let an update replace the older one, or forget as requested.")
 ]
 Reject = Annotated[bool, Option("--reject", help="Reject a candidate, an update or a request to forget.")]
-Kind = Annotated[
+WaitsAs = Annotated[
     str,
     Option(
-        "--kind",
-        metavar="KIND",
+        "--as",
+        metavar="WHAT",
         help="With --approve or --reject, where a memory waits as two things: update or forget.",
     ),
 ]
@@ -50,7 +50,7 @@ def review(
     old_when: OldSituation = "",
     approve: Approve = False,
     reject: Reject = False,
-    kind: Kind = "",
+    waits_as: WaitsAs = "",
     retire: Retire = False,
     reinforce: Reinforce = False,
     list_only: ListOnly = False,
@@ -68,12 +68,12 @@ def review(
         raise InvalidInput(f"--{chosen[0]} and --{chosen[1]} are two decisions; give only one")
     if chosen and not ref:
         raise InvalidInput(f"--{chosen[0]} needs the id of a memory; `engram review` lists them")
-    if kind and chosen not in (["approve"], ["reject"]):
-        raise InvalidInput("--kind belongs to --approve or --reject")
+    if waits_as and chosen not in (["approve"], ["reject"]):
+        raise InvalidInput("--as belongs to --approve or --reject")
     with surface.memory() as mem:
         if chosen:
             situations = (new_when, old_when)
-            memory = _decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor, kind)
+            memory = _decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor, waits_as)
             _decided(surface, memory)
             return
         waiting = mem.review.queue(limit, about=mem.get(ref).id if ref else "")
@@ -99,7 +99,7 @@ def _decide(
     statement: str,
     situations: tuple[str, str],
     actor: str,
-    kind: str = "",
+    waits_as: str = "",
 ) -> Memory:
     """Carry out one decision; where only a person may decide, ask for a code first."""
     memory = mem.get(ref)
@@ -111,7 +111,7 @@ def _decide(
         return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
     if choice in ("approve", "reject"):
         decide = mem.review.approve if choice == "approve" else mem.review.reject
-        return decide(memory.id, kind=kind, actor=actor)
+        return decide(memory.id, waits_as=waits_as, actor=actor)
     return (mem.review.retire if choice == "retire" else mem.review.reinforce)(memory.id, actor=actor)
 
 
@@ -123,7 +123,7 @@ def _decided(surface: Surface, memory: Memory) -> None:
 
 def _item_data(item: "ReviewItem", now: datetime) -> dict[str, Any]:
     return {
-        "kind": item.kind,
+        "waits_as": item.waits_as,
         "reason": item.reason,
         "actions": list(item.actions),
         "memory": memory_data(item.memory, now),
@@ -135,7 +135,7 @@ def _list(surface: Surface, waiting: "list[ReviewItem]") -> None:
     rows: list[list[display.Cell]] = [
         [
             (item.memory.id, "cyan"),
-            item.kind,
+            item.waits_as,
             "|".join(item.actions),
             f"{line(item.memory.statement)} — {line(item.reason)}",
         ]

@@ -1,0 +1,102 @@
+"""Decisions about many memories at the command line: the preview, the question, and the report."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from engram.cli import display
+from engram.cli.display import line
+from engram.cli.records import bulk_data
+from engram.cli.surface import FAILED, Surface
+from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
+
+if TYPE_CHECKING:
+    from engram.review.bulk import BulkDecision
+
+PREVIEWED = 20
+"""Memories that a preview or a report lists; JSON has all of them."""
+_OPS = {
+    "approve": ("promoted", "green"),
+    "autopromote": ("promoted", "green"),
+    "reject": ("rejected", "yellow"),
+    "undo": ("undone", "yellow"),
+    "distrust": ("taken out", "red"),
+    "restore_trust": ("put back", "green"),
+}
+
+
+def preview(surface: Surface, heading: str, memories: Sequence[Memory]) -> None:
+    """Show a person what a decision would change, before it is made."""
+    surface.say(f"{heading}:")
+    for memory in memories[:PREVIEWED]:
+        surface.say(f"  {memory.id}  {line(memory.statement, 100)}  ({line(memory.source) or 'unknown'})")
+    if len(memories) > PREVIEWED:
+        surface.say(f"  … and {len(memories) - PREVIEWED:,} more")
+
+
+def confirmed(surface: Surface, question: str, yes: bool) -> bool:
+    """Whether a person, or --yes, has confirmed what was shown. Raises `InvalidInput` where there is neither."""
+    if not yes and not surface.person:
+        raise InvalidInput("Nothing was changed; read the list, then add --yes")
+    return yes or surface.confirm(question)
+
+
+def report_nothing(surface: Surface, op: str) -> None:
+    """Print that no decision was made."""
+    from engram.review.bulk import BulkDecision
+
+    surface.hint("engram: nothing was changed")
+    surface.answer(bulk_data(BulkDecision("", op), surface.now), lambda: None)
+
+
+def report_one(surface: Surface, op: str, memory: Memory) -> None:
+    """Print a decision about one memory."""
+    from engram.review.bulk import BulkDecision
+
+    decision = BulkDecision("", op, (memory,))
+    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    surface.hint(f"engram: `engram undo {memory.id}` undoes it")
+
+
+def report_bulk(surface: Surface, decision: "BulkDecision") -> None:
+    """Print a decision about many memories; exit 1 where some were left."""
+    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    hint_undo(surface, decision)
+    if decision.left:
+        raise SystemExit(FAILED)
+
+
+def hint_undo(surface: Surface, decision: "BulkDecision") -> None:
+    """Say how a decision about many memories is undone."""
+    if decision.op == "restore_trust":
+        source = line(decision.source)
+        surface.hint(f"engram: {source} is trusted again; `engram distrust {source}` takes it out once more")
+    elif decision.done and decision.id:
+        surface.hint(f"engram: `engram undo {decision.id}` undoes it as a whole")
+
+
+def draw_bulk(decision: "BulkDecision") -> None:
+    """What was done and what was left, the first of each."""
+    words, style = _OPS.get(decision.op, (decision.op, "green"))
+    draw_some(words, style, decision.done)
+    draw_left("left as they are", decision.left)
+
+
+def draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
+    """How many memories something was, or would be, done to, and the first of them."""
+    display.lines([(f"{words} {len(memories):,}", f"bold {style}")])
+    for memory in memories[:PREVIEWED]:
+        display.lines([(f"  {line(memory.id)}", "cyan"), f"  {memory.status}  {line(memory.statement, 160)}"])
+    if len(memories) > PREVIEWED:
+        display.lines([f"  … and {len(memories) - PREVIEWED:,} more"])
+
+
+def draw_left(words: str, left: Mapping[str, str]) -> None:
+    """The memories that were not changed, the first of them with the reason."""
+    if not left:
+        return
+    display.lines([(f"{words} {len(left):,}", "bright_black")])
+    for ref, why in list(left.items())[:PREVIEWED]:
+        display.lines([(f"  {line(ref)}", "cyan"), (f"  {line(why, 300)}", "bright_black")])
+    if len(left) > PREVIEWED:
+        display.lines([f"  … and {len(left) - PREVIEWED:,} more"])
