@@ -228,8 +228,8 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.approval import refuse_approval
-        from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
+        from engram.review.authority import refuse_lower_tier, refuse_status
+        from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved
 
         changes = checked_fields(self._given("", fields))
         if not changes:
@@ -241,11 +241,10 @@ class WriteVerbs(Facets):
             self._check_name(memory, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
             refuse_decided(memory, changes)
-            if changes.get("status") in LIVE and memory.status not in LIVE:
-                refuse_undoing(actor, memory, self.store.history(memory.id))
-                refuse_approval(actor, memory)
+            refuse_status(actor, memory, changes.get("status", memory.status))
             changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
+            refuse_lower_tier(actor, memory, changed)
             return admit(changed)
 
         return self._change(ref, "update", actor, reason, updated)
@@ -356,6 +355,7 @@ class WriteVerbs(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
+        from engram.review.authority import OUT, refuse_overturning
         from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.store.records import locked_memory
@@ -372,6 +372,8 @@ class WriteVerbs(Facets):
             before = locked_memory(deciding, found.id)
             if op != VERIFY:
                 refuse_outranked(actor, before, op)
+                if before.status in OUT:
+                    refuse_overturning(actor, before, self.store.history(before.id))
             memory = change(before)
             refuse_second_head(deciding, memory, self._clock())
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)

@@ -8,16 +8,17 @@ from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit, judge, mention
 from engram.gates.proposal import GateSettings, Verdict
 from engram.gates.secrets.scan import redact
-from engram.gates.trust import is_human, tier_of
+from engram.gates.trust import is_human
 from engram.model.decision import Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Memory, render_form
 from engram.review.approval import refuse_approval
+from engram.review.authority import refuse_lower_tier
 from engram.review.conflicts import conflict_link
 from engram.review.lineage import Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
 from engram.review.resolution import confirmed, merged_into
-from engram.rules.sources import Rank, rank_of, said_by
+from engram.rules.sources import said_by
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT, find_memory, locked_memory
@@ -68,7 +69,7 @@ class Amender:
             refuse_outranked(actor, before, "edit")
             after = self._edited(before, changes, actor)
             refuse_unapproved(actor, before, after)
-            _refuse_lower_tier(actor, before, after)
+            refuse_lower_tier(actor, before, after)
             after = self._relinked(after, verdict)
             refuse_second_head(deciding, after, self.clock())
             deciding.put(after, vector if meaning_of(after) == meaning_of(wanted) else None)
@@ -172,16 +173,6 @@ def _refuse_merge(actor: str, survivor: Memory, others: Sequence[Memory], statem
         for other in others:
             refuse_approval(actor, other.but(statement=statement))
     refuse_unapproved(actor, survivor, survivor.but(statement=statement))
-
-
-def _refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
-    """Raise `Refused` where an agent would edit a memory past the person who must approve it."""
-    if (
-        rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM
-        and before.status == "candidate"
-        and tier_of(after) < tier_of(before)
-    ):
-        raise Refused(f"{actor} may not edit {before.id} from tier {tier_of(before)} to {tier_of(after)}; a person may")
 
 
 def _same(before: Memory, after: Memory) -> bool:

@@ -13,6 +13,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, Activation, Memory, render_form
+from engram.review.authority import refuse_overturning
 from engram.rules.eligibility import is_valid, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
@@ -137,6 +138,7 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
 def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
     """Raise `Refused` where a person said it or decided last, and the actor is neither a person nor their program."""
     refuse_outranked(actor, memory, "undo")
+    refuse_overturning(actor, memory, history)
     last = last_decision(history) if history else None
     if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
         raise Refused(
