@@ -342,3 +342,30 @@ def test_the_walk_merges_a_candidate_into_what_it_resembles(cli: Console) -> Non
     assert person.leaves() == 0
     assert cli.json("show", current)["statement"] == "pixelmatch compares all screenshots"
     assert statuses(cli, [added.id]) == ["superseded"]
+
+
+def test_what_an_agent_rewords_while_the_person_reads_is_shown_again(cli: Console, waiting: list[str]) -> None:
+    person = Person("review")
+    ref = person.sees(r"(ENG-[\w-]+) · tooling").group(1)
+    person.sees(PROMPT)
+    assert cli("edit", ref, "--statement", "The deploy script lives in evil/deploy.sh").exit_code == 0
+    person.types("p")
+    person.sees("was changed while you read it; nothing was decided: look again")
+    person.sees("The deploy script lives in evil/deploy.sh")
+    person.sees(PROMPT)
+    assert statuses(cli, [ref]) == ["candidate"]
+    person.types("q")
+    assert person.leaves() == 0
+
+
+def test_the_typed_code_approves_only_the_text_above_it(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        ref = mem.learn("Ada is allergic to penicillin", source="agent", type="health").memory
+        assert ref is not None
+    person = Person("promote", ref.id, "--confirm")
+    code = person.sees(CODE).group(1)
+    assert cli("edit", ref.id, "--statement", "Ada is allergic to nothing").exit_code == 0
+    person.types(f"{code}\n")
+    person.sees("was changed while you read it")
+    assert person.leaves() == 1
+    assert statuses(cli, [ref.id]) == ["candidate"]

@@ -14,7 +14,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Memory, render_form
 from engram.review.approval import refuse_approval
-from engram.review.authority import refuse_lower_tier
+from engram.review.authority import refuse_changed, refuse_lower_tier
 from engram.review.conflicts import conflict_link
 from engram.review.lineage import Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
 from engram.review.resolution import confirmed, merged_into
@@ -121,7 +121,9 @@ class Amender:
 
     # -- merge
 
-    def merge(self, refs: Sequence[str], statement: str, actor: str, reason: str) -> Memory:
+    def merge(
+        self, refs: Sequence[str], statement: str, actor: str, reason: str, shown: Sequence[Memory] = ()
+    ) -> Memory:
         """One memory in place of several, with a statement of its own. All others are superseded by it."""
         found = self._mergeable(refs)
         if not statement.strip():
@@ -134,6 +136,8 @@ class Amender:
             "merge", actor=actor, reason=redact(reason)[0], scopes=[found[0].scope], about=about
         ) as deciding:
             memories = [_editable(locked_memory(deciding, memory.id)) for memory in found]
+            for memory in memories:
+                refuse_changed(shown, memory)
             survivor = max(memories, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
             others = [memory for memory in memories if memory.id != survivor.id]
             _refuse_merge(actor, survivor, others, statement.strip())

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from engram.gates.trust import tier_of
-from engram.model.errors import Refused
+from engram.model.errors import ChangedMeanwhile, Refused
 from engram.model.memory import Memory
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import Image
 
 OUT = ("rejected", "retired", "superseded")
 """The statuses of what was taken out of use."""
+SHOWN = ("statement", "situation", "form", "type", "scope", "conflict_key", "supersedes", "pinned", "critical_slot")
+"""What somebody who decides about a memory has read, or relies on."""
 _ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")}
 """The statuses that an agent may give a memory, and those that the memory may have before."""
 
@@ -41,6 +43,13 @@ def refuse_status(actor: str, memory: Memory, status: str) -> None:
             f"`engram reject {memory.id}` or `engram review` decides"
         )
     raise Refused(f"{memory.id} is {memory.status}, and {actor} may not make it {status}: a person may, at a terminal")
+
+
+def refuse_changed(shown: Sequence[Memory], memory: Memory) -> None:
+    """Raise `ChangedMeanwhile` where a memory differs from what was shown of it; one that was not shown passes."""
+    before = next((one for one in shown if one.id == memory.id), memory)
+    if any(getattr(before, name) != getattr(memory, name) for name in SHOWN):
+        raise ChangedMeanwhile(f"{memory.id} was changed while you read it; nothing was decided: look again")
 
 
 def refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:

@@ -13,7 +13,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, Activation, Memory, render_form
-from engram.review.authority import refuse_overturning
+from engram.review.authority import refuse_changed, refuse_overturning
 from engram.rules.eligibility import is_valid, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
@@ -357,7 +357,7 @@ class Lineages:
             return found
         return _newest(deciding.lineage(found.lineage), self.clock()) or found
 
-    def forget(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
+    def forget(self, ref: str, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()) -> Memory:
         """Retire a memory; of a fact with versions, the newest remaining one becomes current again."""
         from engram.gates.secrets.scan import redact
         from engram.review.conflicts import release, waiting_on
@@ -373,6 +373,7 @@ class Lineages:
         ) as deciding:
             memory = locked_memory(deciding, found.id)
             refuse_outranked(actor, memory, "retire")
+            refuse_changed(shown, memory)
             if memory.lineage == found.lineage:
                 now = self.clock()
                 retired = memory.but(status="retired", updated=now)
@@ -381,7 +382,7 @@ class Lineages:
                 release(deciding, waiting, now)
                 return retired
         # It got its first successor between the read and the lock: try again.
-        return self.forget(found.id, actor=actor, reason=reason)
+        return self.forget(found.id, actor=actor, reason=reason, shown=shown)
 
 
 def ends_before(store: Store, memory: Memory) -> dict[str, datetime | None]:

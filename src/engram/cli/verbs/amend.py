@@ -61,6 +61,6 @@ def merge(surface: Surface, refs: Refs, statement: Merged = "", reason: Reason =
             if require_person(memory, why):
                 actor = HUMAN
                 break
-        after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason)
+        after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason, shown=memories)
         surface.answer(memory_data(after, surface.now), lambda: views.listing([after], surface.now))
         surface.hint(f"engram: `engram undo {after.id}` undoes it")

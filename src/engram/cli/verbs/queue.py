@@ -178,10 +178,12 @@ def promote(
             prove_person(held)
         actor = HUMAN if held else surface.actor
         if len(memories) == 1:
-            report_one(surface, "approve", mem.review.approve(memories[0].id, actor=actor, reason=reason))
+            report_one(
+                surface, "approve", mem.review.approve(memories[0].id, actor=actor, reason=reason, shown=memories)
+            )
         else:
             ids = [memory.id for memory in memories]
-            report_bulk(surface, mem.review.promote_all(ids, actor=actor, reason=reason))
+            report_bulk(surface, mem.review.promote_all(ids, actor=actor, reason=reason, shown=memories))
 
 
 def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = False) -> None:
@@ -238,10 +240,12 @@ def reject(
     with surface.memory() as mem:
         memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "reject", yes, True)
         if len(memories) == 1:
-            report_one(surface, "reject", mem.review.reject(memories[0].id, actor=surface.actor, reason=reason))
+            report_one(
+                surface, "reject", mem.review.reject(memories[0].id, actor=surface.actor, reason=reason, shown=memories)
+            )
         elif memories:
             ids = [memory.id for memory in memories]
-            report_bulk(surface, mem.review.reject_all(ids, actor=surface.actor, reason=reason))
+            report_bulk(surface, mem.review.reject_all(ids, actor=surface.actor, reason=reason, shown=memories))
 
 
 def _previewed(

@@ -108,10 +108,12 @@ def _decide(
         if require_person(memory, reason_for_person(memory) or reason_for_person(merged)):
             actor = HUMAN
     if choice == "keep":
-        return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
+        return mem.review.resolve(
+            memory.id, keep, statement=statement, situations=situations, actor=actor, shown=[memory]
+        )
     if choice in ("approve", "reject"):
         decide = mem.review.approve if choice == "approve" else mem.review.reject
-        return decide(memory.id, waits_as=waits_as, actor=actor)
+        return decide(memory.id, waits_as=waits_as, actor=actor, shown=[memory])
     return (mem.review.retire if choice == "retire" else mem.review.reinforce)(memory.id, actor=actor)
 
 
