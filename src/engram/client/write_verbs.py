@@ -228,8 +228,8 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.authority import refuse_lower_tier, refuse_status
-        from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved
+        from engram.review.authority import OUT, refuse_lower_tier, refuse_status
+        from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
 
         changes = checked_fields(self._given("", fields))
         if not changes:
@@ -245,7 +245,10 @@ class WriteVerbs(Facets):
             changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
             refuse_lower_tier(actor, memory, changed)
-            return admit(changed)
+            is_written = changed.status not in OUT and any(
+                getattr(memory, one) != getattr(changed, one) for one in WRITTEN
+            )
+            return admit(by_hand(changed, actor, self._clock()) if is_written else changed)
 
         return self._change(ref, "update", actor, reason, updated)
 

@@ -16,7 +16,7 @@ from engram.model.memory import CONTRADICTS, Memory, render_form
 from engram.review.approval import refuse_approval
 from engram.review.authority import refuse_changed, refuse_lower_tier
 from engram.review.conflicts import conflict_link
-from engram.review.lineage import Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
+from engram.review.lineage import BY_HAND, Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
 from engram.review.resolution import confirmed, merged_into
 from engram.rules.sources import said_by
 from engram.store.documents import meaning_of
@@ -32,8 +32,6 @@ FIELDS = (
     "valid_from", "valid_until", "occurred_at",
 )  # fmt: skip
 """What an edit may change; the rest follows from decisions or from where a memory came from."""
-BY_HAND = "manual"
-"""`learned_by` of what a person reworded; its source stays."""
 
 
 @dataclass(slots=True)

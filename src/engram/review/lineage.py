@@ -83,6 +83,10 @@ FOLLOWING = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
 """Fields that follow from `add`, `revise`, `forget` and `undo`."""
 WORDS = ("statement", "situation", "form", "type")
 """Fields that decide about a memory's tier."""
+WRITTEN = frozenset({"statement", "situation", "form"})
+"""Fields that are what a memory says: a person who writes them is its source from then on."""
+BY_HAND = "manual"
+"""`learned_by` of what a person reworded."""
 CLOCKS_DIFFER = timedelta(minutes=1)
 """How much the clocks of two machines may differ without reordering their versions."""
 
@@ -133,6 +137,15 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
             f"{actor} may not change {before.id} to this: {reason} and waits for a person; a person may change it at a "
             "terminal, or `learn` it as a new memory, which waits for review"
         )
+
+
+def by_hand(memory: Memory, actor: str, now: datetime) -> Memory:
+    """The memory whose words this actor wrote: a person's own, and confirmed, where it was a person."""
+    if rank_of(actor) != Rank.PERSON:
+        return memory
+    memory = memory.but(source=actor or "human", learned_by=BY_HAND)
+    # A candidate is confirmed when it is approved.
+    return memory if memory.status == "candidate" else memory.but(verification=CONFIRMED, last_verified=now)
 
 
 def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
@@ -339,6 +352,7 @@ class Lineages:
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
+            new = by_hand(new, actor, now) if WRITTEN & changes.keys() else new
             refuse_unapproved(actor, head, new.but(status="active"))
             # The name and aliases belong to the fact, so they pass to the current version.
             own = deciding.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
