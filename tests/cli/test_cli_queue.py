@@ -4,6 +4,7 @@ import pytest
 
 from engram import Engram
 from engram.cli import surface
+from engram.settings import save_setting
 
 from .conftest import Console
 
@@ -160,7 +161,7 @@ def test_eligible_promotes_what_the_settings_allow(cli: Console) -> None:
     ids = proposed(cli, *FACTS)
     plan = cli.json("promote", "--eligible", "--dry-run")
     assert plan["promoted"] == [] and set(plan["waiting"]) == set(ids)
-    cli("config", "autopromote_harvest", "true")
+    save_setting(cli.folder / "home" / "config.toml", "autopromote_harvest", True)
     assert len(cli.json("promote", "--eligible", "--dry-run")["promoted"]) == 3
     assert {status(cli, ref) for ref in ids} == {"candidate"}
     assert len(cli.json("promote", "--eligible")["done"]) == 3
@@ -172,7 +173,7 @@ def test_eligible_promotes_what_the_settings_allow(cli: Console) -> None:
 def test_eligible_names_the_conflict_that_keeps_a_candidate_waiting(cli: Console) -> None:
     (waiting,) = proposed(cli, "The api listens on port 9090")
     current = cli.json("remember", "The api listens on port 8080")["memory"]["id"]
-    cli("config", "autopromote_harvest", "true")
+    save_setting(cli.folder / "home" / "config.toml", "autopromote_harvest", True)
     decision = cli.json("promote", "--eligible")
     assert decision["done"] == [] and current in decision["left"][waiting]
 

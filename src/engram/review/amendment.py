@@ -138,7 +138,7 @@ class Amender:
                 refuse_changed(shown, memory)
             survivor = max(memories, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
             others = [memory for memory in memories if memory.id != survivor.id]
-            _refuse_merge(actor, survivor, others, statement.strip())
+            _refuse_merge(actor, survivor, others, statement.strip(), self.settings)
             if is_human(actor):
                 survivor = survivor.but(learned_by=BY_HAND)
                 survivor = confirmed(survivor, actor) if survivor.status in CURRENT else survivor
@@ -167,13 +167,15 @@ def _editable(memory: Memory) -> Memory:
     return memory
 
 
-def _refuse_merge(actor: str, survivor: Memory, others: Sequence[Memory], statement: str) -> None:
+def _refuse_merge(
+    actor: str, survivor: Memory, others: Sequence[Memory], statement: str, settings: GateSettings
+) -> None:
     """Raise `Refused` where the actor may not change one of these, or would make active what only a person may."""
     for memory in (survivor, *others):
         refuse_outranked(actor, memory, "merge")
     if survivor.status in CURRENT:
         for other in others:
-            refuse_approval(actor, other.but(statement=statement))
+            refuse_approval(actor, other.but(statement=statement), settings)
     refuse_unapproved(actor, survivor, survivor.but(statement=statement))
 
 

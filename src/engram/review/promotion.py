@@ -6,6 +6,7 @@ stored. Tier 3, text that reads like an instruction, and what contradicts or rep
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engram.gates.instructions import injection_problem
@@ -118,12 +119,6 @@ class Promotion:
         return f"{tier}would replace {mention(found.heads[0])}" if found.heads else ""
 
 
-_DECIDE: Mapping[str, Callable[[Transaction, Memory, str, datetime], Memory]] = {
-    APPROVE: approve_in,
-    "reject": reject_in,
-}
-
-
 def decide_all(
     store: Store,
     clock: Callable[[], datetime],
@@ -131,7 +126,8 @@ def decide_all(
     refs: Sequence[str],
     actor: str,
     reason: str,
-    shown: Sequence[Memory] = (),
+    shown: Sequence[Memory],
+    settings: GateSettings,
 ) -> BulkDecision:
     """Approve or reject candidates as one bulk decision; what cannot be decided so is left, with the reason."""
     found, left = dict[str, Memory](), dict[str, str]()
@@ -141,7 +137,8 @@ def decide_all(
             found[memory.id] = memory
         except NotFound as error:
             left[ref] = str(error)
-    return _decided(store, clock, op, list(found.values()), actor, redact(reason)[0], _DECIDE[op], left, shown)
+    decide = partial(approve_in, settings=settings) if op == APPROVE else reject_in
+    return _decided(store, clock, op, list(found.values()), actor, redact(reason)[0], decide, left, shown)
 
 
 def _decided(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from engram.gates.proposal import GateSettings
@@ -124,7 +125,7 @@ class Review:
             if keep == "old":
                 return keep_old(deciding, new, old, now)
             if new.status == "candidate":
-                refuse_approval(actor, new)
+                refuse_approval(actor, new, self.settings)
             new = confirmed(new, actor)
             if keep == "both":
                 return keep_both(deciding, new, old, situations, now)
@@ -163,7 +164,7 @@ class Review:
             return Lineages(self.store, self.clock).forget(waiting.id, actor=actor, reason=why, shown=shown)
         if meant == "contradiction":
             refuse_contradiction(waiting, contradicted(self.store.get, waiting))
-        return self._decide(waiting, APPROVE, actor, reason, approve_in, shown)
+        return self._decide(waiting, APPROVE, actor, reason, partial(approve_in, settings=self.settings), shown)
 
     def reject(
         self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
@@ -277,7 +278,7 @@ class Review:
         """Approve many candidates as one decision, which `undo_bulk` takes back as a whole. What cannot be approved is reported."""
         from engram.review.promotion import decide_all
 
-        return decide_all(self.store, self.clock, APPROVE, refs, actor, reason, shown)
+        return decide_all(self.store, self.clock, APPROVE, refs, actor, reason, shown, self.settings)
 
     def reject_all(
         self, refs: Sequence[str], *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
@@ -285,7 +286,7 @@ class Review:
         """Reject many candidates as one decision, which `undo_bulk` takes back as a whole."""
         from engram.review.promotion import decide_all
 
-        return decide_all(self.store, self.clock, REJECT, refs, actor, reason, shown)
+        return decide_all(self.store, self.clock, REJECT, refs, actor, reason, shown, self.settings)
 
     def plan_promotion(
         self,

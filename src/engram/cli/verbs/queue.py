@@ -171,7 +171,7 @@ def promote(
         memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "promote", yes, confirm)
         if not memories:
             return
-        held = [(memory, why) for memory in memories if (why := _needs_person(surface, memory))]
+        held = [(memory, why) for memory in memories if (why := _needs_person(surface, mem, memory))]
         if not confirm:
             refuse_unconfirmed(held, "engram promote")
         elif held:
@@ -193,13 +193,13 @@ def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = F
         raise InvalidInput("name the memories, or choose them: --source, --kind, --tier, --scope or --group")
 
 
-def _needs_person(surface: Surface, memory: Memory) -> str:
+def _needs_person(surface: Surface, mem: "Engram", memory: Memory) -> str:
     """Why a person must prove to be here before this becomes active; "" where that is known, or not needed."""
     from engram.review.approval import person_only_reason
 
     if memory.status != "candidate":
         return ""
-    return reason_for_person(memory) or ("" if surface.person else person_only_reason(memory))
+    return reason_for_person(memory) or ("" if surface.person else person_only_reason(memory, mem.review.settings))
 
 
 def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions, dry_run: bool) -> None:
