@@ -111,3 +111,38 @@ def test_an_agent_may_retire_or_rest_what_an_agent_said(mem: Engram) -> None:
     assert said is not None
     assert mem.update(said.id, status="dormant", actor=AGENT).status == "dormant"
     assert mem.update(said.id, status="retired", actor=AGENT).status == "retired"
+
+
+# -- links and pins
+
+
+def test_no_agent_unlinks_a_candidate_from_what_it_contradicts(mem: Engram) -> None:
+    old = mem.learn("The api listens on port 8080", source="manual").memory
+    new = mem.learn("The api listens on port 9090", source="harness:codex:acme").memory
+    assert old is not None and new is not None
+    for kind in ("contradicts", None):
+        with pytest.raises(Refused, match="may not set or remove 'contradicts'"):
+            mem.graph.unrelate(new.id, old.id, kind, actor=AGENT)
+    with pytest.raises(Refused, match="may not change which memories"):
+        mem.update(new.id, associations=[], actor=AGENT)
+    assert [item.waits_as for item in mem.review.queue(about=new.id)] == ["contradiction"]
+    assert mem.graph.unrelate(new.id, old.id, actor="human").associations == ()
+
+
+@pytest.mark.parametrize("kind", ["contradicts", "may_supersede"])
+def test_no_agent_links_memories_as_review_does(mem: Engram, kind: str) -> None:
+    said = mem.learn(RULE, source="manual").memory
+    own = mem.learn("Screenshots are compared with pixelmatch", source=AGENT).memory
+    assert said is not None and own is not None
+    with pytest.raises(Refused, match=f"may not set or remove '{kind}'"):
+        mem.graph.relate(own.id, said.id, kind, actor=AGENT)
+    assert mem.graph.relate(own.id, said.id, "supports", actor=AGENT).associations
+
+
+def test_no_agent_pins_a_candidate_that_a_person_then_approves(mem: Engram) -> None:
+    waiting = proposed(mem, source=AGENT, type="health")
+    with pytest.raises(Refused, match="may not pin it"):
+        mem.pin(waiting.id, actor=AGENT)
+    with pytest.raises(Refused, match="may not pin it"):
+        mem.update(waiting.id, critical_slot="health", actor=AGENT)
+    assert not mem.get(waiting.id).pinned

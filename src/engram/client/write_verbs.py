@@ -228,7 +228,7 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.authority import OUT, refuse_lower_tier, refuse_status
+        from engram.review.authority import OUT, refuse_lower_tier, refuse_marks, refuse_status
         from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
 
         changes = checked_fields(self._given("", fields))
@@ -245,6 +245,7 @@ class WriteVerbs(Facets):
             changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
             refuse_lower_tier(actor, memory, changed)
+            refuse_marks(actor, memory, changed)
             is_written = changed.status not in OUT and any(
                 getattr(memory, one) != getattr(changed, one) for one in WRITTEN
             )
@@ -282,9 +283,14 @@ class WriteVerbs(Facets):
 
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
         """Pin a memory: it never fades, and is injected first."""
-        return self._change(
-            ref, "pin" if pinned else "unpin", actor, "", lambda m: m.but(pinned=pinned, updated=self._clock())
-        )
+        from engram.review.authority import refuse_marks
+
+        def changed(memory: Memory) -> Memory:
+            after = memory.but(pinned=pinned, updated=self._clock())
+            refuse_marks(actor, memory, after)
+            return after
+
+        return self._change(ref, "pin" if pinned else "unpin", actor, "", changed)
 
     def verify(self, ref: str, *, actor: str = "manual") -> Memory:
         """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed."""

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from engram.gates.trust import tier_of
 from engram.model.errors import ChangedMeanwhile, Refused
 from engram.model.memory import Memory
-from engram.rules.sources import Rank, rank_of
+from engram.model.relations import REVIEWED
+from engram.rules.sources import Rank, is_below_program, rank_of
 from engram.store.protocol import Image
 
 OUT = ("rejected", "retired", "superseded")
@@ -14,11 +15,6 @@ SHOWN = ("statement", "situation", "form", "type", "scope", "conflict_key", "sup
 """What somebody who decides about a memory has read, or relies on."""
 _ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")}
 """The statuses that an agent may give a memory, and those that the memory may have before."""
-
-
-def is_below_program(actor: str) -> bool:
-    """Whether an actor is an agent, a transcript or content. A program that opened the store acts for its owner."""
-    return rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM
 
 
 def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> None:
@@ -56,6 +52,23 @@ def refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
     """Raise `Refused` where an agent would change a candidate so that no person need approve it."""
     if is_below_program(actor) and before.status == "candidate" and tier_of(after) < tier_of(before):
         raise Refused(f"{actor} may not edit {before.id} from tier {tier_of(before)} to {tier_of(after)}; a person may")
+
+
+def refuse_marks(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where an agent would pin a candidate, or change the links by which it waits for another memory."""
+    if not is_below_program(actor):
+        return
+    if before.status == "candidate" and (before.pinned, before.critical_slot) != (after.pinned, after.critical_slot):
+        raise Refused(f"{before.id} awaits review, and {actor} may not pin it; a person may, once it is active")
+    if _review_links(before) != _review_links(after):
+        raise Refused(
+            f"{actor} may not change which memories {before.id} contradicts or may supersede: review does, or "
+            "`learn` with a relation"
+        )
+
+
+def _review_links(memory: Memory) -> list[tuple[str, str, bool]]:
+    return sorted((link.type, link.target, bool(link.extra)) for link in memory.associations if link.type in REVIEWED)
 
 
 def _placed(history: Sequence[Image]) -> Image:
