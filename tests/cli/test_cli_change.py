@@ -64,6 +64,12 @@ def test_reinforce_strengthens(cli: Console) -> None:
     assert cli.json("reinforce", known)["strength"] > 0.75
 
 
+def test_verify_of_a_candidate_says_that_it_still_waits(cli: Console) -> None:
+    waiting = cli.learned("The patient is allergic to penicillin", "--type", "health")
+    assert f"{waiting} still waits for review; `engram promote {waiting}`" in cli("verify", waiting).stderr
+    assert "still waits" not in cli("verify", cli.learned("Use tabs, not spaces")).stderr
+
+
 @pytest.mark.usefixtures("person")
 def test_verify_confirms(cli: Console) -> None:
     known = cli.learned("Use tabs, not spaces")

@@ -89,7 +89,86 @@ def test_show_quotes_the_turn_that_a_candidate_comes_from(cli: Console) -> None:
     assert quote["session"] == "S-7" and "deploy on Fridays" in quote["text"]
 
 
+def test_the_queue_names_a_source_once_and_gives_a_reason_only_where_it_adds_something(cli: Console) -> None:
+    proposed(cli, FACTS[0])
+    proposed(cli, "The patient is allergic to penicillin", source="import:pack.json", type_="health")
+    result = cli("queue")
+    assert f"from {HARNESS}" not in result.stdout and result.stdout.count("import:pack.json") == 1
+    told = " ".join(result.stdout.split())
+    assert "penicillin — type 'health' is tier 3" in told and f"{FACTS[0]} —" not in told
+    assert result.stderr.count("`engram") == 3 and "--group" not in result.stderr
+
+
 # -- promote
+
+
+@pytest.mark.usefixtures("person")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("promote", "--source", "import"),
+        ("reject", "--source", "import"),
+        ("promote", "--source", "import", "--dry-run"),
+        ("promote", "--eligible", "--source", "import"),
+        ("promote", "--eligible", "--dry-run", "--source", "import"),
+    ],
+)
+def test_filters_that_choose_nothing_say_so(cli: Console, words: tuple[str, ...]) -> None:
+    proposed(cli, FACTS[0])
+    result = cli(*words)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "engram: No candidate matches.\n")
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.usefixtures("person")
+def test_a_rehearsed_promotion_changes_nothing_and_says_who_still_waits(cli: Console, named: bool) -> None:
+    (sensitive,) = proposed(cli, "The patient is allergic to penicillin", type_="health")
+    (harmless,) = proposed(cli, FACTS[0])
+    cli("remember", "The api listens on port 8080")
+    (contrary,) = proposed(cli, "The api listens on port 9090")
+    chosen = (sensitive, harmless, contrary) if named else ("--source", "harness")
+    plan = cli.json("promote", *chosen, "--dry-run")
+    assert [memory["id"] for memory in plan["promoted"]] == [harmless]
+    assert set(plan["waiting"]) == {sensitive, contrary}
+    assert "--confirm asks for a typed code" in plan["waiting"][sensitive]
+    assert f"`engram review {contrary} --keep new|old|both|merge`" in plan["waiting"][contrary]
+    assert {status(cli, ref) for ref in (sensitive, harmless, contrary)} == {"candidate"}
+
+
+def test_a_contradiction_is_promoted_by_the_command_that_settles_it(cli: Console) -> None:
+    cli("remember", "The api listens on port 8080")
+    (contrary,) = proposed(cli, "The api listens on port 9090")
+    result = cli("promote", contrary)
+    assert result.exit_code == 2
+    assert f"resolve it with `engram review {contrary} --keep new|old|both|merge`" in result.stderr
+
+
+@pytest.mark.usefixtures("person")
+def test_among_several_a_contradiction_is_left_and_named(cli: Console) -> None:
+    cli("remember", "The api listens on port 8080")
+    contrary, harmless = *proposed(cli, "The api listens on port 9090"), *proposed(cli, FACTS[0])
+    result = cli("promote", contrary, harmless)
+    assert result.exit_code == 1
+    assert f"engram review {contrary} --keep" in " ".join(result.stdout.split())
+    assert (status(cli, contrary), status(cli, harmless)) == ("candidate", "active")
+
+
+@pytest.mark.parametrize(
+    ("setting", "allowing"),
+    [
+        (("autopromote_harvest", "false"), "autopromote_harvest true"),
+        (("autopromote_kinds", "preference"), "autopromote_kinds preference,tooling"),
+    ],
+)
+def test_what_still_waits_is_grouped_by_reason_with_the_setting_that_allows_it(
+    cli: Console, setting: tuple[str, str], allowing: str
+) -> None:
+    proposed(cli, *FACTS)
+    cli("config", "autopromote_harvest", "true")
+    cli("config", *setting)
+    for words in ((), ("--dry-run",)):
+        told = " ".join(cli("promote", "--eligible", *words).stdout.split())
+        assert "still wait 3 3 × " in told and told.count(f"`engram config {allowing}` allows this") == 1
 
 
 @pytest.mark.usefixtures("person")
@@ -240,6 +319,14 @@ def test_merge_leaves_one_and_undo_brings_all_back(cli: Console) -> None:
     assert {status(cli, ref) for ref in (first, second)} == {"candidate"}
 
 
+@pytest.mark.usefixtures("person")
+def test_undoing_a_merge_as_the_last_decision_counts_what_came_back(cli: Console) -> None:
+    first, second, _ = proposed(cli, *FACTS)
+    cli("merge", first, second, "--statement", "Deploys and screenshots have scripts in tools")
+    undone = cli.json("undo", "--last")
+    assert {memory["id"]: memory["status"] for memory in undone["done"]} == {first: "candidate", second: "candidate"}
+
+
 # -- distrust
 
 
@@ -310,3 +397,12 @@ def test_undo_last_after_a_distrust_trusts_the_source_again(cli: Console) -> Non
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "put back 3")
     assert "harness:codex is trusted again" in result.stderr
     assert ({status(cli, ref) for ref in ids}, cli.json("distrust")) == ({"candidate"}, {})
+
+
+def test_undo_last_after_a_distrust_that_took_out_nothing_leaves_everything_else(cli: Console) -> None:
+    kept = cli.learned("Prices are stored in cents")
+    cli("distrust", "import:pak.json", "--yes")
+    result = cli("undo", "--last")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "import:pak.json is trusted again" in result.stderr
+    assert (status(cli, kept), cli.json("distrust")) == ("active", {})

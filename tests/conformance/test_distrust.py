@@ -194,14 +194,16 @@ def test_trust_in_what_is_not_distrusted_is_not_restored(mem: Engram) -> None:
         mem.review.restore_trust("import:other.json", actor="human")
 
 
-def test_distrusting_twice_is_undone_at_once(mem: Engram) -> None:
+def test_distrusting_twice_is_undone_at_once(mem: Engram, clock: Clock) -> None:
     first = proposed(mem, "Invoices are printed twice")
+    moment = clock.forward(days=1)
+    second = proposed(mem, "Prices are stored in cents")
+    mem.review.distrust(POISON, since=moment, actor="human")
+    assert (status(mem, first), status(mem, second)) == ("candidate", "rejected")
     mem.review.distrust(POISON, actor="human")
-    second = mem.add("Prices are stored in cents", source=POISON)
-    mem.review.distrust(POISON, actor="human")
-    assert (status(mem, first), status(mem, second)) == ("rejected", "retired")
+    assert status(mem, first) == "rejected"
     mem.review.restore_trust(POISON, actor="human")
-    assert (status(mem, first), status(mem, second)) == ("candidate", "active")
+    assert (status(mem, first), status(mem, second)) == ("candidate", "candidate")
 
 
 # -- undone like any other decision

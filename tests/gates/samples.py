@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from engram.gates.tables import rows
+
 _DATA = Path(__file__).parent / "data"
 _ALPHABETS = {
     "hex": "0123456789abcdef",
@@ -21,12 +23,17 @@ _ALPHABETS = {
     "b64": string.ascii_letters + string.digits + "+/",
     "url": string.ascii_letters + string.digits + "_-",
     "b32": string.ascii_uppercase + "234567",
+    "b32l": string.ascii_lowercase + "234567",
     "b58": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
+    "pw": string.ascii_letters + string.digits + "!#$%&*+=?@^_~-",
+    "pwx": string.ascii_lowercase + string.digits + "!#$%&*(-_=+)@^",
     "dig": string.digits,
     "abc": string.ascii_lowercase,
     "ABC": string.ascii_uppercase,
 }
-_FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
+_WORDS = ("bip", "bip,", "bip-", "bipn", "BIP")
+"""Words of a wallet: in a row, with commas or hyphens, one a line with its number, in capitals."""
+_FIELD = re.compile(r"\{(\w+[,-]?)(?::([^{}]*))?\}")
 _MARKED = re.compile("⟦(.*?)⟧", re.DOTALL)
 
 
@@ -45,16 +52,23 @@ def samples(name: str) -> list[Sample]:
     return [_sample(line, number) for number, line in enumerate(lines) if line.strip() and not line.startswith("# ")]
 
 
+def made(text: str, seed: int = 0) -> str:
+    """A text with its random fields filled in."""
+    random = Random(seed)
+    return _FIELD.sub(lambda field: _made(field[1], field[2] or "", random), text)
+
+
 def _sample(line: str, number: int) -> Sample:
     kind, text = line.split(" :: ", 1) if " :: " in line else ("", line)
-    random = Random(number)
-    made = _FIELD.sub(lambda field: _made(field[1], field[2] or "", random), text.replace("⏎", "\n"))
-    return Sample(kind.strip(), _MARKED.sub(r"\1", made), tuple(_MARKED.findall(made)))
+    filled = made(text.replace("⏎", "\n"), number)
+    return Sample(kind.strip(), _MARKED.sub(r"\1", filled), tuple(_MARKED.findall(filled)))
 
 
 def _made(kind: str, argument: str, random: Random) -> str:
     if kind in _ALPHABETS:
         return _random(_ALPHABETS[kind], int(argument), random)
+    if kind in _WORDS:
+        return _wallet(kind, random.choices(_wallet_words(), k=int(argument)))
     if kind == "card":
         return _luhn(argument, 15 if argument.startswith("3") else 16, random)
     if kind == "iban":
@@ -78,6 +92,18 @@ def _random(alphabet: str, size: int, random: Random) -> str:
     if size >= 4 and alphabet not in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
         made[1], made[2] = "7" if "7" in alphabet else made[1], random.choice([c for c in alphabet if c.isalpha()])
     return "".join(made)
+
+
+def _wallet_words() -> list[str]:
+    return [word for row in rows("walletwords.txt") for word in row]
+
+
+def _wallet(kind: str, words: list[str]) -> str:
+    if kind == "bipn":
+        return "\n".join(f"{number}. {word}" for number, word in enumerate(words, 1))
+    return {"bip": " ", "bip,": ", ", "bip-": "-", "BIP": " "}[kind].join(
+        map(str.upper, words) if kind == "BIP" else words
+    )
 
 
 def _luhn(prefix: str, size: int, random: Random) -> str:

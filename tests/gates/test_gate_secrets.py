@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates.secrets import assignments
+from engram.gates.secrets import assignments, unnamed
 from engram.gates.secrets.scan import find_secrets, redact, secrets_problem, suspects
-from engram.gates.secrets.values import Likeness, likeness
+from engram.gates.secrets.values import Likeness, changes, likeness
 from engram.model.memory import Anchor, Memory
+from tests.gates.samples import made
 from tests.tables import table
 
 # (kind, text, the part that must not survive). Pieces are joined so that no scanner takes this file for a leak.
@@ -234,3 +235,73 @@ def test_a_harmless_value_does_not_hide_the_password_that_begins_inside_it(text:
 @pytest.mark.parametrize("name", ["CVC 2023 results.pdf", "project:cvc=2023"])
 def test_a_name_is_not_a_card_code(name: str) -> None:
     assert find_secrets(name, nearby=False) == []
+
+
+def _random(size: int, alphabet: str = "b62") -> str:
+    return made(f"{{{alphabet}:{size}}}")
+
+
+def test_a_random_value_is_a_secret_if_the_sentence_before_is_about_a_login() -> None:
+    value = _random(16)
+    assert value not in redact(f"I changed the NAS login. From today on we take {value} for it.")[0]
+    assert find_secrets(f"I changed the NAS shelf. The label {value} is on it.") == []
+
+
+def test_a_generated_password_is_a_secret_without_any_word() -> None:
+    value = "k7#" + _random(5) + "?Q4!x" + "M9"
+    assert [secret.kind for secret in find_secrets(f"try {value} then")] == ["password"]
+
+
+@pytest.mark.parametrize("word", ["commit", "build", "image", "request", "trace"])
+def test_a_random_value_that_a_word_identifies_is_no_secret(word: str) -> None:
+    assert find_secrets(f"The login broke with {word} {_random(40, 'hex')} yesterday.") == []
+
+
+def test_a_certificate_is_public_however_long_it_is() -> None:
+    body = "\n".join(_random(64, "b64") for _ in range(20))
+    assert find_secrets(f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----") == []
+
+
+def test_twelve_words_of_a_wallet_are_a_seed_phrase_and_eleven_are_not() -> None:
+    assert [secret.kind for secret in find_secrets(made("is {bip:12} a poem?"))] == ["seed-phrase"]
+    assert find_secrets(made("is {bip:11} a poem?")) == []
+
+
+def test_every_code_of_a_list_is_cut_out_and_what_follows_is_kept() -> None:
+    codes = [_random(5, "hex") + "-" + _random(5, "hex") for _ in range(6)]
+    redacted, found = redact("keep these safe\n" + "\n".join(codes) + "\nand buy milk")
+    assert len(found) == 6
+    assert redacted.endswith("]\nand buy milk")
+    assert not any(code in redacted for code in codes)
+
+
+def test_a_list_of_two_shapes_is_no_list_of_codes() -> None:
+    assert find_secrets("save these\n4821-A\nB17\nroom 12-33-1") == []
+
+
+def test_digits_that_must_not_be_shared_are_a_code() -> None:
+    assert [secret.kind for secret in find_secrets("Confirm the transfer with 481930. Do not share it.")] == ["pin"]
+    assert find_secrets("Confirm the transfer of 481930 boxes. Do not share it.") == []
+
+
+def test_a_password_in_braces_ends_where_the_braces_end() -> None:
+    value = _random(5) + "}}" + _random(9)
+    assert redact("Driver={X};Pwd={" + value + "};Port=1")[0] == "Driver={X};Pwd={[redacted:connection-string]};Port=1"
+
+
+@pytest.mark.parametrize(
+    "unit", ["key A1b2C3d4E5f6G7h8 ", "backup codes ab12-cd34 ", "abandon ", "A1b!", "never share 123456 ", "Pwd={a}}"]
+)
+def test_each_value_without_a_name_is_looked_at_a_few_times_at_most(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+    judge_value = changes
+
+    def counted(value: str) -> float:
+        nonlocal looked_at
+        looked_at += len(value)
+        return judge_value(value)
+
+    monkeypatch.setattr(unnamed, "changes", counted)
+    text = unit * (50_000 // len(unit))
+    find_secrets(text)
+    assert looked_at <= 16 * len(text)

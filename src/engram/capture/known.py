@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.decision import DISTRUST
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
+from engram.rules.scopes import seen_from
 from engram.store.protocol import Filters, Query, Store
 from engram.store.records import heads_among
 from engram.text.content_hash import content_hash
@@ -51,16 +52,21 @@ class StoreKnown:
         return self._nearest(proposal, self.statuses, NEIGHBOURS)
 
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest memories of the same scope that were rejected for what they say, not for who said it."""
-        found = self._nearest(proposal, ("rejected",), REJECTED_NEIGHBOURS)
-        return [near for near in found if not self._was_distrusted(near.memory)]
+        """The nearest memories of the scopes seen from there that were rejected for what they say, not for who said it."""
+        scope = proposal.memory.scope
+        found = self._nearest(proposal, ("rejected",), REJECTED_NEIGHBOURS, seen_from([scope]))
+        kept = [near for near in found if not self._was_distrusted(near.memory)]
+        # A rejection holds in every scope that sees it, so it is compared as if it were there.
+        return [replace(near, memory=near.memory.but(scope=scope)) for near in kept]
 
     def _was_distrusted(self, memory: Memory) -> bool:
         decisions = self.store.history(memory.id)
         return bool(decisions) and decisions[-1].op == DISTRUST
 
-    def _nearest(self, proposal: Proposal, statuses: tuple[str, ...], limit: int) -> Sequence[Neighbour]:
-        filters = Filters(scopes=(proposal.memory.scope,), statuses=statuses)
+    def _nearest(
+        self, proposal: Proposal, statuses: tuple[str, ...], limit: int, scopes: Sequence[str] = ()
+    ) -> Sequence[Neighbour]:
+        filters = Filters(scopes=tuple(scopes) or (proposal.memory.scope,), statuses=statuses)
         found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, limit), filters)
         numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
         hits = self.store.get_many(numbers)

@@ -22,7 +22,7 @@ from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import Conflict, GateSettings, Known, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of, trust
 from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, CORROBORATED_BY, MAY_SUPERSEDE, REFINES, Association, Memory
 from engram.model.usage import Use
@@ -355,7 +355,7 @@ class Learner:
         """Evidence that an independent source repeats: corroborated, and active if nothing else is in its way."""
         if not corroborates(proposal.memory, known, session) or injection_problem(known):
             return known
-        evidence = tuple(dict.fromkeys((*known.evidence, *proposal.memory.evidence)))
+        evidence = (*known.evidence, *(one for one in proposal.memory.evidence if one not in known.evidence))
         metadata = {**known.metadata, CORROBORATED_BY: proposal.memory.source}
         known = known.but(
             verification=CORROBORATED, evidence=evidence, metadata=metadata, last_verified=now, updated=now
@@ -465,6 +465,9 @@ class Learner:
         now = self.clock()
         drafted = [self._drafted(item, "add", source, now) for item in items]
         admit_all(drafted, self.settings)
+        for named in {memory.source for memory in drafted if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
+            if why := self._distrusted(named, ""):
+                raise Refused(why)
         stored: list[Memory] = []
         for start in range(0, len(drafted), BATCH):
             stored += self._add_slice(drafted[start : start + BATCH], source, now, team)
@@ -527,7 +530,9 @@ class Learner:
         """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
         new = _named(deciding, memory, name, now, team=bool(team))
         # A program decides for its owner, and facts from documents direct no agent; other sources need review for tier 3.
-        if Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM and tier_3_reason(new):
+        rank = rank_of(new.source or source, Rank.PROGRAM)
+        sensitive = Rank.CONTENT < rank < Rank.PROGRAM and tier_3_reason(new)
+        if sensitive or (rank < Rank.PROGRAM and injection_problem(new)):
             new = new.but(status="candidate")
         heads = replaced_by(deciding, new)
         if above := outranking_head(heads, new.source):

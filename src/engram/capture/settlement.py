@@ -17,7 +17,7 @@ from engram.gates.trust import is_human
 from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import Refused
-from engram.model.event import VERBATIM, Event
+from engram.model.event import QUOTED_EVENT, VERBATIM, Event, quotes_ledger
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
@@ -228,9 +228,9 @@ class Settlement:
             event.at,
             "artifact",
             key=f"quote {event.id} {fact.span[0]}-{fact.span[1]}",
-            metadata={VERBATIM: memory.id, "type": fact.type},
+            metadata={VERBATIM: memory.id, QUOTED_EVENT: event.id, "type": fact.type},
         )
-        self.store.append_events(f"artifacts-{event.session}", [artifact], scope=exchange.scope)
+        self.store.append_events(quotes_ledger(event.session), [artifact], scope=exchange.scope)
 
     def _learn(
         self,

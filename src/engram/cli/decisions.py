@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PREVIEWED = 20
 """Memories that a preview or a report lists; JSON has all of them."""
+NAMED = 5
+"""Memories named of those that share a reason."""
 _OPS = {
     "approve": ("promoted", "green"),
     "autopromote": ("promoted", "green"),
@@ -41,11 +43,11 @@ def confirmed(surface: Surface, question: str, yes: bool) -> bool:
     return yes or surface.confirm(question)
 
 
-def report_nothing(surface: Surface, op: str) -> None:
+def report_nothing(surface: Surface, op: str, why: str = "engram: nothing was changed") -> None:
     """Print that no decision was made."""
     from engram.review.bulk import BulkDecision
 
-    surface.hint("engram: nothing was changed")
+    surface.hint(why)
     surface.answer(bulk_data(BulkDecision("", op), surface.now), lambda: None)
 
 
@@ -77,9 +79,11 @@ def hint_undo(surface: Surface, decision: "BulkDecision") -> None:
 
 def draw_bulk(decision: "BulkDecision") -> None:
     """What was done and what was left, the first of each."""
+    if decision.source and not decision.done and not decision.left:
+        return  # what is said about the source says it all
     words, style = _OPS.get(decision.op, (decision.op, "green"))
     draw_some(words, style, decision.done)
-    draw_left("left as they are", decision.left)
+    draw_left("still wait" if decision.op == "autopromote" else "left as they are", decision.left)
 
 
 def draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
@@ -92,11 +96,23 @@ def draw_some(words: str, style: str, memories: Sequence[Memory]) -> None:
 
 
 def draw_left(words: str, left: Mapping[str, str]) -> None:
-    """The memories that were not changed, the first of them with the reason."""
+    """The memories that were not changed, by reason, the most frequent first; of each reason the first few."""
     if not left:
         return
     display.lines([(f"{words} {len(left):,}", "bright_black")])
-    for ref, why in list(left.items())[:PREVIEWED]:
-        display.lines([(f"  {line(ref)}", "cyan"), (f"  {line(why, 300)}", "bright_black")])
-    if len(left) > PREVIEWED:
-        display.lines([f"  … and {len(left) - PREVIEWED:,} more"])
+    by_reason: dict[str, list[str]] = {}
+    for ref, why in left.items():
+        by_reason.setdefault(why, []).append(ref)
+    reasons = sorted(by_reason.items(), key=lambda one: -len(one[1]))
+    for why, refs in reasons[:PREVIEWED]:
+        if len(refs) == 1:
+            display.lines(
+                [(f"  {line(refs[0])}", "cyan"), (f"  {line(why.removeprefix(f'{refs[0]} '), 300)}", "bright_black")]
+            )
+            continue
+        more = ", …" if len(refs) > NAMED else ""
+        display.lines([f"  {len(refs):,} × ", (line(why, 300), "bright_black")])
+        display.lines([(f"      {', '.join(map(line, refs[:NAMED]))}{more}", "cyan")])
+    if len(reasons) > PREVIEWED:
+        rest = sum(len(refs) for _, refs in reasons[PREVIEWED:])
+        display.lines([f"  … and {rest:,} more"])

@@ -269,4 +269,11 @@ def prove_person(held: Sequence[tuple[Memory, str]]) -> None:
     except OSError:
         raise Refused(f"{first.id} needs a person: {reason}; run this at a terminal") from None
     if answer != code:
-        raise Refused(f"The code was not {code}; {', '.join(memory.id for memory, _ in held)}: still awaits review")
+        raise Refused(_wrong_code([memory for memory, _ in held]))
+
+
+def _wrong_code(memories: Sequence[Memory]) -> str:
+    waiting = [memory.id for memory in memories if memory.status == "candidate"]
+    if not waiting:
+        return "Wrong code. Nothing was changed."
+    return f"Wrong code. {', '.join(waiting)} still {'waits' if len(waiting) == 1 else 'wait'}; nothing was changed."

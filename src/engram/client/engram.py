@@ -169,9 +169,12 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
         tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
         """
+        from engram.gates.secrets.scan import refuse_secret
         from engram.upkeep.context_files import BlockOptions
 
         paths = [path] if isinstance(path, str | Path) else path or ()
+        for each in paths:
+            refuse_secret(str(each), "the path")
         scopes = words(self._named(owner), "scope")
         options = BlockOptions(scopes, tier, limit, budget)
         return self._context_files.update(list(map(Path, paths)), options, remove=remove, dry_run=dry_run)

@@ -1,7 +1,8 @@
 """Corroboration: what a repetition does for a memory that nobody vouches for (DESIGN §12).
 
-A guess that is captured again is no guess any more. Evidence that an independent source repeats is corroborated: another channel
-(a transcript, a document, an import, a page) and another session. The same channel twice, such as two imported packs, proves nothing.
+A guess that is captured again is no guess any more. Evidence is corroborated where the user's own words in a transcript and something read
+elsewhere (a document, an import, a page, tool output) say the same, in different sessions. Two things read elsewhere prove nothing, whatever
+their names: one author may have written both.
 """
 
 from engram.model.memory import Memory
@@ -9,15 +10,14 @@ from engram.rules.eligibility import is_speculative
 from engram.rules.numbers import INFERRED_FROM
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of
 
-__all__ = ["confirmed_guess", "corroborates", "root_of"]
+__all__ = ["confirmed_guess", "corroborates"]
 
-_CHANNELS = dict.fromkeys(("harness", "harvest", "assistant"), "transcript")
+_TRANSCRIPTS = ("harness", "harvest")
 
 
-def root_of(source: str) -> str:
-    """The channel that a source belongs to: `harness:codex:acme` and `assistant` are both transcripts."""
-    first = source.partition(":")[0]
-    return _CHANNELS.get(first, first)
+def _is_transcript(source: str) -> bool:
+    """Whether a source is what a user typed to an agent. What the assistant said may repeat what it read."""
+    return source.strip().casefold().partition(":")[0] in _TRANSCRIPTS
 
 
 def corroborates(repeated: Memory, known: Memory, session: str) -> bool:
@@ -28,7 +28,7 @@ def corroborates(repeated: Memory, known: Memory, session: str) -> bool:
     if not is_evidence(known) or known.verification == CONFIRMED:
         return False
     is_content = rank_of(repeated.source) < Rank.AGENT
-    is_other = is_content and root_of(repeated.source) != root_of(known.source)
+    is_other = is_content and _is_transcript(repeated.source) != _is_transcript(known.source)
     return is_other and (not session or session != known.session)
 
 

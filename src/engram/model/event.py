@@ -13,6 +13,8 @@ SUMMARY_ROLE = "summary"
 """The role of the event that a session's summary becomes when it ends, so that a search finds it."""
 VERBATIM = "verbatim"
 """The metadata of an artifact that has the exact words of a memory: its id. Only a search for artifacts finds it."""
+QUOTED_EVENT = "quoted_event"
+"""The metadata of such an artifact: the event that it quotes."""
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 
@@ -66,3 +68,8 @@ class Session(Displayed):
     def owner(self) -> str:
         """The scope it belongs to: the first of those it sees."""
         return self.scopes[0] if self.scopes else "global"
+
+
+def quotes_ledger(session: str) -> str:
+    """The ledger of the exact words that were kept of a session."""
+    return f"artifacts-{session}"

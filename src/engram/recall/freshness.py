@@ -15,7 +15,7 @@ from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.recall.cutoff import ABOUT, HALF, best_of
 from engram.recall.query import selects
 from engram.rules.eligibility import is_valid
-from engram.rules.sources import may_replace
+from engram.rules.sources import is_evidence, may_replace, said_by
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
 from engram.text.display import cut, quoted, word
@@ -95,13 +95,24 @@ class Replacements:
 
 
 def replacements(
-    memories: Sequence[Memory], question: str, hits: Sequence[Hit] = (), meant: Collection[str] | None = None
+    memories: Sequence[Memory],
+    question: str,
+    hits: Sequence[Hit] = (),
+    meant: Collection[str] | None = None,
+    *,
+    heed_trust: bool = False,
 ) -> Replacements:
     """What replaced each of some memories, among themselves, as an answer to a question. Where nothing is recorded, only those `meant`
-    are compared with later ones; None stands for all of them. The hits say how much each is about the question.
+    are compared with later ones; None stands for all of them. The hits say how much each is about the question. `heed_trust`
+    leaves out what unconfirmed evidence says about more trusted memories, which otherwise is mentioned.
     """
     ordered = sorted(memories, key=_said)
-    steps = [(early, late) for at, late in enumerate(ordered) for early in ordered[:at] if _comparable(early, late)]
+    steps = [
+        (early, late)
+        for at, late in enumerate(ordered)
+        for early in ordered[:at]
+        if _comparable(early, late) and (not heed_trust or _counts(early, late))
+    ]
     recorded = [step for step in steps if _is_recorded(*step)]
     rivals = [
         (early, late)
@@ -139,6 +150,11 @@ def _unlikely(steps: Sequence[tuple[Memory, Memory]], question: str, hits: Seque
 
     likely = probabilities(question, [(claim(early), claim(late)) for early, late in steps], best_of(hits))
     return {_ids(*step) for step, each in zip(steps, likely, strict=True) if each < REPLACED}
+
+
+def _counts(early: Memory, late: Memory) -> bool:
+    """Whether a later memory may cast doubt on an earlier one: unconfirmed evidence says nothing about what somebody said."""
+    return early.superseded_by == late.id or not is_evidence(late) or said_by(late) >= said_by(early)
 
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
@@ -202,7 +218,9 @@ def _is_claim(memory: Memory) -> bool:
     return len(memory.statement) <= LONGEST_CLAIM and not memory.statement.rstrip().endswith("?")
 
 
-def compared(question: str, hits: Hits, store: Store, filters: Filters, *, log: bool = False) -> Replacements:
+def compared(
+    question: str, hits: Hits, store: Store, filters: Filters, *, log: bool = False, heed_trust: bool = False
+) -> Replacements:
     """What replaced the first hits: one another, their next versions, and memories with a link to them. What was said in a session is
     compared only in an answer from the `log`.
 
@@ -217,7 +235,7 @@ def compared(question: str, hits: Hits, store: Store, filters: Filters, *, log: 
     anytime = replace(filters, since=None, until=None)  # a note may name what came after the time asked about
     found = {memory.id for memory in near}
     seen = [memory for memory in known.values() if memory.id in found or selects(anytime, memory)]
-    return replacements(seen, question, hits, meant)
+    return replacements(seen, question, hits, meant, heed_trust=heed_trust)
 
 
 def _said_by(hit: Hit, log: bool) -> Memory | None:

@@ -119,7 +119,7 @@ class Recaller:
 
         now = self.clock()
         hits = self._offered(SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
-        replaced = compared(task, hits, self.store, filters)
+        replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
             hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )

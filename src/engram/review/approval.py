@@ -65,10 +65,12 @@ def refuse_settled(store: Store, memory: Memory) -> None:
 def refuse_contradiction(memory: Memory, other: Memory | None) -> None:
     """Raise `InvalidInput` where a memory must be resolved against a current one instead."""
     if other is not None:
-        raise InvalidInput(
-            f"{memory.id} contradicts {other.id}: resolve it (keep new, old, both, or merge), at the command line with "
-            f"`engram review {memory.id} --keep new`"
-        )
+        raise InvalidInput(contradiction_problem(memory, other))
+
+
+def contradiction_problem(memory: Memory, other: Memory) -> str:
+    """Why a candidate cannot simply be approved, and what settles it."""
+    return f"{memory.id} contradicts {other.id}: resolve it with `engram review {memory.id} --keep new|old|both|merge`"
 
 
 def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime, settings: GateSettings) -> Memory:

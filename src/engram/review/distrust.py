@@ -1,4 +1,4 @@
-"""Distrust: take everything a source brought back out of the store, and refuse what it proposes afterwards."""
+"""Distrust: remove everything a source contributed to the store, and refuse what it proposes afterwards."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -13,9 +13,9 @@ from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import mention
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets.scan import redact
-from engram.gates.trust import tier_of, trust
+from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.review.approval import approve_in, refuse_settled, reject_in
 from engram.review.authority import refuse_changed
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 BY_RULE = "autopromote"
+WAITS = "; it waits for review"
+"""How the trust gate ends a reason, which a list of what waits need not repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,22 @@ class Promotion:
         # Only `remember` is known to have been explicit: `learn` serves autonomous capture, too.
         autonomous = memory.learned_by != "remember" and rank_of(memory.source) < Rank.PROGRAM
         found = trust(memory, autonomous, self.settings)
-        return found.reason if found.status != "active" else ""
+        if found.status == "active":
+            return ""
+        setting = self._allowing(memory, autonomous)
+        allowed = f"; `engram config {setting}` allows this" if setting else ""
+        return f"{found.reason.removesuffix(WAITS)}{allowed}"
+
+    def _allowing(self, memory: Memory, autonomous: bool) -> str:
+        """The one setting, with its value, that would let a candidate be promoted; "" where none alone would."""
+        kinds = sorted({*self.settings.autopromote_kinds, kind_of(memory)})
+        changed = {
+            "autopromote_remember true": replace(self.settings, autopromote_remember=True),
+            "autopromote_harvest true": replace(self.settings, autopromote_harvest=True),
+            f"autopromote_kinds {','.join(kinds)}": replace(self.settings, autopromote_kinds=frozenset(kinds)),
+        }
+        found = (name for name, one in changed.items() if trust(memory, autonomous, one).status == "active")
+        return next(found, "")
 
     def _embedded(self, memories: Sequence[Memory]) -> "Iterator[tuple[Memory, Vectors | None]]":
         by_id = {memory.id: memory for memory in memories}

@@ -68,9 +68,12 @@ class QueueReader:
         """Everything that waits, in the order of `WAITS_AS`, without reasons."""
         return sorted([*self.candidates(), *self._current()], key=lambda item: WAITS_AS.index(item.waits_as))
 
-    def explained(self, item: ReviewItem) -> ReviewItem:
-        """The item with its reason: the model that reads how sensitive a statement is runs only for what is shown."""
-        return ReviewItem(item.waits_as, item.memory, item.other, self._reason(item), item.actions)
+    def explained(self, item: ReviewItem, *, sourced: bool = True) -> ReviewItem:
+        """The item with its reason, which names a candidate's source where `sourced` says so.
+
+        The model that reads how sensitive a statement is runs only for what is shown.
+        """
+        return ReviewItem(item.waits_as, item.memory, item.other, self._reason(item, sourced), item.actions)
 
     def _listed(self, statuses: tuple[str, ...]) -> list[Memory]:
         scopes = None if self.scopes is None else tuple(self.scopes)
@@ -123,7 +126,7 @@ class QueueReader:
                 items.append(_item("retirement", memory))
         return items
 
-    def _reason(self, item: ReviewItem) -> str:
+    def _reason(self, item: ReviewItem, sourced: bool) -> str:
         memory, other = item.memory, item.other
         about = f"{other.id}: {other.statement[:80]}" if other is not None else ""
         if item.waits_as == "contradiction":
@@ -134,8 +137,9 @@ class QueueReader:
             return f"to be forgotten: asked for by {memory.metadata[FORGET_REQUESTED]}"
         if item.waits_as == "retirement":
             return eligibility(memory, self.now).reason
-        notes = [f"would supersede {about}"] if about else []
-        return "; ".join(filter(None, [*notes, f"from {memory.source or 'unknown'}", tier_3_reason(memory)]))
+        replaced = f"would supersede {about}" if about else ""
+        source = f"from {memory.source or 'unknown'}" if sourced else ""
+        return "; ".join(filter(None, (replaced, source, tier_3_reason(memory))))
 
 
 def _item(waits_as: str, memory: Memory, other: Memory | None = None) -> ReviewItem:

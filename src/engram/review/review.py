@@ -81,7 +81,7 @@ class Review:
         """The candidates grouped by source and topic, most worth keeping first, and of each source at most `per_source` (0: all)."""
         reader = QueueReader(self.store, self.clock(), scopes)
         items = reader.candidates()
-        return paged(matching(items, filters), topics(items), per_source, reader.explained)
+        return paged(matching(items, filters), topics(items), per_source, partial(reader.explained, sourced=False))
 
     def provenance(self, ref: str, *, scopes: Collection[str] | None = None) -> "Provenance":
         """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
@@ -325,7 +325,7 @@ class Review:
     def distrust(
         self, source: str, *, since: datetime | None = None, dry_run: bool = False, actor: str = "manual"
     ) -> "BulkDecision":
-        """Take everything that a source brought back out, and refuse what it proposes from now on."""
+        """Remove everything a source contributed, and refuse what it proposes from now on."""
         from engram.review.distrust import Distrust
 
         return Distrust(self.store, self.clock).take_out(source, since, actor, dry_run=dry_run)

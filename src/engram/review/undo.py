@@ -118,7 +118,9 @@ def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDeci
     if is_bulk(last.session):
         return undo_bulk(store, last.session, now, actor=actor)
     if last.op not in SEPARATE or len(last.ids) == 1:
-        return BulkDecision("", "undo", (undo(store, last.ids[-1], now, actor=actor),))
+        undone = undo(store, last.ids[-1], now, actor=actor)
+        others = (store.get(i) for i in last.ids if i != undone.id)
+        return BulkDecision("", "undo", (undone, *(other for other in others if other is not None)))
     return undo_entries(store, [last], now, actor)
 
 

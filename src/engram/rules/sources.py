@@ -63,9 +63,71 @@ _RANKS = {
     "tool:remember": Rank.AGENT,
     **dict.fromkeys(("harness", "harvest", "assistant"), Rank.HARVEST),
     **dict.fromkeys(
-        ("import", "document", "tool", "tool_result", "web", "mail", "team", "pack", "untrusted"), Rank.CONTENT
+        (
+            *(
+                "import",
+                "document",
+                "tool",
+                "tool_result",
+                "tool_call",
+                "function",
+                "mcp",
+                "plugin",
+                "subagent",
+                "team",
+                "pack",
+            ),
+            *(
+                "web",
+                "webpage",
+                "page",
+                "site",
+                "url",
+                "http",
+                "https",
+                "browser",
+                "search",
+                "scraper",
+                "crawler",
+                "rss",
+                "feed",
+                "api",
+            ),
+            *(
+                "mail",
+                "email",
+                "message",
+                "sms",
+                "chat",
+                "slack",
+                "teams",
+                "discord",
+                "telegram",
+                "whatsapp",
+                "forum",
+                "social",
+            ),
+            *(
+                "file",
+                "pdf",
+                "ocr",
+                "image",
+                "audio",
+                "video",
+                "issue",
+                "ticket",
+                "github",
+                "gitlab",
+                "jira",
+                "confluence",
+                "notion",
+            ),
+            *("untrusted", "unknown", "anonymous", "external", "stranger"),
+        ),
+        Rank.CONTENT,
     ),
 }
+"""Sources by their first part. Any other name is a program's or an agent's own."""
 _REACH = {Rank.AGENT: Rank.PROGRAM}
 _WORDS = {
     Rank.PERSON: "a person",
@@ -80,7 +142,8 @@ def rank_of(source: str, unknown: Rank = Rank.AGENT) -> Rank:
     """The rank of a source as recorded by the surface. No source means a file written by hand, so a person."""
     if not source:
         return Rank.PERSON
-    return _RANKS.get(source) or _RANKS.get(source.partition(":")[0], unknown)
+    name = source.strip().casefold()
+    return _RANKS.get(name) or _RANKS.get(name.partition(":")[0].rstrip(), unknown)
 
 
 def is_from(source: str, pattern: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 
-from engram.model.event import Session
+from engram.model.event import QUOTED_EVENT, Session, quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
@@ -29,7 +29,14 @@ class Purger:
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
         """Destroy memories with their text wherever it occurs, and events with the facts derived from them alone."""
         drawn = [memory_id for memory_id in self._drawn_from(ids) if memory_id not in ids]
-        return self._destroy([*ids, *drawn], drawn, actor)
+        return self._destroy([*ids, *self._quotes_of(ids), *drawn], drawn, actor)
+
+    def _quotes_of(self, ids: Sequence[str]) -> list[str]:
+        """The artifacts that have the exact words of these events."""
+        events = [event for event in map(self.store.event, ids) if event is not None]
+        kept = {name: self.store.events(name) for name in {quotes_ledger(event.session) for event in events}}
+        sources = {event.id for event in events}
+        return [one.id for found in kept.values() for one in found if one.metadata.get(QUOTED_EVENT) in sources]
 
     def purge_owned(self, memories: Sequence[str], events: Sequence[str], *, actor: str) -> Purged:
         """Destroy only these: others with the same words stay."""

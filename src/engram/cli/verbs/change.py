@@ -109,7 +109,10 @@ def verify(surface: Surface, ref: Ref) -> None:
     """Confirm that a memory is still true. This renews its freshness."""
     with surface.memory() as mem:
         before = mem.get(ref)
-        _changed(surface, mem, before, mem.verify(before.id, actor=surface.actor))
+        after = mem.verify(before.id, actor=surface.actor)
+        _changed(surface, mem, before, after)
+        if after.status == "candidate":
+            surface.hint(f"engram: {after.id} still waits for review; `engram promote {after.id}` makes it active")
 
 
 def undo(surface: Surface, ref: Undoable = "", last: Last = False) -> None:

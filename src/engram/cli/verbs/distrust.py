@@ -77,7 +77,7 @@ def _take_out(surface: Surface, mem: "Engram", source: str, since: str | None, d
         preview(surface, f"take out {count(len(plan.done), 'memory', 'memories')}", plan.done)
     if plan.left:
         surface.say(f"left as they are: {len(plan.left):,}; --dry-run names them")
-    if not confirmed(surface, f"Refuse what {line(source)} proposes from now on{_too(plan)}?", yes):
+    if not confirmed(surface, _question(plan), yes):
         report_nothing(surface, plan.op)
         return
     decision = mem.review.distrust(source, since=start, actor=surface.actor)
@@ -87,8 +87,11 @@ def _take_out(surface: Surface, mem: "Engram", source: str, since: str | None, d
     )
 
 
-def _too(plan: "BulkDecision") -> str:
-    return f", and take out {'it' if len(plan.done) == 1 else 'these'}" if plan.done else ""
+def _question(plan: "BulkDecision") -> str:
+    if not plan.done:
+        return f"Refuse what {line(plan.source)} proposes from now on all the same?"
+    these = "it" if len(plan.done) == 1 else "them"
+    return f"Take {these} out, and refuse what {line(plan.source)} proposes from now on?"
 
 
 def _draw_plan(plan: "BulkDecision") -> None:

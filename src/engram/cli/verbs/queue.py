@@ -40,7 +40,8 @@ PerSource = Annotated[
     int, Option("--per-source", metavar="N", help="List at most this many of each source; 0 for all.")
 ]
 Eligible = Annotated[bool, Option("--eligible", help="Promote what the settings allow without a person.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others wait.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others still wait.")]
+NO_MATCH = "engram: No candidate matches."
 Confirm = Annotated[bool, Option("--confirm", help="Promote tier 3, too: asks for a code at the controlling terminal.")]
 
 
@@ -89,8 +90,7 @@ def _hint_queue(surface: Surface, page: "QueuePage") -> None:
         surface.hint("engram: nothing awaits review here")
         return
     surface.hint(
-        f"engram: {count(page.waiting, 'candidate')}; `engram review` decides one by one, `engram promote ID…` and "
-        "`engram reject ID…` several, --source, --kind, --tier, --scope and --group choose"
+        f"engram: {count(page.waiting, 'candidate')}; decide with `engram review`, `engram promote ID…` or `engram reject ID…`"
     )
 
 
@@ -138,7 +138,7 @@ def _draw_group(group: "QueueGroup", surface: Surface) -> None:
             (f"  {item.memory.id}", "cyan"),
             kind_of(item.memory),
             age(item.memory.created, surface.now),
-            f"{line(item.memory.statement, 160)} — {line(item.reason, 160)}",
+            " — ".join(filter(None, (line(item.memory.statement, 160), line(item.reason, 160)))),
         ]
         for item in group.items
     ]
@@ -162,28 +162,60 @@ def promote(
     says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes).
     """
     _check_choice(refs, filters.given, eligible)
-    if dry_run and not eligible:
-        raise InvalidInput("--dry-run belongs to --eligible; for chosen memories, `engram queue` shows them")
     with surface.memory() as mem:
+        named = [mem.get(ref) for ref in refs or ()]
         if eligible:
             _promote_eligible(surface, mem, filters, dry_run)
-            return
-        memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "promote", yes, confirm)
-        if not memories:
-            return
-        held = [(memory, why) for memory in memories if (why := _needs_person(surface, mem, memory))]
-        if not confirm:
-            refuse_unconfirmed(held, "engram promote")
-        elif held:
-            prove_person(held)
-        actor = HUMAN if held else surface.actor
-        if len(memories) == 1:
-            report_one(
-                surface, "approve", mem.review.approve(memories[0].id, actor=actor, reason=reason, shown=memories)
-            )
-        else:
-            ids = [memory.id for memory in memories]
-            report_bulk(surface, mem.review.promote_all(ids, actor=actor, reason=reason, shown=memories))
+        elif dry_run:
+            chosen = named or [item.memory for item in mem.review.candidates(**filters.chosen(mem))]
+            _report_plan(surface, _planned(surface, mem, chosen, confirm))
+        elif chosen := named or _previewed(surface, mem, filters, "promote", yes, confirm):
+            _promote_chosen(surface, mem, chosen, confirm, reason)
+
+
+def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool, reason: str) -> None:
+    """Promote these, once a person has typed a code for those that need one; contradictions are left."""
+    from engram.model.lazy import replace
+
+    apart = {memory.id: why for memory in memories if (why := _contradiction(mem, memory))}
+    if apart and len(memories) == 1:
+        raise InvalidInput(*apart.values())
+    chosen = [memory for memory in memories if memory.id not in apart]
+    held = [(memory, why) for memory in chosen if (why := _needs_person(surface, mem, memory))]
+    if not confirm:
+        refuse_unconfirmed(held, "engram promote")
+    elif held:
+        prove_person(held)
+    actor = HUMAN if held else surface.actor
+    if len(memories) == 1:
+        report_one(surface, "approve", mem.review.approve(chosen[0].id, actor=actor, reason=reason, shown=chosen))
+        return
+    decision = mem.review.promote_all([memory.id for memory in chosen], actor=actor, reason=reason, shown=chosen)
+    report_bulk(surface, replace(decision, left={**apart, **decision.left}))
+
+
+def _contradiction(mem: "Engram", memory: Memory) -> str:
+    """Which memory a candidate contradicts, and the command that settles it; "" for none."""
+    from engram.review.approval import contradiction_problem
+    from engram.review.lineage import contradicted
+
+    other = contradicted(mem.store.get, memory) if memory.status == "candidate" else None
+    return contradiction_problem(memory, other) if other is not None else ""
+
+
+def _planned(surface: Surface, mem: "Engram", memories: Sequence[Memory], confirm: bool) -> "PromotionPlan":
+    """What would become of these if they were promoted."""
+    from engram.review.promotion import PromotionPlan
+
+    waiting = {}
+    for memory in memories:
+        if memory.status != "candidate":
+            waiting[memory.id] = f"it is {memory.status}, and does not wait for review"
+        elif why := _contradiction(mem, memory):
+            waiting[memory.id] = why
+        elif not confirm and (why := _needs_person(surface, mem, memory)):
+            waiting[memory.id] = f"needs a person: {why}; --confirm asks for a typed code"
+    return PromotionPlan(tuple(memory for memory in memories if memory.id not in waiting), waiting)
 
 
 def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = False) -> None:
@@ -206,21 +238,26 @@ def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions
     with display.progress("compared") as report:
         plan = mem.review.plan_promotion(progress=lambda done, all_: report("", done, all_), **filters.chosen(mem))
     if dry_run:
-        surface.answer(_plan_data(plan, surface), lambda: _draw_plan(plan))
-        surface.hint(
-            f"engram: {count(len(plan.promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
-        )
+        _report_plan(surface, plan)
+        return
+    if not plan.promoted and not plan.waiting:
+        report_nothing(surface, "autopromote", NO_MATCH)
         return
     decision = mem.review.promote_eligible(actor=surface.actor, plan=plan)
     surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
     hint_undo(surface, decision)
 
 
-def _plan_data(plan: "PromotionPlan", surface: Surface) -> dict[str, Any]:
-    return {"promoted": [memory_data(memory, surface.now) for memory in plan.promoted], "waiting": dict(plan.waiting)}
+def _report_plan(surface: Surface, plan: "PromotionPlan") -> None:
+    promoted = [memory_data(memory, surface.now) for memory in plan.promoted]
+    surface.answer({"promoted": promoted, "waiting": dict(plan.waiting)}, lambda: _draw_plan(plan))
+    told = f"engram: {count(len(promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
+    surface.hint(told if promoted or plan.waiting else NO_MATCH)
 
 
 def _draw_plan(plan: "PromotionPlan") -> None:
+    if not plan.promoted and not plan.waiting:
+        return
     draw_some("would be promoted", "green", plan.promoted)
     draw_left("still wait", plan.waiting)
 
@@ -253,11 +290,15 @@ def _previewed(
 ) -> list[Memory]:
     """What the filters choose, once the person has seen and confirmed it; contradictions are decided one by one."""
     items = mem.review.candidates(**filters.chosen(mem))
+    if not items:
+        report_nothing(surface, verb, NO_MATCH)
+        return []
     apart = [item for item in items if item.waits_as == "contradiction" and verb == "promote"]
     chosen = [item.memory for item in items if item not in apart]
     held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
     chosen = [memory for memory in chosen if memory not in held]
-    preview(surface, f"{verb} {count(len(chosen), 'candidate')}", chosen)
+    if chosen:
+        preview(surface, f"{verb} {count(len(chosen), 'candidate')}", chosen)
     if apart:
         surface.say(f"left out: {count(len(apart), 'contradiction')}; `engram review` settles them")
     if held:

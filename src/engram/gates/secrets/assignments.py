@@ -19,7 +19,7 @@ from engram.gates.secrets.values import (
 )
 from engram.model.lazy import dataclass, lazy_pattern
 
-__all__ = ["named"]
+__all__ = ["PUBLIC", "NamedWord", "named"]
 
 _LONGEST_RANDOM = 512
 _MIN_RANDOM_CHARS = 16
@@ -53,7 +53,7 @@ _ENGLISH = re.compile(
 _SIGNED_ASIDE = re.compile(r"\s{0,2}(?:[:=]|,? ?(?:is|ist|est|es|é|è|to|är|er)\b:?)\s{0,3}")
 _POSSESSIVE = re.compile(r"s?['’]s\s{1,3}")
 _WORD = re.compile(r"[ \t]{1,3}(\S{1,40})")
-_GIVEN = re.compile(rf"\s{{0,4}}{_OPEN}(?:(?<=[«„])\s)?{_VALUE}")
+_GIVEN = re.compile(rf"\s{{0,4}}(?:[bBrRuU]{{1,2}}(?=[\"']))?{_OPEN}(?:(?<=[«„])\s)?{_VALUE}")
 _MOST_BETWEEN = 9
 """Maximum words between the name and the sign of its value."""
 _TO = re.compile(r" (?:back )?(?:to|auf|in|en|a|para)\b:?")
@@ -136,7 +136,21 @@ _TOKEN = re.compile(rf"[A-Za-z0-9+/_=-]{{{_MIN_RANDOM_CHARS},{_LONGEST_RANDOM}}}
 _NAMES_A_DIGEST = re.compile(
     r"(?i)(?:commit|sha\d*|hash|digest|checksum|md5|etag|uuid|guid|revision|rev|id|build|fingerprint|image|sha256:|integrity|nonce|trace|span)\W{0,3}$"
 )
-_PUBLIC = ("AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "ssh-rsa", "ssh-ed25519", "pk_live_", "pk_test_")
+PUBLIC = (
+    "MIGfMA0GCSq",
+    "MIIBIjANBgkq",
+    "MIICIjANBgkq",
+    "MFkwEwYHKoZI",
+    "MCowBQYDK2Vw",
+    "AAAAB3Nza",
+    "AAAAC3Nza",
+    "AAAAE2Vj",
+    "ssh-rsa",
+    "ssh-ed25519",
+    "pk_live_",
+    "pk_test_",
+)
+"""How public keys begin."""
 _TRIMMED = ".,;:!?)]}>。，、；！？*_|\\"
 _ENDS_CLAUSE = re.compile(
     r"[\"'`“”»)\]}*_\\]{0,3}(?:\s{0,3}\Z|\s{0,2}\n|[.!?,;)&|<\]}]|\s{1,3}(?:and|but|und|et|y|e|i|en|och|on|in|for|für|auf|pour|para|//|#|\()|\s{1,3}\S{1,30}\s?[:=])"
@@ -339,7 +353,7 @@ class NamedWord:
             yield Given(value, match.start("secret"), lead, signed, unspaced, copula)
 
     def _judged(self, given: Given) -> Secret | None:
-        if _NOT_LIKE.search(given.lead) or given.value.startswith(_PUBLIC):
+        if _NOT_LIKE.search(given.lead) or given.value.startswith(PUBLIC):
             return None
         if self._takes(given):
             return self._secret(given.start, given.value)
@@ -540,8 +554,9 @@ def _random(text: str, start: int, end: int) -> Iterator[Secret]:
         value = token[0]
         if (
             token.start() >= end
+            or (token.start() == start and (value[0] not in "-_" or "-" in value[1:]))
             or "=" in value.strip("=")
-            or value.startswith(_PUBLIC)
+            or value.startswith(PUBLIC)
             or _NAMES_A_DIGEST.search(before)
         ):
             continue

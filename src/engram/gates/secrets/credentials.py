@@ -107,9 +107,21 @@ _QUOTES = "\"'`“”„«»‘’「」"
 # Letters of one case with digits, as on a keypad; groups of the same size.
 _DIGITS = re.compile(
     r"(?P<secret>[0-9A-Z*#](?<![A-Za-z0-9.,:/#+@$€£-].)(?<!\d .)"
-    r"(?:(?<=\d)(?:\d{3,9}[A-Z]?|\d{0,4}[A-ZА-Я]\d{1,5}|\d(?:[ -]\d\d){1,3}|\d\d[ -]\d{3,4}|\d{3}[ -]\d{4}|(?:[ -]\d){3,7}|-\d-\d)"
+    r"(?:(?<=\d)(?:\d{3,9}[A-Z]?|\d{0,4}[A-ZА-Я]\d{1,5}|\d(?:[ -]\d\d){1,3}|\d\d[ -]\d{3,4}|\d{3}[ -]\d{4}|\d\d-\d\d-\d{3}|\d{3}-\d{3}-\d{4}|(?:[ -]\d){3,7}|-\d-\d)"
     r"|(?<=[A-Z])\d{3,7}|(?<=[*#])\d{3,9})[#*]?)(?![A-Za-z0-9]|[-/ ]\d|[.,:]\d|\s?[%€$£°])"
 )
+_LETTERED = re.compile(
+    r"(?<![\w.,:/#+@$€£-])(?=[A-Za-z]{0,9}\d)(?=\d{0,9}[A-Za-z])[A-Za-z0-9]{5,10}(?![\w-]|[.,:/]\w)"
+    r"|(?<![\w-])[A-Z0-9]{3}-[A-Z0-9]{3}(?![\w-])",
+    re.ASCII,
+)
+_NAMED_NUMBER = re.compile(r"[A-Z]+\d+")
+_LONGEST_ONE_TIME = 8
+_SURELY_ONE_TIME = 6
+_NUMBERED = ("pin", "puk")
+_SAID_OF_IT = re.compile(r"-|\s(?:is|was|ist|war|est|es|era|è|é)\b", re.IGNORECASE)
+_WARNED = 160
+"""Maximum characters from digits to the warning not to share them."""
 _INTRODUCED = lazy_pattern(
     rf"(?i)(?:[:=：→＝]|->|[—–-]|\b(?:{'|'.join(re.escape(word) for word in words('copulas') if word.isalpha())})\b:?|['’]s|\bc['’]est"
     rf"|\b(?:to|auf|with|mit|avec|con|com|met|en|puse|mis)|\b(?:composez|tapez) (?:le )?|[是为為はが는은가]|成了?)[\s{_QUOTES}*_]{{0,4}}\Z"
@@ -127,7 +139,7 @@ _BEFORE = frozenset(words("no code before"))
 _BEHIND = lazy_pattern(rf"\s?[-–]?(?:{alternatives('no code behind').replace('$', '[$]')})(?![^\W\d_])", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+")
 _SAID_OF = re.compile(
-    r" (?:is|was|as the|as my|ist|als|est|comme|es|como|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|verif|secur|confirm|login|sms|door|gate|alarm|пин)",
+    r",? (?:is|was|as the|as my|ist|als|est|comme|es|como|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|verif|secur|confirm|login|sms|door|gate|alarm|пин)",
     re.IGNORECASE,
 )
 
@@ -143,12 +155,22 @@ def _locked() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
 
 def codes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
     """PINs, door codes, one-time codes and the like."""
-    named: list[tuple[re.Match[str], str]] | None = None
-    place = 0
     # Digits are rarer than words, so the search starts from them.
+    if _DIGITS.search(text) is None and _LETTERED.search(text) is None:
+        return
+    found = words_in(lowered, CODES, hints)
+    named = [pair for pair in found if pair[1] != "warning"]
+    warnings = [word for word, kind in found if kind == "warning"]
+    if found:
+        yield from _digits(text, lowered, named, warnings)
+    yield from _lettered(text, lowered, named)
+
+
+def _digits(
+    text: str, lowered: str, named: list[tuple[re.Match[str], str]], warnings: list[re.Match[str]]
+) -> Iterator[Secret]:
+    place = 0
     for given in _DIGITS.finditer(text):
-        if named is None:
-            named = words_in(lowered, CODES, hints)
         before = []
         while place < len(named) and named[place][0].start() < given.start():
             before.append(named[place])
@@ -160,8 +182,39 @@ def codes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
             if described and pair[0].start() == described.end() and pair[1] == "strong"
         ]
         near = [pair for pair in before if pair[0].end() >= given.start() - _FAR and _belongs(text, *pair, given)]
-        if any(_is_code(lowered, *pair) for pair in (*near, *behind)):
+        if any(_is_code(lowered, *pair) for pair in (*near, *behind)) or _is_warned(lowered, given, warnings):
             yield Secret("pin", given.start("secret"), given.end("secret"))
+
+
+def _is_warned(lowered: str, given: re.Match[str], warnings: list[re.Match[str]]) -> bool:
+    """Whether the text warns to keep the digits secret: "412773. Do not share it"."""
+    if not given["secret"].isdigit() or len(given["secret"]) > _LONGEST_ONE_TIME or _YEAR.fullmatch(given["secret"]):
+        return False
+    if not _ENDS.match(lowered, given.end()) or _OTHER.search(lowered[max(0, given.start() - 14) : given.start()]):
+        return False
+    return any(word.start() < given.end() + _WARNED and word.end() > given.start() - _FAR for word in warnings)
+
+
+def _lettered(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -> Iterator[Secret]:
+    """Codes of letters and digits: "the banking PIN is 02308Cf2"."""
+    for word, kind in named:
+        if kind != "strong" or _is_other(lowered, word):
+            continue
+        for given in _LETTERED.finditer(text, word.end(), word.end() + _FAR):
+            between = text[word.end() : given.start()]
+            if _SENTENCE_END.search(between) or not _BETWEEN.isdisjoint(between.casefold().split()):
+                break
+            if _is_lettered(given[0]) and (_INTRODUCED.search(between) or (not between.strip() and word[0] != "pin")):
+                yield Secret("pin", given.start(), given.end())
+                break
+
+
+def _is_lettered(value: str) -> bool:
+    like = likeness(value)
+    digits = sum(map(str.isdigit, value))
+    grouped = value[3] == "-"
+    shouted = value.isupper() and (digits >= 2 or (len(value) > 5 and _NAMED_NUMBER.fullmatch(value) is None))
+    return like == Likeness.SURE or grouped or (like > Likeness.NOT and shouted)
 
 
 def _is_code(lowered: str, word: re.Match[str], kind: str) -> bool:
@@ -172,7 +225,8 @@ def _is_code(lowered: str, word: re.Match[str], kind: str) -> bool:
 def _is_other(lowered: str, word: re.Match[str]) -> bool:
     """Whether it is an error code, a postcode, a code for a discount."""
     before = lowered[max(0, word.start() - 14) : word.start()]
-    return bool(_OTHER.search(before) or _OTHER_BEHIND.match(lowered, word.end()))
+    owner = word[0].rpartition(" ")[0]
+    return bool(_OTHER.search(before) or _OTHER.search(owner) or _OTHER_BEHIND.match(lowered, word.end()))
 
 
 def _opens(lowered: str, word: re.Match[str]) -> bool:
@@ -202,6 +256,11 @@ def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) ->
         return _STARTED.match(between) is not None and not _YEAR.fullmatch(value)
     if _INTRODUCED.search(between):
         return True
+    if kind == "strong" and not between.strip() and value[0].isdigit():
+        if word[0] in _NUMBERED and _ENDS.match(text, given.end()):
+            return True
+        if len(value) >= _SURELY_ONE_TIME and not _SAID_OF_IT.match(text, given.end()):
+            return True
     if _YEAR.fullmatch(value) or value[0].isalpha() or not _ENDS.match(text, given.end()):
         return False
     return kind == "strong" or len(words) <= 6 or _STARTED.match(between) is not None
@@ -215,13 +274,15 @@ _PAIR_BETWEEN = rf"[{_QUOTES}]?(?P<between>\s{{1,2}}[/|]\s{{1,2}}|:|/|\s{{1,2}}[
 _ACCOUNT = lazy_pattern(
     rf"(?<![\w/.@:-])(?P<user>{alternatives('accounts')}|svc[-_][a-z0-9-]{{1,20}}){_PAIR_BETWEEN}", re.IGNORECASE
 )
-_ADDRESS = re.compile(rf"@(?<=[\w.+-]@)[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}}{_PAIR_BETWEEN}")
+_ADDRESS = re.compile(rf"@(?<=[\w.+-]@)(?!sha\d{{3}}:)[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}}{_PAIR_BETWEEN}")
 _DIVIDED = re.compile(r"[/|:→>,]|\s[-–]\s")
 _GIVEN_LOGIN = lazy_pattern(
     rf"[\w ]{{0,30}}?(?:[:=(]|\b(?:are|is|as|with|using|sind|ist|mit|sont|est|avec|son|es|con|são|com|är|med|to)\b)?\s{{0,3}}[{_QUOTES}]?(?P<user>[\w.+@-]{{2,64}})[{_QUOTES}]?"
     rf"(?P<between>\s{{0,2}}[/|]\s{{0,2}}|:|\s{{1,2}}[-–]\s{{1,2}}|,?\s(?:with|mit|avec|con|com|and|und|et|y|e|/)\s){_PASS}",
     re.IGNORECASE,
 )
+_CAMEL = re.compile(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{1,3}\d{0,2}){2,12}\d{0,2}")
+"""The name of a class or a function."""
 _MIXED = re.compile(r"(?=.{0,60}[a-z])(?=.{0,60}[A-Z])(?=.{0,60}\d).{8}")
 _CELL = re.compile(r"[\w .*`\"'()/#äöüßéèáíóúñçãõ-]{1,40}")
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -275,6 +336,8 @@ def _login(text: str, end: int) -> Iterator[Secret]:
         return
     value = _value(match)
     like, between = likeness(value), match["between"].strip()
+    if between.isalpha() and _CAMEL.fullmatch(value):
+        return
     enough = Likeness.LIKELY if between in ("/", "|", ":") else Likeness.SURE
     if (like >= enough or (between in ("/", "|") and is_passphrase(value))) and likeness(match["user"]) < Likeness.SURE:
         yield Secret("password", match.start("secret"), match.start("secret") + len(value))

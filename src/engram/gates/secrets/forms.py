@@ -15,9 +15,11 @@ from engram.model.lazy import dataclass
 __all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "stretches", "words", "words_in"]
 
 SHAPES, NAMES, CODES, NUMBERS = "secretshapes.txt", "secretnames.txt", "secretcodes.txt", "secretnumbers.txt"
-_TABLES = (SHAPES, NAMES, CODES, NUMBERS)
+LISTS = "secretlists.txt"
+_TABLES = (SHAPES, NAMES, CODES, NUMBERS, LISTS)
 _HINTED_WORDS = ("accounts", "logins")
 _AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_BETWEEN_SIGNS = re.compile(rf"[^\s{re.escape(string.punctuation)}]+")
 _LONGEST_CACHED = 24
 """Characters; a longer word, or one with digits, may be a secret itself and is never cached."""
 _REACH = 20
@@ -67,7 +69,7 @@ def alternatives(section: str) -> str:
     return "|".join(words(section))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=5)
 def columns(name: str) -> tuple[tuple[str, ...], ...]:
     """The rows of a table: kind, hints, pattern, and in some tables a check."""
     return tuple(tuple(line.split("\t")) for line in table_text(name))
@@ -92,7 +94,9 @@ def _index() -> tuple[dict[tuple[str, ...], list[tuple[str, str]]], dict[str, li
 def hints_in(lowered: str) -> set[str]:
     """The hints that occur in a lower-cased text."""
     found = {hint for sign, hints in _index()[1].items() if sign in lowered for hint in hints if hint in lowered}
-    for word in set(lowered.translate(_AS_SPACES).split()):
+    # On other texts than ASCII, `translate` takes several times as long.
+    parts = lowered.translate(_AS_SPACES).split() if lowered.isascii() else _BETWEEN_SIGNS.findall(lowered)
+    for word in set(parts):
         if hints := _hints_of(word) if word.isalpha() and len(word) <= _LONGEST_CACHED else _look_up(word):
             found.update(hints)
     signs = set(lowered)

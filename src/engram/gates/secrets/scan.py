@@ -10,10 +10,13 @@ from itertools import count
 from typing import Any
 
 from engram.gates.secrets.assignments import named
+from engram.gates.secrets.code_lists import code_lists
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
 from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, stretches, words_in
 from engram.gates.secrets.numbers import numbers
+from engram.gates.secrets.unnamed import unnamed
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
+from engram.gates.secrets.wallets import seed_phrases
 from engram.gates.shape import RECORD, labels, listed, texts
 from engram.gates.tables import places
 from engram.model.errors import InvalidInput
@@ -36,13 +39,15 @@ __all__ = [
 # Names and paths often contain random parts, so in them only known secret shapes count.
 _NAMES = frozenset((
     "id", "scope", "lineage", "supersedes", "superseded_by", "conflict_key", "critical_slot", "source",
-    "evidence", "associations", "box", "trace", "session",
+    "evidence", "associations", "aliases", "box", "trace", "session",
 ))  # fmt: skip
 _COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
 _NUMBERED = re.compile(r"(?:-v?\d+)*")
 """What follows a name that is taken, or that belongs to an older version."""
 _LONG_CHARS = 24
-_LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS}}}")
+_LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS},}}")
+_AROUND_LONG = 120
+"""Characters searched before and after a long run."""
 
 
 _SAID = frozenset(("password", "security-answer", "netrc-password"))
@@ -88,7 +93,14 @@ def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
         *numbers(text, lowered, hints, bare=nearby),
     ]
     if nearby:
-        found += [*codes(text, lowered, hints), *pairs(text, lowered, hints), *tabled(text, names)]
+        found += [
+            *codes(text, lowered, hints),
+            *code_lists(text, lowered, hints),
+            *pairs(text, lowered, hints),
+            *tabled(text, names),
+            *seed_phrases(text, lowered),
+            *unnamed(text, lowered, names),
+        ]
     for secret in found:
         yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
@@ -255,13 +267,15 @@ def _known_shapes(text: str, lowered: str, hints: set[str], *, nearby: bool) -> 
     for word in hints:
         for row, hint in known.get(word, ()):
             rows.setdefault(row, []).append(hint)
-    if max(map(len, text.split()), default=0) >= _LONG_CHARS and _LONG_RUN.search(text):
+    runs = _long_runs(text) if max(map(len, text.split()), default=0) >= _LONG_CHARS else []
+    if runs:
         rows |= {row: [_LONG] for row, _ in known[_LONG]}
     for row in sorted(rows):
         kind, _, _, *judgment = columns(SHAPES)[row]
         if judgment and not nearby:
             continue
-        for match in _matches(_pattern(row), text, lowered, rows[row], overlapping=bool(judgment)):
+        spans = runs if _LONG in rows[row] else None
+        for match in _matches(_pattern(row), text, lowered, rows[row], overlapping=bool(judgment), spans=spans):
             if found := _judged(kind, match, *judgment):
                 yield found
 
@@ -281,11 +295,17 @@ def _judged(kind: str, match: re.Match[str], judgment: str = "") -> Secret | Non
 
 
 def _matches(
-    pattern: re.Pattern[str], text: str, lowered: str, hints: list[str], *, overlapping: bool
+    pattern: re.Pattern[str],
+    text: str,
+    lowered: str,
+    hints: list[str],
+    *,
+    overlapping: bool,
+    spans: Sequence[tuple[int, int]] | None,
 ) -> Iterator[re.Match[str]]:
     """The matches of a pattern at its hints, or around them; `overlapping`, where a harmless one may contain another."""
-    if _LONG in hints:
-        yield from pattern.finditer(text)
+    if spans is not None:
+        yield from _matches_in(pattern, text, spans)
         return
     passed = 0
     for place in sorted(place for hint in hints if hint[0] == "^" for place in places(hint[1:], lowered)):
@@ -294,10 +314,25 @@ def _matches(
             passed = match.end()
             yield match
     around = (place for hint in hints if hint[0] != "^" for place in places(hint, lowered))
-    for begin, stop in stretches(around, _BEFORE_HINT, _BEHIND_HINT):
+    yield from _matches_in(pattern, text, stretches(around, _BEFORE_HINT, _BEHIND_HINT))
+
+
+def _matches_in(pattern: re.Pattern[str], text: str, spans: Iterable[tuple[int, int]]) -> Iterator[re.Match[str]]:
+    for begin, stop in spans:
         while match := pattern.search(text, begin, stop):
             begin = max(match.end(), match.start() + 1)
-            # A match cut off at the end of the stretch is matched again in full.
+            # A match cut off at the end of the span is matched again in full.
             whole = pattern.match(text, match.start()) if match.end() == stop else match
             if whole is not None:
                 yield whole
+
+
+def _long_runs(text: str) -> list[tuple[int, int]]:
+    """The spans around long runs of letters and digits, joined where they touch."""
+    spans: list[tuple[int, int]] = []
+    for run in _LONG_RUN.finditer(text):
+        begin, stop = max(0, run.start() - _AROUND_LONG), run.end() + _AROUND_LONG
+        if spans and begin <= spans[-1][1]:
+            begin = spans.pop()[0]
+        spans.append((begin, stop))
+    return spans

@@ -63,11 +63,10 @@ class SecretScreen:
         refuse_secret(scope, "the session's scope")
         kept: list[NewEvent] = []
         for event in events:
-            clean = _redacted(event)
-            size = continued_key(clean.content)
+            size = continued_key(event.content)
             if size and _follows_a_key(kept, latest):
-                clean = replace(clean, content=f"[redacted:private-key]{clean.content[size:]}")
-            kept.append(clean)
+                event = replace(event, content=f"[redacted:private-key]{event.content[size:]}")
+            kept.append(_redacted(event))
         return kept
 
     def session(self, session: Session) -> Session:

@@ -3,9 +3,11 @@
 import itertools
 import math
 import re
+import string
 from collections import Counter
 from enum import IntEnum
 from functools import lru_cache
+from operator import ne
 
 from engram.gates.secrets.forms import alternatives, words
 from engram.gates.tables import rows
@@ -13,6 +15,7 @@ from engram.model.lazy import lazy_pattern
 
 __all__ = [
     "Likeness",
+    "changes",
     "entropy",
     "is_masked",
     "is_ordinary",
@@ -43,6 +46,16 @@ _MIN_ENTROPY = 3.0
 _HIGH_ENTROPY = 4.2
 _LONG_RANDOM = 30
 _MIN_DIGITS = 0.1
+_KEY_CHANGES = 0.5
+"""Minimum share of places where the class of character changes in a long key; it is below that in a path."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_CLASSES = str.maketrans(
+    {
+        **dict.fromkeys(string.ascii_lowercase, "a"),
+        **dict.fromkeys(string.ascii_uppercase, "A"),
+        **dict.fromkeys(string.digits, "0"),
+    }
+)
 _LONGEST_PLACEHOLDER = 128
 _MIN_RANDOM_CHARS = 16
 _MIN_WORDS = 3
@@ -86,12 +99,14 @@ _ORDINARY = lazy_pattern(
             r"(?i:[a-z][a-z0-9+.-]{1,12}://\S*|(?:mailto|urn|arn|data|op|vault|secretref|keyvault|projects)[:/]\S*)",
             r"[~.]{0,2}/[\w.@%+{}$-]{1,60}(?:/[\w.@%+{}$*-]{0,80}){0,12}",
             r"(?:[a-z][a-z0-9_.-]{0,60}/){1,12}[a-z{<*][\w.{}<>*-]{0,60}",
+            r"/?(?:[\w.-]{1,60}/){1,12}[\w.-]{0,60}\?[\w%.=&+-]{1,100}|\^[\[(\\.].{0,120}",
             r"[A-Za-z]:\\\S*|\\\\\S*",
             r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
             _FILE,
             _HOST,
             # Long text in scripts without spaces; the public fingerprint of a key.
             r"\d{1,3}(?:[-~–～〜至到]\d{1,3})?[个個]?(?:文字|字|位|桁|자|글자)\S*",
+            r"[\w./:-]{0,80}@?sha(?:1|256|512):[0-9a-f]{7,128}",
             r"SHA(?:1|256|384|512):[A-Za-z0-9+/]{27,86}=?|MD5(?::[0-9a-f]{2}){16}",
             r"(?i:localhost|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?(?:/\S*)?",
             r"\d{1,4}(?:[-./:,]\d{1,4}){1,4}(?:T[\d:.+Z-]{2,20})?[Zz]?",
@@ -141,7 +156,16 @@ def is_masked(value: str) -> bool:
 
 def is_ordinary(value: str) -> bool:
     """Whether the value only looks mixed: a date, a path, an address, a technical term."""
-    return len(value) <= _LONGEST_PLACEHOLDER and _ORDINARY.fullmatch(value) is not None
+    if len(value) > _LONGEST_PLACEHOLDER or _ORDINARY.fullmatch(value) is None:
+        return False
+    # A key in base64 may have strokes, as a path has.
+    return not (len(value) >= _LONG_RANDOM and _BASE64.fullmatch(value) and changes(value) >= _KEY_CHANGES)
+
+
+def changes(value: str) -> float:
+    """The share of places where small letters, capitals, digits and signs follow one another."""
+    kinds = value.translate(_CLASSES)
+    return sum(map(ne, kinds, kinds[1:])) / (len(kinds) - 1) if len(kinds) > 1 else 0.0
 
 
 def is_passphrase(value: str) -> bool:
