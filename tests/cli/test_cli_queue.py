@@ -4,7 +4,7 @@ import pytest
 
 from engram import Engram
 from engram.cli import surface
-from engram.settings import save_setting
+from engram.settings import parse_setting, save_setting
 
 from .conftest import Console
 
@@ -164,8 +164,9 @@ def test_what_still_waits_is_grouped_by_reason_with_the_setting_that_allows_it(
     cli: Console, setting: tuple[str, str], allowing: str
 ) -> None:
     proposed(cli, *FACTS)
-    cli("config", "autopromote_harvest", "true")
-    cli("config", *setting)
+    config = cli.folder / "home" / "config.toml"
+    for key, value in (("autopromote_harvest", "true"), setting):
+        save_setting(config, key, parse_setting(key, value))
     for words in ((), ("--dry-run",)):
         told = " ".join(cli("promote", "--eligible", *words).stdout.split())
         assert "still wait 3 3 × " in told and told.count(f"`engram config {allowing}` allows this") == 1

@@ -28,11 +28,11 @@ CODE = r"Type (\d{4}): $"
 class Person:
     """Somebody at a terminal of their own, running a verb."""
 
-    def __init__(self, *words: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, *words: str, environment: dict[str, str] | None = None, program: Sequence[str] = ENGRAM) -> None:
         self.child, self.terminal = pty.fork()
         if self.child == 0:
             os.environ |= {"TERM": "xterm-256color", **(environment or {})}
-            os.execv(sys.executable, [*ENGRAM, *words])
+            os.execv(program[0], [*program, *words])
         self.printed = ""
         self.read_to = 0
 
@@ -369,3 +369,27 @@ def test_the_typed_code_approves_only_the_text_above_it(cli: Console) -> None:
     person.sees("was changed while you read it")
     assert person.leaves() == 1
     assert statuses(cli, [ref.id]) == ["candidate"]
+
+
+def test_the_code_for_a_merge_stands_below_the_merged_words(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        one = mem.learn("Ada is allergic to penicillin", source="agent", type="health").memory
+        other = mem.learn("Bo is allergic to nuts", source="agent", type="health").memory
+        assert one is not None and other is not None
+    person = Person("merge", one.id, other.id, "--statement", "Ada and Bo are allergic to nuts")
+    person.sees("Ada and Bo are allergic to nuts\n")
+    person.types(person.sees(CODE).group(1) + "\n")
+    assert person.leaves() == 0
+
+
+def test_a_code_typed_for_an_agent_stands_below_everything_it_promotes(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        one = mem.learn("Ada is allergic to penicillin", source="agent", type="health").memory
+        other = mem.add(FACTS[0], source="agent", status="candidate", type="tooling")
+        assert one is not None
+    run = f"{' '.join(ENGRAM)} promote {one.id} {other.id} --confirm < /dev/null"
+    person = Person(program=["/bin/sh", "-c", run])
+    person.sees(FACTS[0])
+    person.types(person.sees(CODE).group(1) + "\n")
+    assert person.leaves() == 0
+    assert statuses(cli, [one.id, other.id]) == ["active", "active"]

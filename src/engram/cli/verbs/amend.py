@@ -58,7 +58,7 @@ def merge(surface: Surface, refs: Refs, statement: Merged = "", reason: Reason =
         actor = surface.actor
         for memory in memories:
             why = reason_for_person(memory) or reason_for_person(memory.but(statement=text or memory.statement))
-            if require_person(memory, why):
+            if require_person(memory.but(statement=text or memory.statement), why):
                 actor = HUMAN
                 break
         after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason, shown=memories)

@@ -185,7 +185,9 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
     if not confirm:
         refuse_unconfirmed(held, "engram promote")
     elif held:
-        prove_person(held)
+        known = {memory.id for memory, _ in held}
+        beside = [memory for memory in chosen if memory.id not in known and not surface.person]
+        prove_person([*held, *((memory, "it is promoted with the others") for memory in beside)])
     actor = HUMAN if held else surface.actor
     if len(memories) == 1:
         report_one(surface, "approve", mem.review.approve(chosen[0].id, actor=actor, reason=reason, shown=chosen))

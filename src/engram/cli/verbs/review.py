@@ -105,7 +105,7 @@ def _decide(
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
         merged = memory.but(statement=statement or memory.statement)
-        if require_person(memory, reason_for_person(memory) or reason_for_person(merged)):
+        if require_person(merged, reason_for_person(memory) or reason_for_person(merged)):
             actor = HUMAN
     if choice == "keep":
         return mem.review.resolve(
