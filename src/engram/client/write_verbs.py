@@ -228,7 +228,7 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.authority import OUT, refuse_lower_tier, refuse_marks, refuse_status
+        from engram.review.authority import OUT, refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
         from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
 
         changes = checked_fields(self._given("", fields))
@@ -241,6 +241,8 @@ class WriteVerbs(Facets):
             self._check_name(memory, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
             refuse_decided(memory, changes)
+            if memory.status in OUT:
+                refuse_overturning(actor, memory, self.store.history(memory.id))
             refuse_status(actor, memory, changes.get("status", memory.status))
             changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
