@@ -14,10 +14,11 @@ from typing import Any
 
 from benchmarks.command import URL_HELP, empty_tenant, parser, print_report, whole
 from engram.bench import floors
-from engram.bench.report import Figure, Progress, progress_line
+from engram.bench.report import Figure, progress_line
 from engram.bench.speed import statements
 from engram.client import Engram
 from engram.model.errors import EngramError
+from engram.store.protocol import Progress
 
 PLANTED = 100
 FIRST = 6

@@ -13,11 +13,11 @@ from typing import Any
 
 from benchmarks.command import URL_HELP, parser, print_report, whole
 from engram.bench import floors
-from engram.bench.report import Figure, Progress, progress_line
+from engram.bench.report import Figure, progress_line
 from engram.bench.speed import questions, statements
 from engram.client import Engram
 from engram.model.task import TaskRun
-from engram.store.protocol import NewEvent
+from engram.store.protocol import NewEvent, Progress
 
 APPENDS, ROUNDS = 200, 60
 WARM_EVENTS, WARM_QUESTIONS = 2_000, 200

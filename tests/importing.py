@@ -3,23 +3,22 @@
 from pathlib import Path
 
 from engram import Engram
-from engram.capture import import_source
 from engram.capture.import_source import ImportSource
-from engram.capture.importer import Imported, Importer
+from engram.capture.importer import Importer, ImportReport
 from engram.model.memory import Memory
 
 
 def imported(
     mem: Engram, source: ImportSource, name: str, *, by_person: bool = False, trusted: bool = False
-) -> Imported:
+) -> ImportReport:
     importer = Importer(mem.store, mem.upkeep.clock, mem.scope_here(), name, by_person, trusted=trusted)
     return importer.take(source, lambda *_: None)
 
 
-def imported_path(mem: Engram, path: Path, *, format_: str = "", trusted: bool = False, **mapping: str) -> Imported:
-    """Import a path; the format is recognised unless it is given."""
-    source = import_source.read(path, format_=format_, mapping=mapping)
-    return imported(mem, source, path.name, by_person=trusted, trusted=trusted)
+def imported_path(mem: Engram, path: Path, *, format_: str = "", trusted: bool = False, **mapping: str) -> ImportReport:
+    """Import a path, as a person does where it is trusted; the format is recognised unless it is given."""
+    actor = "human" if trusted else "manual"
+    return mem.import_memories(path, format=format_, mapping=mapping, trusted=trusted, actor=actor)
 
 
 def everything(mem: Engram) -> list[Memory]:

@@ -4,21 +4,22 @@
 
 Each line of the file is a session: {"project", "date", "title", "turns": [{"user", "assistant", "fact": {"statement", "keys", "again"}?}]}. A
 planted fact counts as found if one proposal from its turn contains all its keys. Printed: planted facts found, other proposals, and what is
-left twice after harvesting everything again from copies, and once more with every planted turn in other words (`again`). `--show` lists what
-was missed and what else was proposed, for sessions that may be looked at.
+left twice after harvesting everything again from copies, and once more with every planted turn in other words (`again`): second memories of a fact, those
+among them that review shows as duplicates of the first, and facts that were wrongly folded, so that no memory states them any more or one memory has the
+evidence of two. `--show` lists what was missed and what else was proposed, for sessions that may be looked at.
 """
 
 import argparse
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.capture.sessions import loaded, rendered
 from engram import Engram
-from engram.capture.harvest import Harvested, HarvestReport
+from engram.capture.harvest import HarvestedFact, HarvestReport
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
@@ -63,7 +64,32 @@ def live(mem: Engram) -> list[Memory]:
     ]
 
 
-def proposals(report: HarvestReport) -> list[Harvested]:
+def is_shown_with(mem: Engram, memory_id: str, other: str) -> bool:
+    """Whether review shows a memory together with another one."""
+    near = mem.review.provenance(memory_id).neighbours
+    return other in {memory.id for memory in (*near.same, *near.conflicts, *near.heads)}
+
+
+def wrongly_folded(
+    mem: Engram, memories: Mapping[str, str], turns: Turns, planted: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """The planted facts that their memory does not state in the end, and the memories with evidence of two different planted facts."""
+    keys = {fact["statement"]: fact["keys"] for fact in planted.values()}
+    lost = [fact for fact, ref in memories.items() if not has_keys(mem.get(ref).statement, keys[fact])]
+    mixed = [memory.statement for memory in live(mem) if len(set(planted_facts(mem, memory, turns))) > 1]
+    return lost + mixed
+
+
+def planted_facts(mem: Engram, memory: Memory, turns: Turns) -> Iterator[str]:
+    """The planted facts that the evidence of a memory comes from."""
+    for evidence in memory.evidence:
+        event = mem.store.event(evidence.event)
+        turn = turns.get(event.key, {}) if event is not None else {}
+        if "fact" in turn:
+            yield turn["fact"]["statement"]
+
+
+def proposals(report: HarvestReport) -> list[HarvestedFact]:
     """The facts that were proposed."""
     return [fact for fact in report.facts if fact.outcome == "proposed"]
 
@@ -98,7 +124,8 @@ def main() -> None:
         print(f"planted facts proposed    {len(found)} of {len(planted)}")
         print(f"parts of planted turns    {len(part)}")
         print(f"other proposals           {len(other)}")
-        print(f"trivial, refused          {report.count('trivial')}, {report.count('refused')}")
+        print(f"unlikely, trivial         {report.count('unlikely')}, {report.count('trivial')}")
+        print(f"refused                   {report.count('refused')}")
         if given.show:
             show(report, planted, found, part, other, turns)
         before = len(live(mem))
@@ -108,29 +135,40 @@ def main() -> None:
         print(f"copies of all sessions    {len(proposals(copied))} proposed, {len(live(mem)) - before} more memories")
         print(f"exact duplicates          {exact_twins(live(mem))}")
         retold, retold_turns = harvested(mem, in_other_words(sessions), root / "retold", "retold")
-        first = {planted[key]["statement"] for key in found}
+        memories = {planted[one.key]["statement"]: one.memory_id for one in proposals(report) if one.key in found}
         twice = [
             one
             for one in proposals(retold)
             if "fact" in (turn := retold_turns[one.key])
-            and turn["fact"]["statement"] in first
+            and turn["fact"]["statement"] in memories
             and has_keys(one.statement, turn["fact"]["keys"])
         ]
+        linked = [
+            one
+            for one in twice
+            if is_shown_with(mem, one.memory_id, memories[retold_turns[one.key]["fact"]["statement"]])
+        ]
+        share = (len(twice) - len(linked)) / max(1, len(live(mem)))
         print(
-            f"told in other words       {len(twice)} second memories of one fact ({len(twice) / max(1, len(live(mem))):.1%} of {len(live(mem))})"
+            f"told in other words       {len(twice)} second memories of one fact of {len(live(mem))} memories: {len(linked)} shown as "
+            f"duplicates in review, {len(twice) - len(linked)} not ({share:.1%})"
         )
+        folded = wrongly_folded(mem, memories, {**turns, **retold_turns}, planted)
+        print(f"wrongly folded            {len(folded)}")
         print(f"exact duplicates          {exact_twins(live(mem))}")
         if given.show:
             for one in twice:
-                print("  TWICE ", one.statement, "|", one.reason)
+                print("  LINKED" if one in linked else "  TWICE ", one.statement, "|", one.reason)
+            for statement in folded:
+                print("  FOLDED", statement)
 
 
 def show(
     report: HarvestReport,
     planted: Mapping[str, Any],
     found: set[str],
-    part: Sequence[Harvested],
-    other: Sequence[Harvested],
+    part: Sequence[HarvestedFact],
+    other: Sequence[HarvestedFact],
     turns: Turns,
 ) -> None:
     """List what was missed, with what became of its turn, and what else was proposed."""

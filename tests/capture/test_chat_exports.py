@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from engram.capture.harvest import Harvester, HarvestReport
 from engram.capture.transcripts import chat_exports
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
 from engram.capture.transcripts.chat_import import ChatImport
@@ -229,3 +230,28 @@ def test_what_exceeds_the_limit_of_a_run_comes_with_the_next_ones(backend: Backe
         counts.append(ChatImport(mem.store, harvester, lambda *_: None).take(path).count("proposed"))
     assert whole > 1 and counts == [1] * whole + [0] * (5 - whole)
     assert len(everything(mem)) == whole
+
+
+def test_chats_of_a_distrusted_file_are_not_read_until_it_is_trusted_again(backend: Backend, tmp_path: Path) -> None:
+    mem, path = backend.client(), written(tmp_path, claude(("human", TEA)))
+    mem.review.distrust("import:conversations.json", actor="human")
+    report = mem.import_chats(path)
+    assert (report.facts, ["distrusted, not read" in warning for warning in report.warnings]) == ([], [True])
+    mem.review.restore_trust("import:conversations.json", actor="human")
+    assert mem.import_chats(path).count("proposed") == 1
+
+
+def test_an_error_in_one_conversation_is_reported_and_the_others_are_read(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem, path = backend.client(), written(tmp_path, claude(("human", "Go."), name="odd"), claude(("human", TEA)))
+    stage = Harvester.stage
+
+    def failing(harvester: Harvester, transcript: Transcript, **more: Any) -> HarvestReport:
+        if transcript.session == "claude-odd":
+            raise TypeError("odd")
+        return stage(harvester, transcript, **more)
+
+    monkeypatch.setattr(Harvester, "stage", failing)
+    report = mem.import_chats(path)
+    assert (report.count("proposed"), report.problems) == (1, ["claude-odd: it could not be read (TypeError: odd)"])

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram import Engram
-from engram.capture.exporter import Exported, export_memory_v1
+from engram.capture.exporter import ExportReport, export_memory_v1
 from engram.dialects.memory_v1 import CURATED, LOG
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.types import known_types
@@ -25,7 +25,7 @@ def put(folder: Path, text: str = EXAMPLE, name: str = CURATED) -> Path:
     return folder
 
 
-def export(mem: Engram, folder: Path, *, force: bool = False) -> Exported:
+def export(mem: Engram, folder: Path, *, force: bool = False) -> ExportReport:
     return export_memory_v1(mem.store, everything(mem), folder, now=mem.upkeep.clock(), actor="human", force=force)
 
 
@@ -199,11 +199,11 @@ def test_a_distrusted_file_is_taken_out_whatever_sources_and_dates_it_claims(bac
     assert {memory.id for memory in everything(mem) if memory.status == "active"} == {own.id}
 
 
-def test_a_record_that_waits_is_left_out_where_its_words_are_known(backend: Backend, tmp_path: Path) -> None:
+def test_a_record_that_would_wait_is_already_known_where_its_words_are(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     known = mem.add(NAME, type="identity")
     done = imported_path(mem, put(tmp_path / "in"))
-    assert done.waiting == [] and done.skipped == [("mem-0002", f"{known.id} says exactly this")]
+    assert (done.waiting, done.skipped, done.unchanged) == ([], [], [known.id])
 
 
 def test_a_person_may_vouch_for_what_was_imported_before(backend: Backend, tmp_path: Path) -> None:

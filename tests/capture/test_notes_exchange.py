@@ -54,6 +54,18 @@ def test_notes_go_in_and_come_out_as_they_were(backend: Backend, tmp_path: Path)
     assert tree(tmp_path / "out") == tree(tmp_path / "in")
 
 
+@pytest.mark.parametrize("key", ["", "lastAccessed: 2026-01-20T08:00:00.000Z\n"])
+def test_a_note_keeps_its_strength_from_the_import_and_comes_out_without_it(
+    backend: Backend, tmp_path: Path, key: str
+) -> None:
+    mem = backend.client()
+    folder = put(tmp_path / "in", OLD.replace("tags: []\n", f"tags: []\n{key}"))
+    imported_path(mem, folder)
+    assert with_words(mem, "The database is MySQL.").activation.last_accessed is not None
+    export(mem, tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(folder)
+
+
 def test_importing_again_adds_nothing_and_takes_changes_over(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     folder = put(tmp_path / "in", OLD, NOTE)

@@ -108,12 +108,25 @@ def test_buffered_turns_wait_until_one_has_a_high_signal(cli: Console) -> None:
 
 def test_a_person_sees_what_waits_and_what_was_read(cli: Console) -> None:
     waits = cli("capture", "--buffer", "--session", "chat", "--user", "My sister lives in Oslo.")
-    assert waits.stdout.startswith("waits") and "1 turn waits to be read in chat" in waits.stderr
-    assert "1 turn waits to be read: engram capture --flush" in cli("status").stdout
+    assert waits.stdout.startswith("stored, waits (low signal)  EVT-")
+    assert "1 turn waits for extraction in chat" in waits.stderr
+    assert "1 turn waits for extraction: engram capture --flush" in cli("status").stdout
     read = cli("capture", "--flush")
-    assert read.stdout.startswith("read (flush)") and "Oslo" in read.stdout
+    assert read.stdout.startswith("extracted  chat\n") and "Oslo" in read.stdout
     assert "no turn waits" in cli("capture", "--flush").stderr
     assert "no turn is due" in cli("capture", "--due").stderr
+
+
+def test_a_person_sees_why_a_turn_waits_or_does_not(cli: Console) -> None:
+    waits = cli("capture", "--buffer", "--session", "chat", "--user", "Which port does staging use?")
+    assert waits.stdout.startswith("stored, waits (no signal)  EVT-")
+    at_once = cli("capture", "--buffer", "--session", "chat", "--user", SAID)
+    assert at_once.stdout.startswith("extracted at once: high signal  EVT-")
+
+
+def test_a_flush_of_a_session_that_there_is_not_says_where_the_sessions_are_listed(cli: Console) -> None:
+    refused = cli("capture", "--flush", "--session", "nope")
+    assert "session list" in refused.stderr and "session start" not in refused.stderr
 
 
 def test_one_session_is_flushed_and_the_others_wait(cli: Console) -> None:

@@ -1,6 +1,10 @@
 """gen-context."""
 
+import re
+import shlex
 from pathlib import Path
+
+import pytest
 
 from .conftest import Console
 
@@ -35,6 +39,38 @@ def test_without_a_file_the_choices_are_named(cli: Console) -> None:
     result = cli("gen-context")
     assert result.exit_code == 2
     assert "AGENTS.md or CLAUDE.md" in result.stderr
+
+
+def test_to_remove_a_block_without_a_file_asks_for_the_file_that_has_it(cli: Console) -> None:
+    assert "name the file to take the block out of" in cli("gen-context", "--remove").stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--tier", "5", "--tier must be 1, 2 or 3, not 5"),
+        ("--limit", "0", "--limit must be a whole number between 1 and 1000, not 0"),
+        ("--budget", "7", "--budget must be a whole number between 50 and 10000, not 7"),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_named_with_its_option(
+    cli: Console, option: str, value: str, problem: str
+) -> None:
+    refused = cli("gen-context", "AGENTS.md", option, value)
+    assert refused.exit_code == 2 and problem in refused.stderr
+
+
+def test_the_example_of_the_page_is_what_the_verb_writes(cli: Console) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gen-context.md").read_text("utf-8")
+    Path("AGENTS.md").touch()
+    for line in re.findall(r"^    \$ engram (remember .*)$", page, re.MULTILINE):
+        assert cli(*shlex.split(line)).exit_code == 0
+    shown = cli("gen-context")
+    block = page.partition("```markdown\n")[2].partition("```")[0]
+    ids = re.compile(r"ENG-\d{4}-\d{4}-")
+    assert ids.sub("", block) == ids.sub("", Path("AGENTS.md").read_text("utf-8"))
+    counts = shown.stdout.partition("  (")[2].strip()
+    assert f"({counts}" in page and shown.stderr.strip() in page
 
 
 def test_malformed_markers_are_exit_1_and_name_the_line(cli: Console) -> None:

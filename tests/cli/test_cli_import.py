@@ -123,6 +123,59 @@ def test_a_folder_of_records_with_notes_says_that_it_has_notes(cli: Console) -> 
     assert len(done["created"]) == 1 and "--format markdown" in done["not_read"][0]
 
 
+def test_what_else_is_in_a_folder_of_chats_is_named_as_not_read(cli: Console) -> None:
+    folder = cli.folder / "mixed"
+    for name in ("a.csv", "b.csv", "old/memory.md", ".hidden/c.csv"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("text\nUse tabs\n")
+    (folder / "conversations.json").write_text(json.dumps([claude(("human", TEA))]))
+    assert cli.json("import", str(folder))["problems"] == [
+        "not read: 2 .csv files: a.csv, b.csv",
+        "not read: 1 .md file: old/memory.md",
+    ]
+
+
+@pytest.mark.parametrize("name", ["memory.md", "note.md", "records.json"])
+def test_a_table_next_to_what_is_imported_is_named_as_not_read(cli: Console, name: str) -> None:
+    folder = cli.folder / "mixed"
+    folder.mkdir()
+    texts = {"memory.md": EXAMPLE, "note.md": "Deploys happen on Mondays\n", "records.json": '["Use tabs, not spaces"]'}
+    (folder / name).write_text(texts[name])
+    (folder / "table.csv").write_text("text\nUse spaces\n")
+    assert cli.json("import", str(folder))["not_read"] == ["1 .csv file: table.csv"]
+
+
+def test_a_dry_run_says_what_would_be_imported(cli: Console) -> None:
+    table = cli.folder / "t.csv"
+    table.write_text("text\nUse tabs\n")
+    assert "1 memory would be imported as evidence" in cli("import", str(table), "--dry-run").stderr
+    assert "1 memory imported as evidence" in cli("import", str(table)).stderr
+
+
+def test_words_that_are_here_count_as_known_and_repeated_ones_are_named_by_their_place(cli: Console) -> None:
+    table = cli.folder / "table.csv"
+    table.write_text("text\nUse tabs in Makefiles\n")
+    (known,) = cli.json("import", str(table))["created"]
+    copy = cli.folder / "copy.csv"
+    copy.write_text("note,text\n1,Use tabs in Makefiles\n2,Ship on Mondays\n3,Ship on Mondays\n")
+    done = cli.json("import", str(copy))
+    assert done["unchanged"] == [known]
+    (skipped,) = done["skipped"]
+    assert skipped["what"] == "copy.csv line 4" and done["created"][0] in skipped["reason"]
+
+
+def test_old_records_of_other_tools_are_not_due_for_retirement_at_once(cli: Console) -> None:
+    (cli.folder / "mem0.json").write_text(
+        json.dumps([{"id": "m", "memory": "Likes green tea", "created_at": "2015-07-01T10:00:00Z", "user_id": "ada"}])
+    )
+    (cli.folder / "loose.json").write_text(json.dumps([{"content": "Ship on Mondays", "created": "2015-07-01"}]))
+    created = [cli.json("import", str(cli.folder / name))["created"] for name in ("mem0.json", "loose.json")]
+    shown = [cli.json("show", memory_id) for (memory_id,) in created]
+    assert [one["created"][:10] for one in shown] == ["2015-07-01", "2015-07-01"]
+    assert [one["strength"] for one in shown] == [0.7, 0.7]
+    assert cli.json("review") == []
+
+
 def test_a_record_file_that_is_a_link_out_of_the_folder_is_named_and_not_read(cli: Console) -> None:
     folder = cli.folder / "records"
     folder.mkdir()

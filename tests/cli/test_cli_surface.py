@@ -85,6 +85,11 @@ def test_every_verb_and_every_option_has_help_and_takes_json_and_home(cli: Conso
         assert "--json" in result.stdout and "--home" in result.stdout, name
 
 
+def test_no_help_states_a_default_twice() -> None:
+    rows = [text for _, verb in functions() for _, _, text in described(parameters(verb))]
+    assert [text for text in rows if text.count("Default:") > 1] == []
+
+
 def test_the_reference_is_up_to_date() -> None:
     assert DOCS.read_text("utf-8") == markdown(), "run: python -m engram.cli.reference > docs/cli.md"
 

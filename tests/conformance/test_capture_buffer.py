@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from engram import CaptureResult, Engram
-from engram.capture.buffer import CAPTURED, CaptureBuffer
-from engram.capture.buffer_reader import BufferReader
+from engram.capture.buffer import IN_BUFFER, CaptureBuffer
+from engram.capture.buffer_reader import MOST_FAILURES, BufferReader
+from engram.capture.conversation import Conversations
 from engram.llm.model import LanguageModel, ModelSettings
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
 from engram.model.memory import Memory
@@ -230,7 +231,7 @@ def test_an_untrusted_source_stays_untrusted_after_a_crash(mem: Engram) -> None:
     say(mem, IDLE_TALK[0], source="human")
     say(mem, IDLE_TALK[1], source="harness:codex:acme")
     known = mem.store.state("buffer/chat")
-    mem.observe("chat", "user", SISTER, metadata={CAPTURED: True})
+    mem.observe("chat", "user", SISTER, metadata={IN_BUFFER: True})
     assert mem.store.state("buffer/chat") == known
     mem.flush_captures()
     [memory] = mem.list(status="any")
@@ -414,8 +415,10 @@ def test_the_doctor_says_where_turns_wait_that_nobody_reads(mem: Engram, clock: 
         [finding] = [finding for finding in mem.doctor().findings if finding.code == "captures"]
         return finding.message, finding.level
 
-    say(mem, SISTER, IDLE_TALK[0])
-    assert captures() == ("2 captured turns wait to be read", "ok")
+    say(mem, SISTER)
+    assert captures() == ("1 captured turn waits for extraction", "ok")
+    say(mem, IDLE_TALK[0])
+    assert captures() == ("2 captured turns wait for extraction", "ok")
     clock.forward(days=1)
     message, level = captures()
     assert "the oldest since 2026-03-01 09:00 UTC" in message and level == "advice"
@@ -598,3 +601,87 @@ def test_a_model_is_not_asked_about_what_nobody_listens_to(backend: Backend, ser
     mem.capture("chat", "assistant", "You live in Rome, I think.", extract_assistant_response=True)
     mem.flush_captures()
     assert len(server.requests) == 1
+
+
+# -- turns that are refused, and turns that cannot be read
+
+
+def test_a_turn_over_the_limit_of_its_source_stays_until_the_next_day(backend: Backend) -> None:
+    mem, codex = backend.client(), {"source": "harness:codex:acme"}
+    mem.settings = replace(mem.settings, source_daily_limit=1)
+    say(mem, TEA, **codex)
+    refused = say(mem, "I prefer trams over buses.", **codex)
+    assert (refused.waiting, [decision.gate for decision in refused.decisions]) == (1, ["rate"])
+    assert say(mem, IDLE_TALK[0], "I prefer dark mode.", source="human").waiting == 1
+    assert mem.read_due_captures() == []
+    backend.clock.forward(days=1)
+    [read] = mem.read_due_captures()
+    assert (read.trigger, read.waiting, len(read.memories)) == ("retry", 0, 1)
+    assert len(statements(mem)) == 3
+
+
+def test_the_worker_reads_what_was_over_the_limit_the_next_day(backend: Backend) -> None:
+    mem = backend.client()
+    mem.settings = replace(mem.settings, source_daily_limit=1)
+    say(mem, TEA, "I prefer trams over buses.", source="harness:codex:acme")
+    mem.process_memory_jobs()
+    assert numbers(mem) == [2]
+    backend.clock.forward(days=1)
+    mem.process_memory_jobs()
+    assert (numbers(mem), len(statements(mem))) == ([], 2)
+
+
+def test_the_turns_of_a_distrusted_source_are_done(mem: Engram) -> None:
+    mem.review.distrust("harness:codex", actor="human")
+    result = say(mem, TEA, source="harness:codex:acme")
+    assert (result.waiting, [decision.gate for decision in result.decisions]) == (0, ["distrust"])
+
+
+@pytest.fixture
+def odd_sister(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads of the sister fails."""
+    take = Conversations.take
+
+    def failing(conversations: Conversations, events: Any, **more: Any) -> Any:
+        if any(SISTER in event.content for event in events):
+            raise TypeError("unhashable type: 'dict'")
+        return take(conversations, events, **more)
+
+    monkeypatch.setattr(Conversations, "take", failing)
+
+
+@pytest.mark.usefixtures("odd_sister")
+@pytest.mark.parametrize("verb", ["flush_captures", "read_due_captures", "process_memory_jobs"])
+def test_an_error_in_one_session_does_not_keep_the_others_waiting(backend: Backend, verb: str) -> None:
+    mem, quiet = backend.client(), "My brother Olaf lives in Bergen."
+    say(mem, SISTER, session="a-odd")
+    say(mem, quiet, session="b-sound")
+    backend.clock.forward(hours=1)
+    results = getattr(mem, verb)()
+    assert (numbers(mem, "a-odd"), numbers(mem, "b-sound")) == ([1], [])
+    assert verb == "process_memory_jobs" or "unhashable type" in results[0].warnings[0]
+
+
+@pytest.mark.usefixtures("odd_sister")
+def test_a_turn_that_fails_again_and_again_is_given_up_and_named(backend: Backend) -> None:
+    mem = backend.client()
+    event = say(mem, IDLE_TALK[0], SISTER).event
+    warnings: list[str] = []
+    for _ in range(MOST_FAILURES + 1):
+        assert event in [mem.store.events("chat")[number - 1].id for number in numbers(mem)]
+        backend.clock.forward(days=1)
+        [result] = mem.read_due_captures()
+        warnings += result.warnings
+        if not numbers(mem):
+            break
+    assert warnings[-1] == (
+        f"{event} could not be read (TypeError: unhashable type: 'dict'); it failed 5 times and is not read again"
+    )
+    assert (numbers(mem), mem.read_due_captures()) == ([], [])
+
+
+def test_a_damaged_buffer_does_not_keep_the_others_waiting(mem: Engram) -> None:
+    mem.store.change_state("buffer/a-damaged", lambda _: {"seen": "x"})
+    say(mem, SISTER, session="b-sound")
+    assert [bool(result.warnings) for result in mem.flush_captures()] == [True, False]
+    assert numbers(mem, "b-sound") == []

@@ -54,11 +54,22 @@ def test_a_confidence_below_a_half_is_low(store: Store, keep: Keep, clock: Clock
 
 
 def test_what_was_harvested_or_imported_and_never_verified_is_named(store: Store, keep: Keep, clock: Clock) -> None:
-    harvested = keep("The office is in Lyon", learned_by="harvest")
+    harvested = keep("The office is in Lyon", learned_by="harvest", source="harness:codex:acme")
     imported = keep("The printer is on the second floor", learned_by="import")
     keep("The server room is locked", learned_by="import", last_verified=clock())
     keep("Lunch is at noon", learned_by="remember")
     assert set(findings(store, clock)["unverified"].ids) == {harvested.id, imported.id}
+
+
+def test_what_an_agent_captured_directs_agents_and_is_not_counted_as_evidence(
+    store: Store, keep: Keep, clock: Clock
+) -> None:
+    keep("Lunch is at noon", learned_by="harvest", source="agent")
+    finding = findings(store, clock)["unverified"]
+    assert (finding.count, finding.message) == (0, "everything from transcripts and imports is confirmed")
+    keep("Tea is at four", learned_by="harvest", source="harness:codex:acme")
+    message = findings(store, clock)["unverified"].message
+    assert message.startswith("1 memory comes from a transcript or an import and is unconfirmed: ENG-")
 
 
 def test_a_finding_says_how_many_there_are_and_names_a_few(store: Store, keep: Keep, clock: Clock) -> None:
@@ -114,7 +125,7 @@ def test_a_pair_that_disagrees_is_found_among_many(store: Store, keep: Keep, clo
     new = keep("The staging server listens on port 9090")
     finding = findings(store, clock)["conflicts"]
     assert f"{new.id} and {old.id}" in finding.message
-    assert "of 32 memories" in finding.message
+    assert "compared 32 memories" in finding.message
 
 
 def test_a_pair_that_was_found_is_named_again_without_comparing_again(
@@ -125,7 +136,7 @@ def test_a_pair_that_was_found_is_named_again_without_comparing_again(
     findings(store, clock)
     finding = findings(backend.store(), clock)["conflicts"]
     assert f"{new.id} and {old.id}" in finding.message
-    assert "compared 0 pairs of 0 memories" in finding.message
+    assert "compared 0 memories with their neighbours (0 pairs)" in finding.message
 
 
 def test_a_memory_that_changed_is_compared_again(store: Store, keep: Keep, clock: Clock) -> None:
@@ -135,7 +146,7 @@ def test_a_memory_that_changed_is_compared_again(store: Store, keep: Keep, clock
     keep.again(new, statement="The coffee machine is cleaned on Fridays", updated=clock())
     finding = findings(store, clock)["conflicts"]
     assert finding.count == 0
-    assert "of 1 memory" in finding.message
+    assert "compared 1 memory with its neighbours" in finding.message
 
 
 def test_a_pair_that_somebody_has_linked_is_settled(store: Store, keep: Keep, clock: Clock) -> None:
@@ -157,11 +168,11 @@ def test_the_next_run_goes_on_where_the_time_was_over(store: Store, keep: Keep, 
     keep("The staging server listens on port 9090")
     keep("Lunch is at noon")
     first = findings(store, clock, seconds=0)["conflicts"]
-    assert "of 1 memory, 2 memories not yet" in first.message
+    assert "; 2 memories are still to be compared" in first.message
     second = findings(store, clock, seconds=0)["conflicts"]
     assert second.count == 1
-    assert "1 memory not yet" in second.message
-    assert "not yet" not in findings(store, clock, seconds=0)["conflicts"].message
+    assert "; 1 memory is still to be compared" in second.message
+    assert "still to be" not in findings(store, clock, seconds=0)["conflicts"].message
 
 
 def test_what_is_kept_between_runs_names_ids_and_nothing_else(store: Store, keep: Keep, clock: Clock) -> None:

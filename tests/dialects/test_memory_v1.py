@@ -75,6 +75,12 @@ def test_the_body_lists_what_is_promoted_by_kind() -> None:
     assert "_No promoted memories yet._" in dump([], date(2026, 1, 15), file=CURATED)
 
 
+@pytest.mark.parametrize("file", [CURATED, LOG])
+def test_a_body_without_promoted_memories_says_what_the_others_are(file: str) -> None:
+    stale = EXAMPLE.replace("status: promoted", "status: pending")
+    assert "_No promoted memories: 2 pending._" in dump(items(stale), date(2026, 1, 15), file=file)
+
+
 def test_the_log_has_the_newest_first() -> None:
     body = dump(items(EXAMPLE), date(2026, 1, 15), file=LOG).partition("\n---\n")[2]
     assert body.splitlines()[3:] == [

@@ -87,3 +87,8 @@ def test_purging_a_turn_removes_the_artifact_that_quotes_it(mem: Engram) -> None
 
 def test_a_pending_fact_of_a_stranger_is_the_same_in_every_spelling_of_its_source(mem: Engram) -> None:
     assert mem.learn(RULE, source=" Web:example.org").outcome == Outcome.PENDING
+
+
+def test_another_spelling_does_not_evade_a_distrust(mem: Engram) -> None:
+    mem.review.distrust("harness:codex", actor="human")
+    assert mem.learn(RULE, source=" Harness:codex:x").gate == "distrust"

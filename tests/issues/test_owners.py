@@ -236,6 +236,7 @@ OPERATORS = frozenset(
         "process_memory_jobs",
         "harvest",
         "import_chats",
+        "import_memories",
         "jobs.retry",
         "jobs.work",
         "jobs.run",

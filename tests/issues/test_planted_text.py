@@ -16,7 +16,7 @@ import yaml
 from engram import Engram
 from engram.aio import AsyncEngram
 from engram.capture.import_source import read
-from engram.capture.importer import Imported
+from engram.capture.importer import ImportReport
 from engram.cli.surface import Surface
 from engram.mcp import arguments as asks
 from engram.mcp.tools import TOOLS
@@ -90,7 +90,7 @@ class Ground:
         path.write_text(text, "utf-8")
         return path
 
-    def imported(self, path: Path) -> Imported:
+    def imported(self, path: Path) -> ImportReport:
         done = imported(self.mem, read(path), path.name)
         assert done.created or done.updated or done.unchanged
         return done

@@ -8,7 +8,7 @@ import yaml
 
 from engram import Engram
 from engram.capture import import_source
-from engram.capture.importer import Imported
+from engram.capture.importer import ImportReport
 from engram.dialects.plur import from_plur, read_plur, to_plur, write_plur
 from engram.model.memory import Memory
 from tests.backends import Backend
@@ -29,7 +29,7 @@ def keep(folder: Path, *entries: dict[str, Any]) -> Path:
     return folder
 
 
-def bring(mem: Engram, folder: Path) -> Imported:
+def bring(mem: Engram, folder: Path) -> ImportReport:
     return imported(mem, import_source.read(folder), folder.name, by_person=True)
 
 

@@ -102,6 +102,28 @@ def test_an_identity_that_is_a_secret_is_refused_and_not_written(
     assert TOKEN.encode() not in on_disk(tmp_path)
 
 
+@pytest.mark.parametrize("verb", ["learn", "remember", "add", "add_conversation", "capture"])
+@pytest.mark.parametrize("name", [TOKEN, f"s-{TOKEN}", f"my_{TOKEN}", f"harness:codex:{TOKEN}"])
+@pytest.mark.parametrize("field", ["session", "source"])
+def test_a_session_or_a_source_with_a_secret_is_refused_by_every_verb(
+    mem: Engram, tmp_path: Path, verb: str, name: str, field: str
+) -> None:
+    session, source = (name, "agent") if field == "session" else ("mine", name)
+    with pytest.raises(InvalidInput, match="looks like a secret") as refused:
+        if verb == "capture":
+            mem.capture(session, "user", "I prefer tea over coffee.", source=source)
+        else:
+            getattr(mem, verb)("I prefer tea over coffee.", session=session, source=source)
+    assert TOKEN not in str(refused.value)
+    assert TOKEN.encode() not in on_disk(tmp_path)
+
+
+@pytest.mark.parametrize("name", [f"s-{TOKEN}", f"my_{TOKEN}"])
+def test_a_token_joined_to_a_session_s_id_is_refused_by_observe(mem: Engram, name: str) -> None:
+    with pytest.raises(InvalidInput, match="looks like a secret"):
+        mem.observe_batch(name, [{"role": "user", "content": "hello"}])
+
+
 def test_two_keys_that_were_secrets_stay_two() -> None:
     redacted = redact_all({TOKEN: 1, "ghp_" + "c3D4" * 9: 2, "n": (3, True, None)})
     assert redacted == {"[redacted:github-token]": 1, "[redacted:github-token] 2": 2, "n": [3, True, None]}

@@ -102,6 +102,7 @@ class AsyncEngram(Twin[Engram], Opened):
     extract = awaited(Engram.extract)
     harvest = awaited(Engram.harvest)
     import_chats = awaited(Engram.import_chats)
+    import_memories = awaited(Engram.import_memories)
     revise = awaited(Engram.revise)
     update = awaited(Engram.update)
     pin = awaited(Engram.pin)

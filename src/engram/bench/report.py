@@ -1,13 +1,10 @@
 """How a benchmark tells what it measured: progress on a terminal, figures and retrieval measures as text."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engram.model.lazy import dataclass
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how far it is, and how far it goes."""
 
 
 @dataclass(frozen=True, slots=True)

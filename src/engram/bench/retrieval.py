@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from engram.bench.floors import peak_memory, percentile
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
+from engram.store.protocol import Progress
 from engram.text.tokens import query_terms, tokens
 
 K1, B = 1.2, 0.75
@@ -161,7 +162,7 @@ class BenchQuestion:
 def measure(
     conversations: Sequence[DatasetConversation],
     asking: BenchQuestion,
-    progress: Callable[[str, int, int], None] = lambda *_: None,
+    progress: Progress = lambda *_: None,
     url: str | None = None,
 ) -> dict[str, Any]:
     """Ask every question of its own conversation; the measures, by category too, with latency and memory.

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from engram.bench import floors
-from engram.bench.report import Figure, Progress
+from engram.bench.report import Figure
 from engram.client import Engram
 from engram.model.errors import InvalidInput
+from engram.store.protocol import Progress
 
 WORDS = 20_000
 """How many different words there are."""

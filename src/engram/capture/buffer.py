@@ -8,7 +8,8 @@ words, so that a crash or a second process doubles nothing.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from functools import partial
 from typing import Any
 
 from engram.capture.buffer_reader import USERS, BufferReader, BufferReading, is_talk
@@ -29,7 +30,7 @@ from engram.text.time.zone import SYSTEM
 
 CAPTURE = "capture"
 """The kind of the jobs that look at a buffer when its oldest turn has waited long enough."""
-CAPTURED = "captured"
+IN_BUFFER = "captured"
 """The mark of a buffered turn in its event's metadata."""
 AGENT = "agent"
 MOST_ROUNDS = 3
@@ -81,11 +82,11 @@ class CaptureBuffer:
         came = self.clock()
         event, state = self._append(session, new_event(item, came, zone=self.zone), came, scope, source)
         signal = self._signal(event)
-        if event.seq > state.seen and event.metadata.get(CAPTURED):
+        if event.seq > state.seen and event.metadata.get(IN_BUFFER):
             state = self._add(session, state, WaitingTurn(event.seq, came, signal.level, source, listens))
         read = CaptureResult(session, len(state.turns))
         if trigger := state.trigger(self.settings, self.clock()):
-            read = self._read_safely(session, trigger)
+            read = self._safely(session, partial(self._read, session, trigger))
         slow = tuple(f"the signal {pattern!r:.80} takes too long on this turn" for pattern in signal.skipped)
         return replace(
             read, event=event.id, level=signal.level, signals=signal.patterns, warnings=(*read.warnings, *slow)
@@ -98,7 +99,7 @@ class CaptureBuffer:
         state, is_new = self._begin(session, scope, source)
         jobs: JobFactory = no_jobs
         if is_talk(new):
-            new = replace(new, metadata={**new.metadata, CAPTURED: True})
+            new = replace(new, metadata={**new.metadata, IN_BUFFER: True})
             jobs = no_jobs if state.fresh else self._first_job(came)
         try:
             [event] = self.store.append_events(session, [new], jobs, scope=scope)
@@ -140,7 +141,7 @@ class CaptureBuffer:
         if turn is None or turn.seq > known.seen + 1:
             found = self.store.events(session, after=known.seen)
             left = [
-                event for event in found if event.metadata.get(CAPTURED) and (turn is None or event.seq != turn.seq)
+                event for event in found if event.metadata.get(IN_BUFFER) and (turn is None or event.seq != turn.seq)
             ]
         if turn is None and not left:
             return known
@@ -172,6 +173,10 @@ class CaptureBuffer:
             return replace(read, warnings=(f"another process is reading the turns of {session}",))
         return read
 
+    def flush_all(self, scopes: Collection[str] | None = None) -> list[CaptureResult]:
+        """Read all turns of every session now; an error in one is a warning, and the others are read."""
+        return [self._safely(session, partial(self.flush, session)) for session in self.sessions(scopes)]
+
     def end(self, session: str) -> CaptureResult:
         """Read all turns of a session that ends, and remove its buffer unless a model must be asked again."""
         read = self.flush(session, "end")
@@ -180,14 +185,16 @@ class CaptureBuffer:
 
     def read_due(self, scopes: Collection[str] | None = None) -> list[CaptureResult]:
         """Read every session whose turns are due, and remove buffers that nobody used for long."""
-        results = []
-        for session in self.sessions(scopes):
-            state = self._reconciled(session)
-            if state is not None and (trigger := state.trigger(self.settings, self.clock())):
-                results.append(self._read_safely(session, trigger))
-            elif state is not None and not state.turns and self.clock() - state.used > IDLE:
-                self._change(session, lambda held: held if held is not None and held.turns else None)
-        return results
+        results = [self._safely(session, partial(self._read_if_due, session)) for session in self.sessions(scopes)]
+        return [result for result in results if result.trigger or result.warnings]
+
+    def _read_if_due(self, session: str) -> CaptureResult:
+        state = self._reconciled(session)
+        if state is not None and (trigger := state.trigger(self.settings, self.clock())):
+            return self._read(session, trigger)
+        if state is not None and not state.turns and self.clock() - state.used > IDLE:
+            self._change(session, lambda held: held if held is not None and held.turns else None)
+        return CaptureResult(session, 0)
 
     def run(self, job: Job) -> None:
         """The handler of the jobs: read a session's turns if they are due."""
@@ -205,16 +212,16 @@ class CaptureBuffer:
         return [
             session
             for session in found
-            if scopes is None or ((state := self._load(session)) is not None and state.scope in scopes)
+            if scopes is None or self.store.state(f"{BUFFER}{session}").get("scope") in scopes
         ]
 
-    def _read_safely(self, session: str, trigger: str) -> CaptureResult:
+    def _safely(self, session: str, read: Callable[[], CaptureResult]) -> CaptureResult:
         """Read a session; an error is a warning, and the turns stay. Whoever captures a turn must not fail for another one."""
         try:
-            return self._read(session, trigger)
+            return read()
         except Exception as error:
-            state = self._load(session)
-            waiting = len(state.turns) if state is not None else 0
+            turns = self.store.state(f"{BUFFER}{session}").get("turns", ())
+            waiting = len(turns) if isinstance(turns, list) else 0
             return CaptureResult(session, waiting, warnings=(f"{type(error).__name__}: {error}",))
 
     def _read(self, session: str, trigger: str) -> CaptureResult:
@@ -229,7 +236,9 @@ class CaptureBuffer:
             reading, rounds = BufferReading(), rounds + 1
             try:
                 ask = trigger == "flush" or state.may_ask(self.clock())
-                self.reader.read(session, state, reading, may_ask=ask)
+                wanted = state if trigger in ("flush", "end") else state.ready(self.clock())
+                if wanted.turns:
+                    self.reader.read(session, wanted, reading, may_ask=ask)
             finally:
                 state = self._settle(session, token, state, reading)
             whole.add(reading)
@@ -259,6 +268,7 @@ class CaptureBuffer:
             if held is None:
                 return None
             left = held.without(reading.done, reading.awaiting, token)
+            left = left.put_off(reading.over_limit, _next_day(now)).failed(reading.failed, now)
             if reading.model_failed:
                 left = replace(left, failures=left.failures + 1, retry_at=now + wait_after(left.failures + 1))
             return left if left.turns or not ended else None
@@ -300,3 +310,8 @@ class CaptureBuffer:
             return encoded(after) if after is not None else {}
 
         return decoded(name, self.store.change_state(name, changed))
+
+
+def _next_day(now: datetime) -> datetime:
+    """When the limits of sources count from zero again."""
+    return datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)

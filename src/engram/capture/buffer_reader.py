@@ -7,7 +7,8 @@ from typing import Any
 from engram.capture.buffer_state import BufferState, WaitingTurn
 from engram.capture.conversation import Conversations
 from engram.capture.exchange import ASSISTANT, Conversation, FactDecision
-from engram.model.errors import ModelError, ModelNonsense, NotFound
+from engram.capture.rate import GATE as RATE
+from engram.model.errors import ModelError, ModelNonsense, NotFound, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
@@ -18,6 +19,8 @@ from engram.store.protocol import NewEvent, Store
 USERS = ("user", "human")
 MOST_TURNS = 40
 """Turns that are read at once; more take several readings."""
+MOST_FAILURES = 5
+"""How often reading a turn may fail before it is given up."""
 
 
 @dataclass(slots=True)
@@ -26,6 +29,10 @@ class BufferReading:
 
     done: set[int] = field(default_factory=set)
     awaiting: set[int] = field(default_factory=set)
+    over_limit: set[int] = field(default_factory=set)
+    """Turns with a fact that was refused because their source had reached its limit of the day."""
+    failed: set[int] = field(default_factory=set)
+    """Turns whose reading raised an error."""
     decisions: list[FactDecision] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -64,13 +71,26 @@ class BufferReader:
         # What waits for the model comes first, as it was said first.
         for turns in _batches(sorted(spoken, key=lambda turn: (not turn.awaits_model, turn.seq))):
             part = _Batch(session, state, turns, [events[turn.seq] for turn in turns])
-            ask = may_ask and not reading.model_failed
+            self._read(part, reading, ask=may_ask and not reading.model_failed)
+
+    def _read(self, part: "_Batch", reading: BufferReading, *, ask: bool) -> None:
+        """Read some turns; an error is a warning, unless the store itself fails, and turns that fail time and again are given up."""
+        turns = part.turns
+        try:
             if not part.is_readable or (turns[0].awaits_model and self.conversations.model is None):
                 reading.done |= part.numbers
             elif not turns[0].awaits_model:
                 self._extract(part, reading, ask=ask)
             elif ask:
                 self._ask_again(part, reading)
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
+                raise
+            why = f"{type(error).__name__}: {error}"
+            given_up = len(turns) == 1 and turns[0].failures + 1 >= MOST_FAILURES
+            end = f"it failed {MOST_FAILURES} times and is not read again" if given_up else "it is tried again later"
+            reading.warnings.append(f"{', '.join(event.id for event in part.events)} could not be read ({why}); {end}")
+            (reading.done if given_up else reading.failed).update(part.numbers)
 
     def _extract(self, part: "_Batch", reading: BufferReading, *, ask: bool) -> None:
         model, first = self.conversations.model, part.turns[0]
@@ -85,12 +105,17 @@ class BufferReader:
         reading.add(found)
         reading.model_failed |= found.pending
         stays = model is not None and (found.pending or not ask)
-        (reading.awaiting if stays else reading.done).update(part.numbers)
+        refused = part.over_limit(found.decisions)
+        reading.over_limit |= refused
+        (reading.awaiting if stays else reading.done).update(part.numbers - refused)
 
     def _ask_again(self, part: "_Batch", reading: BufferReading) -> None:
         """Ask the model about turns that it failed on; one that answers nonsense time and again is not asked any more."""
+        refused: set[int] = set()
         try:
-            reading.add(self.conversations.retry(part.payload))
+            found = self.conversations.retry(part.payload)
+            reading.add(found)
+            refused = part.over_limit(found.decisions)
         except NotFound:
             pass  # the turns were purged
         except ModelError as error:
@@ -98,7 +123,8 @@ class BufferReader:
             reading.warnings.append(f"{type(error).__name__}: {error}")
             if not isinstance(error, ModelNonsense) or part.state.failures < MOST_ATTEMPTS:
                 return
-        reading.done |= part.numbers
+        reading.over_limit |= refused
+        reading.done |= part.numbers - refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +144,12 @@ class _Batch:
     def is_readable(self) -> bool:
         """Whether anyone speaks whose words are listened to."""
         return self.turns[0].listens or any(event.role.lower() in USERS for event in self.events)
+
+    def over_limit(self, decisions: Iterable[FactDecision]) -> set[int]:
+        """The turns with a fact that was refused because of the source's limit; all, where the fact's words are in none."""
+        words = [decision.said for decision in decisions if decision.gate == RATE]
+        found = {event.seq for event in self.events if any(said and said in event.content for said in words)}
+        return found or (self.numbers if words else set())
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -139,8 +171,8 @@ def is_talk(event: Event | NewEvent | None) -> bool:
 
 
 def _batches(turns: Sequence[WaitingTurn]) -> Iterable[list[WaitingTurn]]:
-    """Turns of one source that are read together, in order."""
-    for _, some in groupby(turns, key=lambda turn: (turn.awaits_model, turn.source, turn.listens)):
-        group = list(some)
-        for start in range(0, len(group), MOST_TURNS):
-            yield group[start : start + MOST_TURNS]
+    """Turns of one source that are read together, in order; one whose reading failed is read alone."""
+    for key, some in groupby(turns, key=lambda turn: (turn.awaits_model, turn.source, turn.listens, turn.failures > 0)):
+        group, most = list(some), 1 if key[-1] else MOST_TURNS
+        for start in range(0, len(group), most):
+            yield group[start : start + most]

@@ -12,6 +12,7 @@ from engram.disk import MALFORMED
 from engram.model.errors import StoreCorrupt
 from engram.model.lazy import dataclass, replace
 from engram.rules.sources import rank_of
+from engram.sessions.jobs import wait_after
 from engram.settings import Settings
 from engram.store.protocol import Store
 
@@ -39,6 +40,10 @@ class WaitingTurn:
     """Whether what an assistant says about the user counts, too."""
     awaits_model: bool = False
     """Its facts are stored as far as they are found without the language model, which did not answer."""
+    after: datetime | None = None
+    """When it is read again, where that was put off: its source had reached its limit, or reading it failed."""
+    failures: int = 0
+    """How often reading it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,12 @@ class BufferState:
 
     @property
     def fresh(self) -> tuple[WaitingTurn, ...]:
-        """The turns from which no fact was taken yet."""
-        return tuple(turn for turn in self.turns if not turn.awaits_model)
+        """The turns from which no fact was taken yet, and whose reading was not put off."""
+        return tuple(turn for turn in self.turns if not turn.awaits_model and turn.after is None)
+
+    def ready(self, now: datetime) -> "BufferState":
+        """The buffer without turns whose reading was put off until later."""
+        return replace(self, turns=tuple(turn for turn in self.turns if turn.after is None or turn.after <= now))
 
     def is_read(self, now: datetime) -> bool:
         """Whether somebody is reading the turns at this moment."""
@@ -83,7 +92,8 @@ class BufferState:
         due = self.time_due(settings)
         if due is not None and now >= due:
             return "time"
-        return "retry" if len(fresh) < len(self.turns) and self.may_ask(now) else ""
+        awaits = any(turn.awaits_model and turn.after is None for turn in self.turns) and self.may_ask(now)
+        return "retry" if awaits or any(time <= now for time in self._put_off()) else ""
 
     def time_due(self, settings: Settings) -> datetime | None:
         """When the oldest turn has waited long enough; None if no turn waits for that."""
@@ -94,8 +104,16 @@ class BufferState:
 
     def next_due(self, settings: Settings) -> datetime | None:
         """When the turns are to be looked at again, without a new one; None for never."""
-        awaits = self.retry_at if any(turn.awaits_model for turn in self.turns) else None
-        return min(filter(None, (self.time_due(settings), awaits)), default=None)
+        awaits = self.retry_at if any(turn.awaits_model and turn.after is None for turn in self.turns) else None
+        return min(filter(None, (self.time_due(settings), awaits, *self._put_off())), default=None)
+
+    def _put_off(self) -> list[datetime]:
+        """When the turns whose reading was put off are read again; those that await the model not before it may be asked."""
+        return [
+            max(turn.after, self.retry_at) if turn.awaits_model and self.retry_at is not None else turn.after
+            for turn in self.turns
+            if turn.after is not None
+        ]
 
     def sourced(self, source: str) -> "BufferState":
         """The buffer once turns of this source are in it."""
@@ -113,13 +131,18 @@ class BufferState:
         """The buffer with what only the process knows that took a turn in, where another one found that turn first."""
         if turn is None or turn in self.turns:
             return self
-        turns = (replace(turn, awaits_model=one.awaits_model) if one.seq == turn.seq else one for one in self.turns)
+        turns = (
+            replace(turn, awaits_model=one.awaits_model, after=one.after, failures=one.failures)
+            if one.seq == turn.seq
+            else one
+            for one in self.turns
+        )
         return replace(self, turns=tuple(turns))
 
     def without(self, done: Collection[int], awaiting: Collection[int], reader: str) -> "BufferState":
         """The buffer after a reader's work: what is done has left, and what awaits the model is marked."""
         turns = tuple(
-            replace(turn, awaits_model=turn.awaits_model or turn.seq in awaiting)
+            replace(turn, awaits_model=True, after=None) if turn.seq in awaiting else turn
             for turn in self.turns
             if turn.seq not in done
         )
@@ -127,6 +150,21 @@ class BufferState:
         if not any(turn.awaits_model for turn in turns):
             left = replace(left, failures=0, retry_at=None)
         return replace(left, reader="", reading_until=None) if self.reader == reader else left
+
+    def put_off(self, numbers: Collection[int], until: datetime) -> "BufferState":
+        """The buffer with turns that are not read again before a time."""
+        turns = (replace(turn, after=until) if turn.seq in numbers else turn for turn in self.turns)
+        return replace(self, turns=tuple(turns))
+
+    def failed(self, numbers: Collection[int], now: datetime) -> "BufferState":
+        """The buffer with turns whose reading failed once more; each waits longer every time."""
+        turns = (
+            replace(turn, failures=turn.failures + 1, after=now + wait_after(turn.failures + 1))
+            if turn.seq in numbers
+            else turn
+            for turn in self.turns
+        )
+        return replace(self, turns=tuple(turns))
 
 
 def decoded(name: str, fields: Mapping[str, Any]) -> BufferState | None:
@@ -138,6 +176,7 @@ def decoded(name: str, fields: Mapping[str, Any]) -> BufferState | None:
             WaitingTurn(
                 seq=int(turn["seq"]), at=_moment(turn["at"]), level=str(turn["level"]), source=str(turn["source"]),
                 listens=bool(turn.get("listens")), awaits_model=bool(turn.get("awaits_model")),
+                after=_optional(turn.get("after")), failures=int(turn.get("failures", 0)),
             )
             for turn in fields.get("turns", ())
         )  # fmt: skip
@@ -156,6 +195,8 @@ def encoded(state: BufferState) -> dict[str, Any]:
         {"seq": turn.seq, "at": _iso(turn.at), "level": turn.level, "source": turn.source}
         | ({"listens": True} if turn.listens else {})
         | ({"awaits_model": True} if turn.awaits_model else {})
+        | ({"after": _iso(turn.after)} if turn.after is not None else {})
+        | ({"failures": turn.failures} if turn.failures else {})
         for turn in state.turns
     ]
     fields = {

@@ -13,17 +13,16 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.rules.eligibility import is_stale
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import Filters, Progress, Store
 
 EXPORT = "export"
 """The operation in the journal that gives a memory the name it has in another format."""
-Report = Callable[[str, int, int], None]
 _NUMBERS = "export/memory.v1"
 """The state that keeps the highest number ever given, so that none is given twice."""
 
 
 @dataclass(slots=True)
-class Exported:
+class ExportReport:
     """The number of memories written, and each one left out with its reason."""
 
     written: int = 0
@@ -32,10 +31,10 @@ class Exported:
 
 def export_memory_v1(
     store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool
-) -> Exported:
+) -> ExportReport:
     """Write `memory.md` (tier 3) and `memory-log.md` (the others). Raises `InvalidInput` where a file is in the way."""
     memory_v1.refuse_overwriting(directory, force=force)
-    done = Exported()
+    done = ExportReport()
     kept = []
     for memory in memories:
         if memory_v1.has_status(memory):
@@ -59,8 +58,15 @@ def export_memory_v1(
 
 
 def export_notes(
-    store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool, report: Report
-) -> Exported:
+    store: Store,
+    memories: Sequence[Memory],
+    directory: Path,
+    *,
+    now: datetime,
+    actor: str,
+    force: bool,
+    report: Progress,
+) -> ExportReport:
     """Write one Markdown note per memory. Raises `InvalidInput` where a file is in the way."""
     from engram.dialects import notes
 
@@ -71,7 +77,7 @@ def export_notes(
     written = [memory for memory in memories if memory.id in names]
     notes.write_notes(directory, written, names, force=force, report=report)
     _note_place(store, directory, now)
-    return Exported(len(written))
+    return ExportReport(len(written))
 
 
 def _note_place(store: Store, directory: Path, now: datetime) -> None:

@@ -11,37 +11,47 @@ from pathlib import Path
 
 from engram.capture.conversation import Observe
 from engram.capture.exchange import FactDecision
-from engram.capture.extraction import Considered, Extracted, consider
+from engram.capture.extraction import REDACTED, Considered, Extracted, consider
 from engram.capture.learn import Learner
 from engram.capture.rate import GATE as RATE
 from engram.capture.remarks import TranscriptFact, plain_facts, remarks
 from engram.capture.settlement import Revise
-from engram.capture.stage import FactOrigin, FactStage
+from engram.capture.stage import FactOrigin, FactStage, Rehearsal
 from engram.capture.transcripts.harness import HARNESSES
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
+from engram.gates.instructions import find_injections
+from engram.gates.secrets.scan import redact
 from engram.model.decision import Outcome
+from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
 from engram.store.protocol import Store
 from engram.store.scopes import session_scope
+from engram.text.display import cut
 from engram.text.time.zone import SYSTEM, local
 
 MOST_PROPOSED = 100
 """Candidates per source and run: one transcript must not flood the queue."""
-PROPOSED, DUPLICATE, TRIVIAL, REFUSED = "proposed", "duplicate", "trivial", "refused"
-_TRIVIAL_GATES = frozenset(("triviality", "behavioral", "documentation", "specificity", "scope"))
+PROPOSED, STORED, DUPLICATE = "proposed", "stored", "duplicate"
+UNLIKELY, TRIVIAL, REFUSED = "unlikely", "trivial", "refused"
+OUTCOMES = (PROPOSED, STORED, DUPLICATE, UNLIKELY, TRIVIAL, REFUSED)
+KEPT = (PROPOSED, STORED)
+"""Outcomes of facts that became a memory."""
+LONGEST_SHOWN = 300
+"""Characters of a refused sentence in a report."""
 _WRITTEN = frozenset((Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED, Outcome.UPDATED))
 
 
 @dataclass(frozen=True, slots=True)
-class Harvested:
+class HarvestedFact:
     """What became of one fact of a transcript."""
 
     outcome: str
-    """proposed, duplicate, trivial or refused."""
+    """One of `OUTCOMES`: proposed (a candidate), stored (active at once), duplicate, unlikely (probably not worth keeping), trivial or refused."""
     statement: str
+    """What was said, to be read alone; of a refused sentence, its words with secrets redacted."""
     reason: str
     source: str
     session: str
@@ -49,13 +59,15 @@ class Harvested:
     """The turn it was said in."""
     at: datetime
     memory_id: str = ""
+    stored: str = ""
+    """The statement of that memory: for a duplicate, the words it keeps."""
 
 
 @dataclass(slots=True)
 class HarvestReport:
     """What a harvest found, and what it could not read."""
 
-    facts: list[Harvested] = field(default_factory=list)
+    facts: list[HarvestedFact] = field(default_factory=list)
     sessions: int = 0
     """Sessions that were read."""
     unchanged: int = 0
@@ -69,11 +81,9 @@ class HarvestReport:
     problems: list[str] = field(default_factory=list)
     """What could not be read, each with the file and the reason."""
     warnings: list[str] = field(default_factory=list)
-    position: int = 0
-    """How far the last transcript is staged."""
 
     def count(self, outcome: str) -> int:
-        """How many facts had this outcome: proposed, duplicate, trivial or refused."""
+        """How many facts had this outcome, one of `OUTCOMES`."""
         return sum(fact.outcome == outcome for fact in self.facts)
 
     def add(self, other: "HarvestReport") -> None:
@@ -86,6 +96,14 @@ class HarvestReport:
         self.problems += other.problems
         self.warnings += (warning for warning in other.warnings if warning not in self.warnings)
         self.postponed = dict(Counter(self.postponed) + Counter(other.postponed))
+
+
+@dataclass(slots=True)
+class StagedTranscript(HarvestReport):
+    """The report of one transcript."""
+
+    position: int = 0
+    """How far it is staged."""
 
 
 @dataclass(slots=True)
@@ -103,17 +121,21 @@ class Harvester:
     """Whether nothing is written: neither memories nor the turns they come from."""
     proposed: Counter[str] = field(default_factory=Counter)
     """The candidates of this run by source."""
+    rehearsal: Rehearsal | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.rehearsal = Rehearsal() if self.dry_run else None
 
     def stage(
         self, transcript: Transcript, *, source: str = "", staged: Callable[[int], None] | None = None
-    ) -> HarvestReport:
+    ) -> StagedTranscript:
         """Propose the facts of a transcript and report each. Staging the same turns again proposes nothing twice.
 
         `source` is recorded with the memories, by default the transcript's own. `staged` is called with the position up to which all is
         staged, again and again. Raises `StoreError` if the store cannot be written.
         """
         origin = self._origin(transcript, source or transcript.source)
-        report = HarvestReport(sessions=1, position=transcript.start)
+        report = StagedTranscript(sessions=1, position=transcript.start)
         for window in windows(transcript.turns, transcript.start, self._day_of):
             if not self._stage(window, origin, report):
                 report.postponed[origin.source] = 1
@@ -127,6 +149,13 @@ class Harvester:
     def is_full(self, source: str) -> bool:
         """Whether a source has reached the limit of this run."""
         return self.proposed[source] >= self.most_proposed
+
+    def distrust_of(self, source: str, session: str) -> str:
+        """Why a session is not read: a person distrusts its source, or the session itself; "" if it is read."""
+        from engram.review.distrust import distrust_reason
+
+        why = distrust_reason(self.store, source, session)
+        return f"{source}: distrusted, not read; {why}" if why else ""
 
     def _origin(self, transcript: Transcript, source: str) -> FactOrigin:
         directory = transcript.directory
@@ -145,12 +174,33 @@ class Harvester:
             if one.is_likely and self.is_full(origin.source):
                 return False
             turn, fact = window.turns[one.fact.turn].turn, replace(one.fact, turn=0)
-            found = self._settled(turn, fact, origin) if one.is_likely else self._passed_over(turn, fact, origin)
+            if not one.is_likely:
+                reason = f"not sure enough to be worth keeping (probability {one.probability:.2f})"
+                report.facts.append(self._not_staged(UNLIKELY, fact.statement, reason, turn, origin))
+                continue
+            found = self._settled(turn, fact, origin)
             if found is None:
                 return False
-            self.proposed[origin.source] += found.outcome == PROPOSED
+            self.proposed[origin.source] += found.outcome in KEPT
             report.facts.append(found)
+        report.facts += self._refused(considered, window, origin)
         return True
+
+    def _refused(
+        self, considered: Sequence[Considered], window: TurnWindow, origin: FactOrigin
+    ) -> Iterator[HarvestedFact]:
+        """The sentences that are never read for facts: those with a secret, and orders to the agent that reads them."""
+        for one in considered:
+            reason = "" if one.facts else _refusal(one.text)
+            if reason:
+                shown = cut(redact(one.text)[0], LONGEST_SHOWN)
+                yield self._not_staged(REFUSED, shown, reason, window.turns[one.turn].turn, origin)
+
+    def _not_staged(
+        self, outcome: str, statement: str, reason: str, turn: TranscriptTurn, origin: FactOrigin
+    ) -> HarvestedFact:
+        session = origin.transcript.session
+        return HarvestedFact(outcome, statement, reason, origin.source, session, turn.key, self._time_of(turn))
 
     def _facts(
         self, considered: Sequence[Considered], window: TurnWindow, transcript: Transcript
@@ -166,21 +216,20 @@ class Harvester:
         described = self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False)
         return bool(described.conflict_key or described.critical_slot)
 
-    def _passed_over(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested:
-        reason = f"{fact.reason}; not likely enough to be worth keeping"
-        session = origin.transcript.session
-        return Harvested(TRIVIAL, fact.statement, reason, origin.source, session, turn.key, self._time_of(turn))
-
-    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Harvested | None:
+    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> HarvestedFact | None:
         """What became of a fact; None if the source may propose nothing more today."""
-        stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.dry_run)
-        decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
+        stage = FactStage(self.store, self.learner, self.clock, self.observe, self.revise, self.rehearsal)
+        try:
+            decision = stage.stage(replace(turn, at=self._time_of(turn)), fact, origin)
+        except InvalidInput as error:  # such as a key that contains a secret: this turn cannot be stored
+            decision = FactDecision(fact.statement, "NOOP", False, str(error), outcome=Outcome.REJECTED)
         if decision.gate == RATE:
             self.proposed[origin.source] = max(self.proposed[origin.source], self.most_proposed)
             return None
-        return Harvested(
+        memory = self.store.get(decision.memory_id) if decision.memory_id else None
+        return HarvestedFact(
             _outcome(decision), fact.statement, decision.reason, origin.source, origin.transcript.session, turn.key,
-            self._time_of(turn), decision.memory_id,
+            self._time_of(turn), decision.memory_id, memory.statement if memory is not None else "",
         )  # fmt: skip
 
     def _time_of(self, turn: TranscriptTurn) -> datetime:
@@ -194,9 +243,16 @@ def _said(heard: HeardTurn) -> dict[str, str]:
     return {"role": heard.turn.role, "content": heard.words}
 
 
+def _refusal(sentence: str) -> str:
+    """Why a sentence is never read for facts; "" if it is."""
+    if REDACTED in sentence:
+        return "secrets: it contains a secret"
+    return "instructions: it is an order to the reader, not a fact" if find_injections(sentence) else ""
+
+
 def _outcome(decision: FactDecision) -> str:
     if decision.outcome in _WRITTEN:
-        return PROPOSED
+        return STORED if decision.applied else PROPOSED
     if decision.outcome == Outcome.DUPLICATE:
         return DUPLICATE
-    return TRIVIAL if decision.gate in _TRIVIAL_GATES else REFUSED
+    return TRIVIAL if decision.gate == "triviality" else REFUSED

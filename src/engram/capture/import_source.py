@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from engram.capture.unread_files import unread_files
 from engram.dialects.source import ImportSource, Projection, called, is_origin, origin_of_path, without_origin
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass, field
@@ -89,6 +90,9 @@ def _memory_v1(path: Path, _: ReadOptions) -> ImportSource:
     from engram.gates.trust import kind_of, tier_of
 
     source = memory_v1.read_directory(path)
+    if path.is_dir():
+        own = {path / memory_v1.CURATED, path / memory_v1.LOG}
+        source.not_read += unread_files(path, lambda file: file in own)
     source.projection = Projection(memory_v1.STATED, lambda memory: memory_v1.shown(memory, kind_of, tier_of))
     return source
 
@@ -106,6 +110,7 @@ def _notes(path: Path, _: ReadOptions) -> ImportSource:
     from engram.dialects import notes
 
     source = notes.read_notes(path)
+    source.not_read += _other_than_markdown(path)
     source.projection = Projection(notes.STATED, notes.shown)
     return source
 
@@ -148,13 +153,15 @@ def _has_records(path: Path) -> bool:
 
 
 def _records(path: Path, options: ReadOptions) -> ImportSource:
-    from engram.dialects.record_files import read_record_files
+    from engram.dialects.record_files import SUFFIXES, read_record_files
 
     if options.mapping:
         return _mapped(path, options)
     source = read_record_files(path)
-    if path.is_dir() and (notes := _count_of_notes(path)):
-        source.not_read.append(f"{path.name}: {notes} Markdown files; `--format markdown` imports them")
+    if path.is_dir() and not (path / "store.json").is_file():  # what else a store contains is no record
+        if notes := _count_of_notes(path):
+            source.not_read.append(f"{path.name}: {notes} Markdown files; `--format markdown` imports them")
+        source.not_read += unread_files(path, lambda file: file.suffix in (*SUFFIXES, ".md"))
     return source
 
 
@@ -176,7 +183,13 @@ def _is_markdown(path: Path) -> bool:
 def _markdown(path: Path, _: ReadOptions) -> ImportSource:
     from engram.dialects.markdown_notes import read_markdown_notes
 
-    return read_markdown_notes(path)
+    source = read_markdown_notes(path)
+    source.not_read += _other_than_markdown(path)
+    return source
+
+
+def _other_than_markdown(path: Path) -> list[str]:
+    return unread_files(path, lambda file: file.suffix.lower() == ".md") if path.is_dir() else []
 
 
 FORMATS: dict[str, ImportFormat] = {

@@ -9,14 +9,15 @@ merged field by field. Nothing a file says about trust counts (who said it, that
 replaces nothing that a more trusted source said, unless the person at the terminal vouches for the file.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, time
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from engram.capture.draft import draft
+from engram.capture.import_identity import OWN_ID, RecordIdentities
+from engram.capture.import_links import BATCH, RecordLinks
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
-from engram.dialects.source import EXPORT_PLACES, ImportSource, called, is_origin
+from engram.dialects.source import EXPORT_PLACES, ImportSource, called
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets.scan import secrets_problem
@@ -24,25 +25,20 @@ from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
 from engram.model.decision import DISTRUST
-from engram.model.errors import EngramError, InvalidInput, Refused
+from engram.model.errors import EngramError, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
-from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
+from engram.model.memory import CONTRADICTS, Activation, Association, Evidence, Memory
 from engram.review.distrust import distrust_reason
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
-from engram.store.protocol import Filters, Image, Store, Transaction
+from engram.store.protocol import Filters, Image, Progress, Store, Transaction
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 
-BATCH = 500
-"""Memories per decision: bounds how long other writers wait."""
-MIDNIGHT = time.min.replace(tzinfo=UTC)
-"""The time of what only has a date."""
-_ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
 _FIELDS = frozenset(Memory.__dataclass_fields__)
 _CURRENT = ("active", "dormant")
 _LIVE = (*_CURRENT, "candidate")
@@ -52,12 +48,13 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportReport:
     """What happened to each record, by id here; every skipped one with its reason."""
 
     created: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
+    """What is known already: the same record, or a memory with the same words."""
     waiting: list[str] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
     """The active ones that give no directions until a person confirms them."""
@@ -65,6 +62,13 @@ class Imported:
     not_read: tuple[str, ...] = ()
     unseen: dict[str, int] = field(default_factory=dict)
     """Scopes that a plain question asked here does not look into, and how many memories came into each."""
+
+
+class PlacedRecord(NamedTuple):
+    """A record as a memory, and where it was read."""
+
+    place: str
+    memory: Memory
 
 
 @dataclass(slots=True)
@@ -80,50 +84,50 @@ class Importer:
     candidates: bool = False
     trusted: bool = False
     """The person at the terminal vouches for the file: it is imported unchanged."""
-    done: Imported = field(default_factory=Imported)
-    origin: ImportSource = field(default_factory=ImportSource)
-    wanted: set[str] = field(default_factory=set)
-    """Every id among the records."""
-    here: dict[str, str] = field(default_factory=dict)
-    """The id a record has elsewhere → the id it has here."""
+    done: ImportReport = field(default_factory=ImportReport)
+    reading: ImportSource = field(default_factory=ImportSource)
+    ids: RecordIdentities = field(init=False)
+    links: RecordLinks = field(init=False)
     read: dict[str, Memory] = field(default_factory=dict)
     """What this import has added so far, by the id it has here."""
     by_content: dict[tuple[str, str], str] = field(default_factory=dict)
     """The same by content and scope."""
-    by_alias: dict[str, str] = field(default_factory=dict)
-    """The same by alias."""
     rejected: dict[tuple[str, str], str] | None = None
     """What was rejected here before this import, by content and scope; None until it is looked up."""
-    exported_at: datetime | None = None
-    """When this store was exported to the place that is imported; None if it never was."""
+    place: str = ""
+    """Where the record that is being decided is: its file, and its line or number."""
     held: set[str] = field(default_factory=set)
     """Records that wait for review here, and are current where they come from."""
-    unlinked: dict[str, Memory] = field(default_factory=dict)
-    """Records that were written before the new ids of all they link to were known."""
 
-    def take(self, source: ImportSource, report: Callable[[str, int, int], None], *, dry_run: bool = False) -> Imported:
+    def take(self, source: ImportSource, progress: Progress, *, dry_run: bool = False) -> ImportReport:
         """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other.
 
         Raises `Refused` for a file whose name is distrusted, unless a person vouches for it.
         """
         if not self.trusted and (why := distrust_reason(self.store, self.source)):
             raise Refused(why)
-        self.origin = source
-        self.exported_at = self._last_export(source.origin)
+        self.reading = source
+        self.ids = RecordIdentities(self.store, source, self._last_export(source.origin))
+        self.links = RecordLinks(self.store, self.ids)
         self.done.skipped += source.skipped
         self.done.not_read = tuple(source.not_read)
-        drafted = [memory for where, record in source.found if (memory := self._drafted(where, record)) is not None]
-        by_id = {memory.id: memory for memory in drafted if memory.id}
+        records = [
+            PlacedRecord(where, memory)
+            for where, record in source.found
+            if (memory := self._drafted(where, record)) is not None
+        ]
+        by_id = {one.memory.id: one.memory for one in records if one.memory.id}
         for memory in by_id.values():
             refuse_cycle(memory, memory.id, by_id.get)
-        self.wanted = set(by_id)
-        drafted = self._identified(drafted)
-        for start in range(0, len(drafted), BATCH):
-            self._take_slice(drafted[start : start + BATCH], dry_run)
-            report("Importing", min(start + BATCH, len(drafted)), len(drafted))
+        self.ids.wanted = set(by_id)
+        self.ids.identify([one.memory for one in records])
+        records.sort(key=lambda one: one.memory.id in self.ids.here)  # those whose id cannot stay come first
+        for start in range(0, len(records), BATCH):
+            self._take_slice(records[start : start + BATCH], dry_run)
+            progress("Importing", min(start + BATCH, len(records)), len(records))
         if not dry_run:
-            self._link()
-        self._count_unseen(drafted)
+            self.links.complete(self.name, self.source)
+        self._count_unseen([one.memory for one in records])
         return self.done
 
     @property
@@ -135,8 +139,10 @@ class Importer:
         moment = self.store.state(EXPORT_PLACES).get(origin)
         return datetime.fromisoformat(moment) if isinstance(moment, str) else None
 
-    def _skip(self, what: str, reason: str) -> None:
-        self.done.skipped.append((what or "a record", reason))
+    def _skip(self, record: Memory, reason: str) -> None:
+        """Report a record that is left out, by its own id or else by its place."""
+        name = "" if self.reading.made_ids else record.id
+        self.done.skipped.append((name or self.place or "a record", reason))
 
     # -- records as memories
 
@@ -146,11 +152,12 @@ class Importer:
             readable_image(memory if memory.id else memory.but(id="the record"))
         except (EngramError, TypeError, ValueError) as error:
             reason = str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
-            self._skip(called(record, where), reason)
+            self.done.skipped.append((called(record, where), reason))
             return None
         problem = self._id_problem(memory) or added_problem(memory, GateSettings()) or secrets_problem(memory)
         if problem:
-            self._skip(memory.id or where, problem)
+            self.place = where
+            self._skip(memory, problem)
             return None
         waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
         if not waits or memory.status not in _CURRENT:
@@ -160,7 +167,7 @@ class Importer:
 
     def _id_problem(self, memory: Memory) -> str:
         """Why an id of another tool cannot become an alias; "" if it can."""
-        if self.origin.projection is None or (memory.id.isprintable() and len(memory.id) <= _LONGEST_ID):
+        if self.reading.projection is None or (memory.id.isprintable() and len(memory.id) <= _LONGEST_ID):
             return ""
         return f"its id has more than {_LONGEST_ID} characters, or one that cannot be shown"
 
@@ -189,88 +196,15 @@ class Importer:
 
     def _foreign_evidence(self, memory: Memory) -> tuple[Evidence, ...]:
         """Its evidence without what was said here: a file does not make that its own, to be quoted and purged along with it."""
-        known = self._found_again(memory, self.store.get(memory.id)) if memory.id else None
+        known = self.ids.found_again(memory, self.store.get(memory.id)) if memory.id else None
         ours = {evidence.event for evidence in known.evidence} if known is not None else set()
         return tuple(one for one in memory.evidence if one.event in ours or self.store.event(one.event) is None)
 
-    # -- which memory here a record is
-
-    def _identified(self, records: Sequence[Memory]) -> list[Memory]:
-        """Find the records that are here already; the result begins with those whose id cannot stay."""
-        same_id = {memory.id: memory for memory in self._stored(records)}
-        for memory in records:
-            known = self._found_again(memory, same_id.get(memory.id)) if memory.id else None
-            if known is not None:
-                self.here[memory.id] = known.id
-            elif memory.id not in same_id and _ID.fullmatch(memory.id):
-                self.here.setdefault(memory.id, memory.id)
-        for name in {name for memory in records for name in _named_in(memory)}:
-            self._id_here(name)
-        return sorted(records, key=lambda memory: memory.id in self.here)
-
-    def _stored(self, records: Sequence[Memory]) -> list[Memory]:
-        """The memories here with the ids of these records."""
-        ids = dict.fromkeys(self.here.get(memory.id, memory.id) for memory in records if memory.id)
-        found = self.store.get_many(list(self.store.numbers(list(ids)).values()))
-        return [hit.record for hit in found if isinstance(hit.record, Memory)]
-
-    def _found_again(self, memory: Memory, same_id: Memory | None) -> Memory | None:
-        """The memory here that a record became when it was imported before, or that it is."""
-        is_it = same_id is not None and self._is_same(memory, same_id)
-        # PLUR's ids mean something only within their directory: what came from there before takes precedence.
-        if is_it and not self.origin.whole:
-            return same_id
-        # An id of another grammar is an alias here by itself.
-        for alias in (*self._aliases(memory), *(() if _ID.fullmatch(memory.id) else (memory.id,))):
-            known = self._named(alias)
-            if known is not None and alias in known.aliases and self._is_same(memory, known):
-                return known
-        return same_id if is_it else None
-
-    def _named(self, alias: str) -> Memory | None:
-        """The one memory that an alias names."""
-        try:
-            return self.store.get(alias)
-        except InvalidInput:  # of several
-            return None
-
-    def _aliases(self, memory: Memory) -> tuple[str, ...]:
-        """What a record of this origin may be called here; a time tells apart two that had the same id one after the other."""
-        name = self.origin.name_of(memory.id)
-        return (f"{name}@{memory.created:%Y%m%dT%H%M%S}", name) if memory.created else (name,)
-
-    def _is_same(self, memory: Memory, known: Memory) -> bool:
-        """Whether a memory here is the one that a record describes. Two stores give one id to different memories."""
-        began = self._shown(known).created
-        if memory.created is not None and began is not None and memory.created != began:
-            return False
-        if any(alias in known.aliases for alias in self._aliases(memory)):
-            return True
-        if self.exported_at is not None and memory.id in known.aliases:
-            return True
-        if memory.created != began:
-            return False
-        # Two directories may well have begun on one day; they share a moment only if one is a copy of the other.
-        has_time = memory.created is not None and memory.created.timetz() != MIDNIGHT
-        return not self.origin.whole or has_time or self._has_said(memory, known)
-
-    def _has_said(self, memory: Memory, known: Memory) -> bool:
-        """Whether a memory here has, or once had, the words of a record."""
-        if self.origin.projection is None:
-            return (memory.statement, memory.scope) == (known.statement, known.scope)
-        if memory.statement == known.statement:
-            return True
-        images = (image.memory for image in self.store.history(known.id))
-        return any(image is not None and image.statement == memory.statement for image in images)
-
-    def _shown(self, known: Memory) -> Memory:
-        """A memory here as the format of this import would tell it."""
-        return self.origin.projection.shown(known) if self.origin.projection is not None else known
-
     # -- decisions
 
-    def _take_slice(self, records: Sequence[Memory], dry_run: bool) -> None:
-        known = self._stored(records)
+    def _take_slice(self, placed: Sequence[PlacedRecord], dry_run: bool) -> None:
+        records = [one.memory for one in placed]
+        known = self.ids.stored(records)
         with self.store.deciding(
             IMPORT,
             actor=self.source,
@@ -278,10 +212,10 @@ class Importer:
             scopes=sorted({memory.scope for memory in (*records, *known)}),
             about=[memory.id for memory in known],
             ids_for=[
-                record.created or self.clock() for record in records if not record.id or record.id not in self.here
+                record.created or self.clock() for record in records if not record.id or record.id not in self.ids.here
             ],
         ) as deciding:
-            for record in records:
+            for self.place, record in placed:
                 memory = self._judged(record, deciding)
                 if memory is None:
                     continue
@@ -295,26 +229,29 @@ class Importer:
 
     def _judged(self, record: Memory, deciding: Transaction) -> Memory | None:
         """What to write for a record, if anything."""
-        here = self.here.get(record.id, record.id)
+        here = self.ids.here.get(record.id, record.id)
         # A dry run writes nothing that could be found again.
         known = (deciding.get(here) or self.read.get(here)) if record.id else None
-        if known is not None and self._is_same(record, known):
-            self.here[record.id] = known.id
+        if known is not None and self.ids.is_same(record, known):
+            self.ids.here[record.id] = known.id
             return self._merged(record, known)
         history = self.store.history(record.id) if known is None and record.id else ()
         if history and history[-1].memory is None:
-            self.here[record.id] = self.origin.name_of(record.id)
-            self._skip(record.id, "was purged here; a purged memory does not come back")
+            self.ids.here[record.id] = self.reading.name_of(record.id)
+            self._skip(record, "was purged here; a purged memory does not come back")
             return None
         key = (content_hash(record.statement), record.scope)
         twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
         if twin and record.status in _LIVE:
-            self.here[record.id] = twin
-            self._skip(record.id, f"{twin} says exactly this")
+            self.ids.here[record.id] = twin
+            if twin in self.read:
+                self._skip(record, f"another record says exactly this; it is {twin} here")
+            else:
+                self.done.unchanged.append(twin)
             return None
         if not self.trusted and record.status in _LIVE and (refused := self._rejected_here(key)):
-            self.here[record.id] = refused
-            self._skip(record.id, f"{refused} says exactly this, and was rejected in review")
+            self.ids.here[record.id] = refused
+            self._skip(record, f"{refused} says exactly this, and was rejected in review")
             return None
         new = self._new(record, deciding, taken=known is not None)
         if new.status in _LIVE and key[0]:  # signs alone have no content to compare
@@ -348,71 +285,55 @@ class Importer:
 
     def _new(self, record: Memory, deciding: Transaction, *, taken: bool) -> Memory:
         memory_id = record.id
-        if taken or not _ID.fullmatch(record.id):
+        if taken or not OWN_ID.fullmatch(record.id):
             memory_id = self._new_id(record, deciding)
         aliases = self._free_aliases(record, memory_id)
         if record.id:
-            aliases = tuple(dict.fromkeys((*aliases, *self._own_alias(record, taken))))
-        self.by_alias |= dict.fromkeys(aliases, memory_id)
-        self.here[record.id] = memory_id
+            aliases = tuple(dict.fromkeys((*aliases, *self.ids.own_alias(record, taken))))
+        self.ids.by_alias |= dict.fromkeys(aliases, memory_id)
+        self.ids.here[record.id] = memory_id
         name = deciding.free_name(record.name or slug(record.situation or record.statement), record.scope)
-        memory = self._relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
-        if (projection := self.origin.projection) is not None:
+        memory = self.links.relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
+        if (projection := self.reading.projection) is not None:
             days = memory.decay_days if "decay_days" in projection.fields else float(HORIZON_DAYS)
             memory = memory.but(created=memory.created or self.clock(), decay_days=days)
+            memory = memory.but(activation=self._begun(memory.activation))
         self.done.created.append(memory.id)
         self.read[memory.id] = memory
         return memory
 
+    def _begun(self, activation: Activation) -> Activation:
+        """The strength of a record that states no use: it fades from now on, however old the record is."""
+        return activation if activation.last_accessed else replace(activation, last_accessed=self.clock())
+
     def _new_id(self, record: Memory, deciding: Transaction) -> str:
         """An id of the record's day that no other record has."""
-        while (new := deciding.new_id(record.created or self.clock())) in self.wanted:
+        while (new := deciding.new_id(record.created or self.clock())) in self.ids.wanted:
             pass
         return new
 
-    def _own_alias(self, record: Memory, taken: bool) -> tuple[str, ...]:
-        """The aliases by which the record is found next time, unless its id is enough."""
-        has_id = _ID.fullmatch(record.id) is not None
-        if not taken and has_id and not self.origin.whole:
-            return ()
-        is_name = not has_id and not self.origin.made_ids and not taken and not self._is_taken(record.id, "")
-        if is_name and not self.origin.whole:
-            return (record.id,)
-        aliases = self._aliases(record)
-        own = aliases[0] if self._is_taken(aliases[-1], "") else aliases[-1]
-        return (record.id, own) if is_name else (own,)
-
     def _free_aliases(self, record: Memory, memory_id: str) -> tuple[str, ...]:
         """A record's aliases without those of other memories here: no file makes a name ambiguous."""
-        taken = [alias for alias in record.aliases if self._is_taken(alias, memory_id)]
+        taken = [alias for alias in record.aliases if self.ids.is_taken(alias, memory_id)]
         if taken:
             listed = ", ".join(map(repr, taken))
-            self._skip(record.id, f"{listed} means another memory here; taken in without it")
+            self._skip(record, f"{listed} means another memory here; taken in without it")
         return tuple(alias for alias in record.aliases if alias not in taken)
-
-    def _is_taken(self, alias: str, memory_id: str) -> bool:
-        """Whether an alias is an id, a name or an alias of another memory."""
-        try:
-            found = self.store.get(alias)
-        except InvalidInput:  # of several
-            return True
-        owner = found.id if found is not None else self.by_alias.get(alias, memory_id)
-        return owner != memory_id
 
     # -- a record that is here already
 
     def _merged(self, record: Memory, known: Memory) -> Memory | None:
         """What to write, if anything, for a record that is here already."""
-        if self.origin.projection is not None:
+        if self.reading.projection is not None:
             record = self._completed(record, known)
         vouched = self.trusted and said_by(record) > said_by(known)
-        if self.origin.whole and (self.origin.projection is not None or not vouched):
+        if self.reading.whole and (self.reading.projection is not None or not vouched):
             if has_same_fields(self._here(record, known), known):  # the usual case, and reading a history takes long
                 self.done.unchanged.append(known.id)
                 return None
             history = self.store.history(known.id)
-            if self.exported_at is not None:
-                return self._merged_by_field(record, known, _since(history, self.exported_at))
+            if self.ids.exported_at is not None:
+                return self._merged_by_field(record, known, _since(history, self.ids.exported_at))
             if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
                 return self._merged_by_field(record, known, history)
         claims: dict[str, Any] = {"verification": known.verification}
@@ -426,7 +347,7 @@ class Importer:
         theirs = record.updated or record.created or _LONG_AGO
         ours = known.updated or known.created or _LONG_AGO
         if theirs <= ours:
-            self._skip(record.id, self._why_ours_stays(record, known))
+            self._skip(record, self._why_ours_stays(record, known))
             return None
         if self._is_protected(record, known):
             return None
@@ -436,9 +357,9 @@ class Importer:
 
     def _completed(self, record: Memory, known: Memory) -> Memory:
         """A record of a format that knows fewer fields, with ours where it says nothing or just what we would say in it."""
-        projection = self.origin.projection
+        projection = self.reading.projection
         assert projection is not None
-        shown, linked = projection.shown(known), self._relinked(record.but(id=known.id), record)
+        shown, linked = projection.shown(known), self.links.relinked(record.but(id=known.id), record)
         if record.created is None:
             linked = linked.but(created=shown.created)
         if record.id in self.held and shown.status in _CURRENT:
@@ -453,17 +374,17 @@ class Importer:
     def _here(self, record: Memory, known: Memory) -> Memory:
         """A record as the memory it is here; one that was completed has its links already."""
         record = record.but(id=known.id, name=known.name, aliases=known.aliases)
-        return record if self.origin.projection is not None else self._relinked(record, record)
+        return record if self.reading.projection is not None else self.links.relinked(record, record)
 
     def _merged_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> Memory | None:
         """Our memory with what changed there since it was imported, if anything did."""
         images = [image for image in history if image.memory is not None]
-        if self.origin.projection is not None:
+        if self.reading.projection is not None:
             images = [replace(image, memory=self._as_stated(image.memory)) for image in images if image.memory]
         merged, conflicts = merged_by_field(self._here(record, known), known, images)
         if conflicts:
             changed = " and ".join(conflicts)
-            self._skip(record.id, f"{changed} changed here and there since it was imported; ours stays")
+            self._skip(record, f"{changed} changed here and there since it was imported; ours stays")
         if merged == known:
             self.done.unchanged.append(known.id)
             return None
@@ -474,7 +395,7 @@ class Importer:
 
     def _as_stated(self, memory: Memory) -> Memory:
         """A memory with the fields that the format states as it states them."""
-        projection = self.origin.projection
+        projection = self.reading.projection
         assert projection is not None
         shown = projection.shown(memory)
         return memory.but(**{name: getattr(shown, name) for name in projection.fields})
@@ -483,9 +404,9 @@ class Importer:
         """Whether no file may change what is here: a team's memory, or what a more trusted source said."""
         if known.id not in self.read and not self.store.owned([known.id]):
             # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
-            self._skip(record.id, "belongs to a team's store; `engram update` changes it there")
+            self._skip(record, "belongs to a team's store; `engram update` changes it there")
         elif not self.trusted and not may_replace(self.source, known):
-            self._skip(record.id, f"is the word of {origin_of(known)} here; {_VOUCH}")
+            self._skip(record, f"is the word of {origin_of(known)} here; {_VOUCH}")
         else:
             return False
         return True
@@ -503,58 +424,12 @@ class Importer:
             return "another record with this id comes first and says something else; that one counts"
         return "is here with other words, and nothing says that these are newer; ours stay"
 
-    # -- links
-
-    def _relinked(self, memory: Memory, record: Memory) -> Memory:
-        """The memory with every id it names as it is here; what is not known yet is left out until `_link`."""
-        ids = {name: self._id_here(name) for name in _named_in(record)}
-        if not all(ids.values()):
-            self.unlinked[memory.id] = record
-        others = {name: new for name, new in ids.items() if new and new != memory.id}
-        links = (
-            link if _leads_out(link) else replace(link, target=others[link.target])
-            for link in record.associations
-            if _leads_out(link) or link.target in others
-        )
-        return memory.but(
-            associations=tuple(links),
-            supersedes=tuple(others[name] for name in record.supersedes if name in others),
-            superseded_by=others.get(record.superseded_by, ""),
-            lineage=(ids.get(record.lineage) or memory.id) if record.lineage else "",
-        )
-
-    def _id_here(self, name: str) -> str:
-        """What a record's id is here; "" if it is not known yet. An id of PLUR's means nothing outside its store."""
-        if name in self.here:
-            return self.here[name]
-        if name in self.wanted:
-            return ""
-        if not self.origin.whole or is_origin(name):
-            return name
-        alias = self.origin.name_of(name)
-        known = self._named(alias)
-        self.here[name] = known.id if known is not None and alias in known.aliases else alias
-        return self.here[name]
-
-    def _link(self) -> None:
-        """Set the links of what was written before all ids were known."""
-        records, self.unlinked = self.unlinked, {}
-        ids = list(records)
-        for start in range(0, len(ids), BATCH):
-            some = ids[start : start + BATCH]
-            reason = f"links of what came from {self.name}"
-            with self.store.deciding(IMPORT, actor=self.source, reason=reason, about=some) as deciding:
-                for memory_id in some:
-                    memory = deciding.get(memory_id)
-                    if memory is not None and (linked := self._relinked(memory, records[memory_id])) != memory:
-                        deciding.put(linked)
-
     def _count_unseen(self, records: Sequence[Memory]) -> None:
         """Count what came into scopes that a plain recall from here does not look into."""
         seen = visible_from((self.scope, "user"))
         written = {*self.done.created, *self.done.updated}
         for record in records:
-            if self.here.get(record.id, record.id) in written and record.scope not in seen:
+            if self.ids.here.get(record.id, record.id) in written and record.scope not in seen:
                 self.done.unseen[record.scope] = self.done.unseen.get(record.scope, 0) + 1
 
 
@@ -563,21 +438,11 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     own = {key: value for key, value in record.items() if key in _FIELDS or key in FIELD_ALIASES}
     extra = {key: value for key, value in record.items() if key not in own}
     memory_id = str(own.pop("id", "") or "")
-    return draft(own, learned_by=IMPORTED, source="", now=now).but(id=memory_id, extra=extra)
+    memory = draft(own, learned_by=IMPORTED, source="", now=now)
+    return memory.but(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))
 
 
 def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
     """The images of a memory since a moment, first the one that was current then."""
     first = max((number for number, image in enumerate(history) if image.at <= moment), default=0)
     return history[first:]
-
-
-def _named_in(memory: Memory) -> set[str]:
-    """Every id that a memory names."""
-    links = {link.target for link in memory.associations if not _leads_out(link)}
-    return {*links, *memory.supersedes, memory.superseded_by, memory.lineage} - {""}
-
-
-def _leads_out(link: Association) -> bool:
-    """Whether a link of PLUR's leads to a document, whose path is no id."""
-    return bool(link.extra.get("target_type", "engram") != "engram")

@@ -27,6 +27,8 @@ class TranscriptFact:
     fact: Extracted
     is_likely: bool
     """Whether it is probably worth keeping, its loss could do harm, or the person asked to remember it."""
+    probability: float
+    """The probability that it is worth keeping."""
 
 
 def remarks(
@@ -38,20 +40,21 @@ def remarks(
         turn = turns[run[0].turn]
         alone = [fact for one in run for fact in one.facts if fact.operation or has_slot(fact)]
         for fact in alone:
-            is_likely = (fact.worth or 0) >= KEEP_SLOTTED and not (fact.operation and fact.tentative)
-            yield TranscriptFact(fact, asked or is_likely)
+            worth = fact.worth or 0
+            is_likely = worth >= KEEP_SLOTTED and not (fact.operation and fact.tentative)
+            yield TranscriptFact(fact, asked or is_likely, worth)
         for part in _parts([one for one in run if not any(fact in alone for fact in one.facts)]):
             if (joined := _joined(part)) is not None:
                 is_critical = joined.critical and not joined.tentative
-                is_likely = asked or is_critical or probability(cues_of(joined, turn, project)) >= KEEP
-                yield TranscriptFact(joined, is_likely)
+                likelihood = probability(cues_of(joined, turn, project))
+                yield TranscriptFact(joined, asked or is_critical or likelihood >= KEEP, likelihood)
 
 
 def plain_facts(considered: Sequence[Considered]) -> Iterator[TranscriptFact]:
     """The facts of turns as they were said, one by one; of those that are only perhaps worth keeping, what was asked to be remembered."""
     for one in considered:
         asked = asked_to_remember(one.text)
-        yield from (TranscriptFact(fact, asked or not fact.tentative) for fact in one.facts)
+        yield from (TranscriptFact(fact, asked or not fact.tentative, fact.worth or 0) for fact in one.facts)
 
 
 def cues_of(fact: Extracted, turn: str, project: str) -> RemarkCues:

@@ -12,7 +12,9 @@ from engram.capture.known import COMPARED, LateKnown, propose
 from engram.capture.learn import Learner
 from engram.capture.retraction import Remark, Retraction, asks_to_forget, reason_to_wait, that_ended, to_forget
 from engram.gates.comparison import relation
+from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
+from engram.gates.proposal import Known, Proposal, Verdict
 from engram.gates.trust import is_human
 from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
@@ -20,15 +22,14 @@ from engram.model.errors import Refused
 from engram.model.event import QUOTED_EVENT, VERBATIM, Event, quotes_ledger
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Evidence, Memory
+from engram.model.memory import Association, Evidence, Memory
 from engram.model.types import memory_type
 from engram.rules.scopes import seen_from
-from engram.rules.sources import may_replace
+from engram.rules.sources import CAPTURED, may_replace
 from engram.store.protocol import NewEvent, Store
 from engram.store.records import CURRENT, start_of
 from engram.text.content_hash import quote_hash
 
-LEARNED_BY = "harvest"
 PLAIN_FACT = "fact"
 TRANSCRIPT = "harvest"
 """The source of what a person only perhaps meant to be kept: a candidate, like any other reading of a transcript."""
@@ -60,6 +61,8 @@ class Settlement:
     clock: Callable[[], datetime]
     revise: Revise | None
     autonomous: bool
+    links: Sequence[Association] = ()
+    """What the memories that are stored are linked to."""
 
     def settle(self, exchange: Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
         """Decide about a fact and carry the decision out; the decision names the words it is about."""
@@ -68,6 +71,18 @@ class Settlement:
         self._decide(exchange, fact, choice, known)
         said = exchange.events[fact.turn].content[slice(*fact.span)]
         decisions[first:] = [replace(decision, said=said) for decision in decisions[first:]]
+
+    def verdict(self, exchange: Exchange, fact: Extracted, known: Known) -> Verdict:
+        """What the gates say about a fact, before anything is stored. Raises `PatternTimeout`."""
+        return judge(self.proposal(exchange, fact), known, self._learner_of(fact).settings)
+
+    def proposal(self, exchange: Exchange, fact: Extracted) -> Proposal:
+        """A fact as it is given to the gates. Raises `PatternTimeout`."""
+        given, source = self._given(exchange, fact), self._source_of(exchange, fact)
+        drafted = draft(given, learned_by=CAPTURED, source=source, now=self.clock())
+        memory = self.learner.policy.applied(drafted, typed=True)
+        memory = memory.but(memory_kind=nature_of(memory.statement, memory.type, memory.tags))
+        return replace(propose(memory, autonomous=self.autonomous), is_typed=fact.type in ALWAYS_REVIEWED)
 
     def _decide(self, exchange: Exchange, fact: Extracted, choice: Choice | None, known: Mapping[str, Memory]) -> None:
         note = ""
@@ -241,15 +256,11 @@ class Settlement:
         relation: str = "",
         alone: bool = False,
     ) -> Decision:
-        learner, source = self.learner, exchange.source_of(fact)
-        if fact.tentative:
-            cautious = replace(learner.settings, autopromote_remember=False, autopromote_harvest=False)
-            learner = replace(learner, settings=cautious)
-            source = TRANSCRIPT if is_human(source) else source
-        learned = learner.learn(
-            {**self._given(exchange, fact), **({"supersedes": supersedes} if supersedes else {})},
-            source=source,
-            learned_by=LEARNED_BY,
+        more = {"supersedes": supersedes, "associations": self.links}
+        learned = self._learner_of(fact).learn(
+            {**self._given(exchange, fact), **{name: value for name, value in more.items() if value}},
+            source=self._source_of(exchange, fact),
+            learned_by=CAPTURED,
             session=exchange.session,
             autonomous=self.autonomous,
             relation=relation,
@@ -259,9 +270,20 @@ class Settlement:
         self._keep_quote(exchange, fact, learned)
         return learned
 
+    def _learner_of(self, fact: Extracted) -> Learner:
+        """The learner; for what is only perhaps meant to be kept, one that promotes nothing."""
+        if not fact.tentative:
+            return self.learner
+        settings = self.learner.settings
+        return replace(self.learner, settings=replace(settings, autopromote_remember=False, autopromote_harvest=False))
+
+    def _source_of(self, exchange: Exchange, fact: Extracted) -> str:
+        source = exchange.source_of(fact)
+        return TRANSCRIPT if fact.tentative and is_human(source) else source
+
     def _drafted(self, exchange: Exchange, fact: Extracted) -> Memory:
         given, source = self._given(exchange, fact), exchange.source_of(fact)
-        return draft(given, learned_by=LEARNED_BY, source=source, now=self.clock())
+        return draft(given, learned_by=CAPTURED, source=source, now=self.clock())
 
     def _type_of(self, fact: Extracted) -> str:
         """The extracted type. For a plain fact, or a sensitive type, the policy chooses the type.

@@ -38,11 +38,6 @@ class Signal:
     skipped: tuple[str, ...] = ()
     """The owner's patterns that took too long on this turn and did not count."""
 
-    @property
-    def is_high(self) -> bool:
-        """Whether the turn should be read at once."""
-        return self.level == HIGH
-
 
 class SignalPattern(NamedTuple):
     """A pattern of the owner."""

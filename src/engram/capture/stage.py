@@ -5,21 +5,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.capture.conversation import Observe
-from engram.capture.draft import draft
-from engram.capture.exchange import FactDecision, decision_of, exchange_of
+from engram.capture.exchange import Exchange, FactDecision, decision_of, exchange_of
 from engram.capture.extraction import FORGET, Extracted
-from engram.capture.known import StoreKnown, propose
+from engram.capture.known import StoreKnown
 from engram.capture.learn import Learner
-from engram.capture.repetition import Repetition, is_untouched, retell, told_before
-from engram.capture.settlement import LEARNED_BY, Revise, Settlement
+from engram.capture.repetition import Repetition, add_evidence, is_untouched, told_before
+from engram.capture.settlement import Revise, Settlement
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
-from engram.gates.pipeline import judge, mention
-from engram.gates.proposal import Verdict
+from engram.gates.pipeline import mention
+from engram.gates.proposal import Neighbour, Verdict
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import Refused
 from engram.model.event import Event
-from engram.model.lazy import dataclass, replace
-from engram.model.memory import Evidence, Memory
+from engram.model.lazy import dataclass, field, replace
+from engram.model.memory import MAY_REPEAT, Association, Memory
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
@@ -29,7 +28,11 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 _PEOPLE = frozenset(("user", "person"))
-_NOTHING_FORGOTTEN = "nothing was forgotten: a transcript asks for nothing today; use `engram forget`"
+_NOTHING_FORGOTTEN = (
+    "nothing was forgotten: a request in an old transcript is not carried out; use `engram forget` if you still want it"
+)
+_RETOLD = "retold"
+"""The gate that a decision about a repetition names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +49,31 @@ class FactOrigin:
         return GLOBAL if fact.owner in _PEOPLE else self.project_scope
 
 
+@dataclass(slots=True)
+class Rehearsal:
+    """What a dry run would have proposed so far, so that it finds the repetitions a harvest would."""
+
+    proposed: "list[tuple[Memory, Vectors | None]]" = field(default_factory=list)
+
+    def near(self, scopes: tuple[str, ...], vector: "Vectors | None") -> list[Neighbour]:
+        """The proposals of these scopes, with their cosines."""
+        return [
+            Neighbour(memory, float(known @ vector) if known is not None and vector is not None else -1.0)
+            for memory, known in self.proposed
+            if memory.scope in scopes
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class FactStage:
-    """Decides about facts one by one; in a dry run it only says what it would decide."""
+    """Decides about facts one by one; with a rehearsal it writes nothing and only says what it would decide."""
 
     store: Store
     learner: Learner
     clock: Callable[[], datetime]
     observe: Observe
     revise: Revise | None
-    dry_run: bool
+    rehearsal: Rehearsal | None = None
 
     def stage(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> FactDecision:
         """Stage a fact. Its turn goes to the ledger only if the fact is proposed, or is evidence of one that is."""
@@ -67,41 +85,67 @@ class FactStage:
             return FactDecision(fact.statement, "NOOP", False, f"{fact.reason}; {error}", outcome=Outcome.REJECTED)
 
     def _staged(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> FactDecision:
-        memory = self._drafted(turn, fact, origin)
+        settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
+        exchange = self._exchange([_unstored(turn, origin)], fact, origin)
+        memory = settlement.proposal(exchange, fact).memory
         vectors = self.store.embed([meaning_of(memory)])
         vector = vectors[0] if vectors is not None else None
         with self.store.reading():
-            verdict = judge(propose(memory), StoreKnown(self.store, vector), self.learner.settings)
+            verdict = settlement.verdict(exchange, fact, StoreKnown(self.store, vector))
             known = self._told_before(memory, verdict, vector, origin)
         if verdict.outcome == Outcome.REJECTED:
-            if not self.dry_run:
+            if self.rehearsal is None:
                 self.store.note_verdict(verdict.gate, verdict.outcome, self.clock())
             return _decision(fact, verdict)
-        if known is not None:
-            if not self.dry_run and is_untouched(self.store, known.memory):
-                event = self._stored(turn, origin)[0]
-                evidence = tuple(replace(one, event=event.id) for one in memory.evidence)
-                retell(self.store, known, memory.but(evidence=evidence), vector, self.clock())
-            return _repeated(fact, known, verdict)
-        return _decision(fact, verdict) if self.dry_run else self._settled(turn, fact, origin)
+        if known is not None and known.is_same:
+            self._add_evidence(turn, fact, origin, known.memory)
+            return _repeated(fact, known.memory, verdict)
+        if self.rehearsal is None:
+            return self._settled(settlement, turn, fact, origin, known)
+        self.rehearsal.proposed.append((memory, vector))
+        return _noted(_decision(fact, verdict), known, is_active=verdict.status == "active" and known is None)
 
     def _told_before(
         self, memory: Memory, verdict: Verdict, vector: "Vectors | None", origin: FactOrigin
     ) -> Repetition | None:
-        """The memory that the fact tells again; of those that a person has decided about, only one that says the same."""
+        """The memory that the fact says again, surely or probably; None for one that the gates found it to contradict."""
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
             return Repetition(verdict.other, is_same=True)
-        found = told_before(self.store, memory, (memory.scope, origin.project_scope, GLOBAL), vector)
-        return found if found is not None and (found.is_same or is_untouched(self.store, found.memory)) else None
+        scopes = (memory.scope, origin.project_scope, GLOBAL)
+        others = self.rehearsal.near(scopes, vector) if self.rehearsal is not None else []
+        found = told_before(self.store, memory, scopes, vector, others)
+        if found is None or found.is_same:
+            return found
+        is_contradicted = verdict.outcome == Outcome.CONTRADICTION and verdict.other == found.memory
+        return None if is_contradicted else found
 
-    def _settled(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> FactDecision:
+    def _add_evidence(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin, known: Memory) -> None:
+        if self.rehearsal is None and is_untouched(self.store, known):
+            settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
+            exchange = self._exchange(self._stored(turn, origin), fact, origin)
+            add_evidence(self.store, known, settlement.proposal(exchange, fact).memory, self.clock())
+
+    def _settled(
+        self,
+        settlement: Settlement,
+        turn: TranscriptTurn,
+        fact: Extracted,
+        origin: FactOrigin,
+        known: Repetition | None,
+    ) -> FactDecision:
         """Store the turn, and what follows from its fact."""
-        settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
-        events = self._stored(turn, origin)
-        session, scope = origin.transcript.session, origin.scope_of(fact)
-        exchange = exchange_of(events, scope, session, origin.source, with_assistant=False)
+        exchange = self._exchange(self._stored(turn, origin), fact, origin)
+        if known is not None:
+            # A person decides whether it is the same, also where harvested facts are promoted at once.
+            fact = fact if fact.operation else replace(fact, tentative=True)
+            link = Association(known.memory.id, MAY_REPEAT, 0.5, last_reinforced=self.clock())
+            settlement = replace(settlement, links=[link])
         settlement.settle(exchange, fact, None, {})
-        return exchange.result.decisions[-1]
+        return _noted(exchange.result.decisions[-1], known)
+
+    def _exchange(self, events: list[Event], fact: Extracted, origin: FactOrigin) -> Exchange:
+        session, scope = origin.transcript.session, origin.scope_of(fact)
+        return exchange_of(events, scope, session, origin.source, with_assistant=False)
 
     def _stored(self, turn: TranscriptTurn, origin: FactOrigin) -> list[Event]:
         """The turn as an event of the session's ledger. Raises `Refused` if the ledger belongs to somebody else."""
@@ -117,26 +161,26 @@ class FactStage:
         item = {"role": "user", "content": turn.content, "at": turn.at, "key": key, "metadata": about}
         return self.observe(transcript.session, [item], scope=origin.ledger_scope)
 
-    def _drafted(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin) -> Memory:
-        """The memory that a fact would become; its evidence names no event yet."""
-        quote = turn.content[slice(*fact.span)]
-        given = {
-            "statement": fact.statement, "type": fact.type, "scope": origin.scope_of(fact), "confidence": fact.confidence,
-            "context": quote, "session": origin.transcript.session, "valid_from": fact.since or turn.at,
-            "evidence": [Evidence("", fact.span, quote_hash(quote))],
-        }  # fmt: skip
-        return draft(given, learned_by=LEARNED_BY, source=origin.source, now=self.clock())
+
+def _unstored(turn: TranscriptTurn, origin: FactOrigin) -> Event:
+    """The turn as an event that is not in the ledger yet, and perhaps never will be."""
+    assert turn.at is not None
+    return Event("", origin.transcript.session, 0, "user", turn.content, turn.at)
 
 
 def _decision(fact: Extracted, verdict: Verdict) -> FactDecision:
     return decision_of(fact, Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate))[0]
 
 
-def _repeated(fact: Extracted, known: Repetition, verdict: Verdict) -> FactDecision:
-    if verdict.outcome == Outcome.DUPLICATE:
-        reason, gate = verdict.reason, verdict.gate
-    elif known.is_same:
-        reason, gate = f"says again, in other words, what {mention(known.memory)} says", "retold"
-    else:
-        reason, gate = f"is about the same as {mention(known.memory)}, which keeps the newer words", "retold"
-    return decision_of(fact, Decision(Outcome.DUPLICATE, known.memory, known.memory, reason, gate))[0]
+def _noted(decision: FactDecision, known: Repetition | None, *, is_active: bool = False) -> FactDecision:
+    """The decision with what the fact probably repeats, and whether it would be active at once."""
+    if known is None:
+        return replace(decision, applied=decision.applied or is_active)
+    return replace(decision, reason=f"{decision.reason}; probably says again what {mention(known.memory)} says")
+
+
+def _repeated(fact: Extracted, known: Memory, verdict: Verdict) -> FactDecision:
+    reason, gate = verdict.reason, verdict.gate
+    if verdict.outcome != Outcome.DUPLICATE:
+        reason, gate = f"says again, in other words, what {mention(known)} says", _RETOLD
+    return decision_of(fact, Decision(Outcome.DUPLICATE, known, known, reason, gate))[0]

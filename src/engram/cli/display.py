@@ -5,24 +5,25 @@ Text of memories reaches rich only as `Text`, never as markup, and with its cont
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.lazy import dataclass
-from engram.text.display import counted as count
 from engram.text.display import one_line, shown
 from engram.text.time.zone import SYSTEM, in_zone
 
 __all__ = [
-    "Cell", "Column", "Report", "age", "ago", "bar", "block", "console", "count", "entry", "fields", "line", "lines", "moment",
+    "Cell", "Column", "age", "ago", "bar", "block", "console", "entry", "fields", "line", "lines", "moment",
     "on_terminal", "progress", "rule", "show_in", "shown", "state_style", "table", "write",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
+
+    from engram.store.protocol import Progress
 
 Cell = str | tuple[str, str]
 """A text, or a text with its style."""
@@ -280,21 +281,18 @@ def moment(value: datetime | None) -> str:
     return "" if value is None else in_zone(value, _zone).strftime("%Y-%m-%d %H:%M")
 
 
-Report = Callable[[str, int, int], None]
-"""Called with what is being done, how far it is, and how far it goes."""
-
-
 @contextmanager
-def progress(what: str) -> Iterator[Report]:
+def progress(what: str) -> "Iterator[Progress]":
     """A function to report progress to: a bar on a terminal's stderr, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda *_: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as ProgressBars
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with ProgressBars(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=None)
 
         def report(name: str, done: int, total: int) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display
-from engram.cli.display import Cell, Column, age, ago, count, line, moment, shown
+from engram.cli.display import Cell, Column, age, ago, line, moment, shown
 from engram.cli.records import plain, superseding_command
 from engram.cli.surface import FAILED
 from engram.model.hit import CLOSEST
@@ -13,6 +13,7 @@ from engram.model.lazy import dataclass
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import links_at
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.cli.surface import Surface
@@ -480,7 +481,7 @@ def draw_task(found: TaskProgress, now: datetime) -> None:
             ("ended", moment(task.ended)),
             ("last sign", ago(now - found.idle, now)),
             ("events", f"{found.event_count:,}"),
-            ("waits", f"{count(found.waiting, 'job')}: engram worker" if found.waiting else ""),
+            ("waits", f"{counted(found.waiting, 'job')}: engram worker" if found.waiting else ""),
             ("metadata", ", ".join(f"{key}={value}" for key, value in task.metadata.items())),
         ]
     )

@@ -18,7 +18,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
 from engram.store.location import Server, owner_config, requested_server
-from engram.store.protocol import Store
+from engram.store.protocol import Progress, Store
 from engram.store.sources import utc_now
 from engram.text.time.zone import VARIABLE, zone_named
 
@@ -184,7 +184,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         found = self.doctor()
         return found if skip_embedding_test else found.plus(last=[_embeds(self.store)])
 
-    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+    def rebuild_index(self, progress: Progress | None = None) -> None:
         """Rebuild the index from the files."""
         self.upkeep.rebuild_index(progress)
 

@@ -380,10 +380,13 @@ class Facets:
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner."""
         return find_memory(self.store, ref, self.scopes_for(**owner))
 
-    def _given(self, statement: str, fields: "Mapping[str, Any]", session: str = "") -> dict[str, Any]:
+    def _given(
+        self, statement: str, fields: "Mapping[str, Any]", session: str = "", source: str = ""
+    ) -> dict[str, Any]:
         from engram.gates.secrets.scan import refuse_secret
 
         refuse_secret(session, "the session's id")
+        refuse_secret(source, "the source")
         given = zoned(owned(fields), FIELD_TIMES, self.time_zone)
         if statement:
             given["statement"] = statement

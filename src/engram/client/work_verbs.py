@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engram.client.arguments import Owner, named_owner
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
 from engram.store.ledger import CONVERSATION
+from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
@@ -98,8 +99,12 @@ class WorkVerbs(Facets):
         A repeated `key` is the same turn. It belongs to the owner named, else to the owner of its session, else to the
         directory's scope; raises `Refused` for a session of another owner.
         """
+        from engram.gates.secrets.scan import refuse_secret
+
         if self.store.paused:
             raise Refused(PAUSED)
+        refuse_secret(session_id, "the session's id")
+        refuse_secret(source, "the source")
         known = self.store.ledger_scope(session_id) if session_id and named_owner(owner) is None else ""
         wanted = known or self._own_scope(owner)
         item = {"role": role, "content": content, "key": key, "at": at, "metadata": metadata}
@@ -112,25 +117,29 @@ class WorkVerbs(Facets):
         )
 
     def flush_captures(self, session_id: str = "", **owner: Unpack[Owner]) -> "CaptureResults":
-        """Read the turns that wait in a session's buffer now, or in all of them: everyone's, or those an owner sees."""
-        sessions = self._buffered(session_id, owner)
-        return [result for name in sessions if (result := self._buffer.flush(name)).trigger or result.waiting]
+        """Read the turns that wait in a session's buffer now, or in all of them: everyone's, or those an owner sees.
+
+        Raises `NotFound` for a session that does not exist, or is another owner's.
+        """
+        if self.store.paused:
+            raise Refused(PAUSED)
+        scopes = self.scopes_for(**owner)
+        if session_id:
+            try:
+                self.sessions.events(session_id, last=1, scopes=scopes)
+            except NotFound:
+                listed = "`engram session list` names the sessions"
+                raise NotFound(f"no session {session_id!r}, so no turn of it waits; {listed}") from None
+            results = [self._buffer.flush(session_id)]
+        else:
+            results = self._buffer.flush_all(scopes)
+        return [result for result in results if result.trigger or result.waiting or result.warnings]
 
     def read_due_captures(self, **owner: Unpack[Owner]) -> "CaptureResults":
         """Read the turns whose time has come: everyone's, or those an owner sees. `engram worker` does this by itself."""
         if self.store.paused:
             raise Refused(PAUSED)
         return self._buffer.read_due(self.scopes_for(**owner))
-
-    def _buffered(self, session_id: str, owner: Owner) -> list[str]:
-        """The sessions with a buffer, or the one named; raises `NotFound` for one that does not exist or is another owner's."""
-        if self.store.paused:
-            raise Refused(PAUSED)
-        scopes = self.scopes_for(**owner)
-        if not session_id:
-            return self._buffer.sessions(scopes)
-        self.sessions.events(session_id, last=1, scopes=scopes)
-        return [session_id]
 
     # -- tasks
 
@@ -324,7 +333,7 @@ class WorkVerbs(Facets):
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInput":
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
@@ -349,7 +358,7 @@ class WorkVerbs(Facets):
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInputs":
         """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is started where none is named.

@@ -15,12 +15,13 @@ from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.ledger import CONVERSATION
-from engram.store.protocol import LIVE
+from engram.store.protocol import LIVE, Progress
 
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
     from engram.capture.extraction import Extracted
     from engram.capture.harvest import Harvester, HarvestReport
+    from engram.capture.importer import ImportReport
     from engram.embedding.protocol import Vectors
     from engram.store.protocol import Purged
 
@@ -49,7 +50,7 @@ class WriteVerbs(Facets):
         memories that the new one may outdate or contradict; to replace one, repeat the call with it in `supersedes`.
         """
         session = session or fields.get("session_id", "")
-        given = self._given(statement, fields, session)
+        given = self._given(statement, fields, session, source)
         if self.store.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learner.learn(
@@ -67,7 +68,7 @@ class WriteVerbs(Facets):
     ) -> Decision:
         """Store something a person said; `supersedes` and `relation` as with `learn`."""
         session = session or fields.get("session_id", "")
-        given = self._given(statement, fields, session)
+        given = self._given(statement, fields, session, source)
         return self._learner.learn(given, source=source, learned_by="remember", session=session, relation=relation)
 
     def add(
@@ -83,7 +84,7 @@ class WriteVerbs(Facets):
 
         `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
         """
-        given = self._given(statement, {**fields, **({"session": session} if session else {})})
+        given = self._given(statement, {**fields, **({"session": session} if session else {})}, session, source)
         if not team:
             return self._learner.add(given, source=source)
         folder, scope = self._team_place()
@@ -112,7 +113,7 @@ class WriteVerbs(Facets):
         for number, item in enumerate[Any](items, 1):
             if not isinstance(item, Mapping):
                 raise InvalidInput(f'item {number} must be a mapping such as {{"statement": "…"}}; nothing was written')
-        given = [self._given("", item) for item in items]
+        given = [self._given("", item, source=source) for item in items]
         return self._learner.add_batch(given, source=source, progress=progress)
 
     def add_conversation(
@@ -142,6 +143,7 @@ class WriteVerbs(Facets):
             raise Refused(PAUSED)
         session = session or session_id
         refuse_secret(session, "the session's id")
+        refuse_secret(source, "the source")
         owner = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
         wanted = owner or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self._conversations.add(
@@ -172,7 +174,7 @@ class WriteVerbs(Facets):
         since: datetime | str | None = None,
         project: str | Path | None = None,
         dry_run: bool = False,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> "HarvestReport":
         """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
 
@@ -180,13 +182,16 @@ class WriteVerbs(Facets):
         since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Raises
         `Refused` while Engram is paused.
         """
-        from engram.capture.transcripts.collection import Collection, Wanted, harnesses_of
+        from engram.capture.transcripts.harvest_run import HarvestRun, HarvestSelection, harnesses_of
 
         harvester = self._harvester(dry_run)
         place = Path(path).absolute() if path is not None else None
         folder = Path(project).absolute() if project is not None else None
-        wanted = Wanted(harnesses_of(harness, place), place, aware(since, self.time_zone), folder)
-        return Collection(self.store, harvester, progress or (lambda *_: None)).harvest(wanted)
+        harnesses = harnesses_of(harness, place)
+        selection = HarvestSelection(
+            harnesses, place, aware(since, self.time_zone), folder, is_mixed=place is not None and len(harnesses) > 1
+        )
+        return HarvestRun(self.store, harvester, progress or (lambda *_: None)).harvest(selection)
 
     def import_chats(
         self,
@@ -194,7 +199,7 @@ class WriteVerbs(Facets):
         *,
         format: Literal["", "chatgpt", "claude"] = "",  # noqa: A002
         dry_run: bool = False,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> "HarvestReport":
         """Propose the lasting facts in what a person told ChatGPT or Claude, from the export of their conversations.
 
@@ -207,15 +212,57 @@ class WriteVerbs(Facets):
         chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
         return chats.take(Path(path).absolute(), format)
 
+    def import_memories(
+        self,
+        path: str | Path,
+        *,
+        format: str = "",  # noqa: A002
+        mapping: Mapping[str, str] | None = None,
+        trusted: bool = False,
+        candidates: bool = False,
+        packs: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        actor: str = "manual",
+    ) -> "ImportReport":
+        """Import the memories of another tool, store or format; the report names every record that is left out, with the reason.
+
+        `format` is recognised where none is given. `mapping` says which column or key holds which field (`{"statement": "text"}`).
+        What is imported is evidence until a person confirms it; `trusted` vouches for the whole file, which only a person can do
+        (`actor="human"`). `candidates` lets everything wait for review, `packs` includes the packs of a PLUR directory. Raises
+        `NotFound`, `InvalidInput` or `StoreError` for what cannot be read, `Refused` for a file that is distrusted.
+        """
+        from engram.capture import import_source
+        from engram.capture.importer import Importer
+        from engram.gates.trust import is_human
+
+        by_person = is_human(actor)
+        if trusted and not by_person:
+            raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
+        place = Path(path).absolute()
+        if import_source.is_chats(place, format):
+            raise InvalidInput(
+                f"{place} is an export of chats, whose facts are proposed for review: use `import_chats`"
+            )
+        reading = import_source.read(place, packs=packs, format_=format, mapping=mapping)
+        importer = Importer(self.store, self._clock, self.scope_here(), place.name, by_person, candidates, trusted)
+        return importer.take(reading, progress or (lambda *_: None), dry_run=dry_run)
+
     def _harvester(self, dry_run: bool) -> "Harvester":
         from engram.capture.harvest import Harvester
 
         if self.store.paused:
             raise Refused(PAUSED)
         return Harvester(
-            self.store, self._learner, self._clock, self.sessions.observe_batch, self.lineages.revise, self.time_zone,
-            self.settings.harvest_limit, dry_run,
-        )  # fmt: skip
+            store=self.store,
+            learner=self._learner,
+            clock=self._clock,
+            observe=self.sessions.observe_batch,
+            revise=self.lineages.revise,
+            zone=self.time_zone,
+            most_proposed=self.settings.harvest_limit,
+            dry_run=dry_run,
+        )
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""

@@ -51,6 +51,8 @@ def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
     """Read a file's records by a mapping; a table without one by its usual column names. Raises `InvalidInput`."""
     if not path.is_file():
         raise InvalidInput(f"{path} is a folder; a mapping reads one file")
+    if unknown := [field for field in mapping if field not in FIELDS]:
+        raise InvalidInput(f"a mapping cannot fill {unknown[0]!r}; fields are {', '.join(FIELDS)}")
     source = ImportSource(origin=origin_of_path("import", path), whole=True)
     if path.suffix.lower() in TABLES:
         header, rows = _table(path, source)

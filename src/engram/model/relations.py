@@ -31,6 +31,7 @@ _TABLE = (
     "mentions",
     "valid_elsewhere",  # what review writes where two memories hold in different situations
     "may_supersede",  # what the gates write about two memories
+    "may_repeat",
     "refines",
     "broader",  # PLUR
     "narrower",

@@ -9,7 +9,8 @@ from engram.gates.pipeline import GATES
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import MAY_REPEAT, Memory
+from engram.rules.scopes import GLOBAL, shows
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT
@@ -36,7 +37,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class RelatedMemories:
-    """The stored memories that say the same as another, that it contradicts or outdates, and that it would replace by its conflict key."""
+    """The stored memories that say the same as another, surely or probably, that it contradicts or outdates, and that it would replace by its conflict key."""
 
     same: tuple[Memory, ...] = ()
     conflicts: tuple[Memory, ...] = ()
@@ -61,7 +62,7 @@ def provenance_of(
 ) -> Provenance:
     """The provenance of a memory, for a caller who sees these scopes; of what was purged or pruned, as much as is left."""
     vectors = store.embed([meaning_of(memory)])
-    near = neighbours_of(store, memory, vectors[0] if vectors is not None else None)
+    near = neighbours_of(store, memory, vectors[0] if vectors is not None else None, scopes)
     return Provenance(
         memory,
         kind_of(memory),
@@ -72,19 +73,36 @@ def provenance_of(
     )
 
 
-def neighbours_of(store: Store, memory: Memory, vector: "Vectors | None") -> RelatedMemories:
-    """How a stored memory relates to the others of its scope."""
+def neighbours_of(
+    store: Store, memory: Memory, vector: "Vectors | None", scopes: Collection[str] | None = ()
+) -> RelatedMemories:
+    """How a stored memory relates to the others of its scope, and to those it is linked to in the scopes that the caller sees."""
     from engram.capture.known import OtherKnown, propose
 
     known = OtherKnown(store, vector, own=memory.id)
     proposal = propose(memory)
     near = Neighbourhood(proposal, known.near(proposal))
-    same = {one.id: one for one in (near.duplicate(), near.paraphrase()) if one is not None}
+    alike = (near.duplicate(), near.paraphrase(), *_linked(store, memory, scopes))
+    same = {one.id: one for one in alike if one is not None}
     likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in same]
     heads = known.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
     # What is current weighs more than what waits itself.
     order = sorted(likely, key=lambda other: other.status not in CURRENT)
     return RelatedMemories(tuple(same.values()), tuple(order), tuple(head for head in heads if head.id != memory.id))
+
+
+def _linked(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Memory]:
+    """The live memories that this one probably repeats, or that probably repeat it."""
+    from engram.capture.known import COMPARED
+
+    ids = [link.target for link in memory.associations if link.type == MAY_REPEAT]
+    if memory.id:
+        ids += (source for source, _, kind, _ in store.links_to([memory.id]) if kind == MAY_REPEAT)
+    for other in map(store.get, dict.fromkeys(ids)):
+        if other is None or other.status not in COMPARED:
+            continue
+        if other.scope in (memory.scope, GLOBAL) or shows(scopes, other.scope):
+            yield other
 
 
 def _quotes(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Quote]:

@@ -147,7 +147,11 @@ def rank_of(source: str, unknown: Rank = Rank.AGENT) -> Rank:
 
 
 def is_from(source: str, pattern: str) -> bool:
-    """Whether a source is the named one or below it: `harness:codex` includes `harness:codex:acme`, not `harness:codex2`."""
+    """Whether a source is the named one or below it: `harness:codex` includes `harness:codex:acme`, not `harness:codex2`.
+
+    Case and spaces at the ends make no other source of it.
+    """
+    source, pattern = source.strip().casefold(), pattern.strip().casefold()
     return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 

@@ -44,10 +44,12 @@ class Survey:
     @property
     def extent(self) -> str:
         """How much was compared, in words."""
-        done = f"compared {counted(self.compared, 'pair')} of {counted(self.memories, 'memory', 'memories')}"
+        memories = counted(self.memories, "memory with its neighbours", "memories with their neighbours")
+        done = f"compared {memories} ({counted(self.compared, 'pair')})"
         if not self.left:
             return done
-        return f"{done}, {counted(self.left, 'memory', 'memories')} not yet: run it again, or with more --seconds"
+        left = counted(self.left, "memory is still to be compared", "memories are still to be compared")
+        return f"{done}; {left}: run it again, or with more --seconds"
 
 
 @dataclass(slots=True)

@@ -96,14 +96,14 @@ class BlockOptions:
     limit: int = LIMIT
     budget: int = BUDGET
 
-    def checked(self) -> "BlockOptions":
-        """The options themselves; raises `InvalidInput` for a number that cannot be used."""
+    def checked(self, prefix: str = "") -> "BlockOptions":
+        """The options themselves; raises `InvalidInput` for a number that cannot be used. A `prefix` comes before its name."""
         if type(self.tier) is not int or self.tier not in TIERS:
-            raise InvalidInput(f"tier {self.tier!r} must be 1, 2 or 3")
+            raise InvalidInput(f"{prefix}tier must be 1, 2 or 3, not {self.tier!r}")
         if type(self.limit) is not int or not 1 <= self.limit <= 1000:
-            raise InvalidInput(f"limit {self.limit!r} must be a whole number between 1 and 1000")
+            raise InvalidInput(f"{prefix}limit must be a whole number between 1 and 1000, not {self.limit!r}")
         if type(self.budget) is not int or not 50 <= self.budget <= _LONGEST:
-            raise InvalidInput(f"budget {self.budget!r} must be a whole number between 50 and {_LONGEST}")
+            raise InvalidInput(f"{prefix}budget must be a whole number between 50 and {_LONGEST}, not {self.budget!r}")
         return self
 
 
@@ -124,22 +124,25 @@ class ContextFiles:
         Every file is read before any is written: one that is refused leaves all of them as they were.
         """
         options.checked()
-        named = [self.directory / path.expanduser() for path in paths] or [self.chosen()]
+        named = [self.directory / path.expanduser() for path in paths] or [self.chosen(remove=remove)]
         plans = {plan.file.path: plan for plan in [self._plan(path, options, remove) for path in named]}
         if dry_run:
             return [plan.outcome() for plan in plans.values()]
         return [self._carry_out(plan, options, remove) for plan in plans.values()]
 
-    def chosen(self) -> Path:
+    def chosen(self, *, remove: bool = False) -> Path:
         """The file to use where none is named: of AGENTS.md and CLAUDE.md, here or at the repository's root, the one with a block, else the first."""
         top = repository_of(self.directory)
         folders = dict.fromkeys([self.directory, *([top] if top is not None else [])])
         there = [path for folder in folders for name in NAMES if (path := folder / name).is_file()]
         if not there:
             places = " or ".join(map(str, folders))
-            raise InvalidInput(
-                f"There is no {' or '.join(NAMES)} in {places}; name the file to write, such as `engram gen-context AGENTS.md`"
+            advice = (
+                "name the file to take the block out of"
+                if remove
+                else "name the file to write, such as `engram gen-context AGENTS.md`"
             )
+            raise InvalidInput(f"There is no {' or '.join(NAMES)} in {places}; {advice}")
         return next((path for path in there if _has_block(path)), there[0])
 
     def _plan(self, path: Path, options: BlockOptions, remove: bool) -> _PlannedFile:

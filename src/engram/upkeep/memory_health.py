@@ -14,6 +14,7 @@ from engram.model.report import Finding
 from engram.review.conflicts import outdated
 from engram.review.lineage import contradicted
 from engram.rules.eligibility import is_stale, is_valid
+from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT
 from engram.text.display import counted
@@ -72,7 +73,7 @@ class _MemoryCensus:
             self.stale.add(memory)
         if memory.confidence < LOW_CONFIDENCE:
             self.doubtful.add(memory)
-        if memory.last_verified is None and memory.learned_by in UNSEEN_BY_PEOPLE:
+        if memory.last_verified is None and memory.learned_by in UNSEEN_BY_PEOPLE and is_evidence(memory):
             self.unverified.add(memory)
 
     @property
@@ -102,9 +103,10 @@ def memory_findings(
             "`engram update ID --confidence 0.9` where it is certain, `engram forget ID` where it is wrong",
         ),
         _finding(
-            census, census.unverified, "unverified", "is harvested or imported and still unverified",
-            "are harvested or imported and still unverified",
+            census, census.unverified, "unverified", "comes from a transcript or an import and is unconfirmed",
+            "come from transcripts or imports and are unconfirmed",
             "`engram verify ID` confirms one; until then it is evidence and directs no agent",
+            none="everything from transcripts and imports is confirmed",
         ),
         _conflicts(store, census, compare_until, timer),
     ]  # fmt: skip
@@ -129,9 +131,11 @@ def _pages(store: Store, statuses: Sequence[str], until: float, timer: Callable[
             return
 
 
-def _finding(census: _MemoryCensus, found: _Affected, code: str, one: str, many: str, fix: str) -> Finding:
+def _finding(
+    census: _MemoryCensus, found: _Affected, code: str, one: str, many: str, fix: str, none: str = ""
+) -> Finding:
     if not found.count:
-        return Finding.of(code, True, f"no memory {one}{census.rest}")
+        return Finding.of(code, True, f"{none or f'no memory {one}'}{census.rest}")
     named = _examples(found.ids)
     message = f"1 memory {one}: {named}" if found.count == 1 else f"{found.count:,} memories {many}, such as {named}"
     return Finding(code, "advice", f"{message}{census.rest}", fix, found.count, tuple(found.ids))

@@ -12,7 +12,8 @@ from engram.model.report import Finding, Report
 from engram.rules import numbers as n
 from engram.sessions.feedback import fold
 from engram.settings import Settings
-from engram.store.protocol import Filters, Pruned, Purged, Store, SyncReport
+from engram.store.protocol import Filters, Progress, Pruned, Purged, Store, SyncReport
+from engram.text.display import counted
 
 SAMPLE = 2000
 """How many of the newest statements are measured."""
@@ -87,10 +88,10 @@ def _captures(store: Store, now: datetime) -> Finding:
     from engram.capture.buffer_state import IDLE, oldest_turn, waiting_turns
 
     oldest = oldest_turn(store)
-    message = f"{waiting_turns(store)} captured turns wait to be read"
+    message = counted(waiting_turns(store), "captured turn waits for extraction", "captured turns wait for extraction")
     if oldest is None or now - oldest < IDLE:
         return Finding.of("captures", True, message)
-    fix = "run `engram worker`, or `engram capture --due` from a timer; `engram capture --flush` reads them now"
+    fix = "run `engram worker`, or `engram capture --due` from a timer; `engram capture --flush` extracts them now"
     return Finding.of("captures", True, f"{message}, the oldest since {oldest:%Y-%m-%d %H:%M} UTC", fix)
 
 
@@ -134,11 +135,11 @@ class Upkeep:
         """Pick up every change made to the files by hand."""
         return self.store.sync()
 
-    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+    def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
         """Rebuild the index from the files."""
         return self.store.rebuild(progress or (lambda *_: None))
 
-    def reembed(self, progress: Callable[[str, int, int], None] | None = None) -> int:
+    def reembed(self, progress: Progress | None = None) -> int:
         """Recompute all vectors with the configured embedder."""
         return self.store.reembed(progress or (lambda *_: None))
 

@@ -6,7 +6,7 @@ obliges).
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from engram.model.errors import ModelError, ModelNonsense, Refused
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Evidence, Memory
+from engram.store.protocol import Progress
 from engram.text.content_hash import quote_hash
 from engram.text.sentences import document_sentences
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
 T = TypeVar("T")
-Progress = Callable[[str, int, int], None]
 
 MOST_FACTS = 2_000
 """Facts stored per document, spread evenly over it; more would bury what people said."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.capture.documents.chunk import MAX_TOKENS, Chunk, chunks_of
-from engram.capture.documents.facts import Progress, facts_of
+from engram.capture.documents.facts import facts_of
 from engram.capture.documents.read import Skipped, SourceDocument, documents_in, kind_of, read_document
 from engram.capture.documents.reingest import Reingest, ReingestResult
 from engram.capture.documents.source import SourceText, without
@@ -24,7 +24,7 @@ from engram.model.lazy import dataclass
 from engram.model.task import Checkpoint
 from engram.sessions.observations import storable
 from engram.sessions.tasks import Tasks
-from engram.store.protocol import NewEvent, Store
+from engram.store.protocol import NewEvent, Progress, Store
 from engram.text.content_hash import quote_hash
 
 if TYPE_CHECKING:

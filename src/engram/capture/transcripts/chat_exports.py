@@ -7,15 +7,18 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from engram.capture.transcripts.content import key_of, moment
+from engram.capture.transcripts.harness import problem_of
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
 from engram.dialects.json_list import json_items
 from engram.disk import reading
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.lazy import dataclass
+from engram.sessions.observations import storable
 
 LARGEST_MEMBER = 4 * 1024 * 1024 * 1024
 """Bytes that a file in a zip may unpack to."""
@@ -77,9 +80,11 @@ def read_chats(path: Path, name: str, named: Named) -> Iterator[Transcript]:
                 named(where, f"is no conversation of {name}: it has no {chosen.mark}")
                 continue
             try:
-                yield chosen.transcript(conversation, number, path)
-            except InvalidInput as error:
-                named(where, str(error))
+                transcript = chosen.transcript(conversation, number, path)
+            except Exception as error:  # whatever one conversation contains, the others are read
+                named(where, problem_of(error))
+                continue
+            yield transcript
 
 
 # -- files
@@ -167,7 +172,7 @@ def _chatgpt_turn(message: Mapping[str, Any], key: str) -> TranscriptTurn | None
     if content.get("content_type") not in ("text", "multimodal_text"):
         return None
     text = _joined(content.get("parts"))
-    return _turn(role, text, _from_seconds(message.get("create_time")), str(message.get("id") or key))
+    return _turn(role, text, _from_seconds(message.get("create_time")), key_of(message.get("id"), storable(key)))
 
 
 def _joined(parts: Any) -> str:
@@ -199,7 +204,7 @@ def _claude_turns(conversation: _Conversation) -> list[TranscriptTurn]:
             continue
         role: Role | None = {"human": "user", "assistant": "assistant"}.get(str(message.get("sender")))  # type: ignore[assignment]
         turn = _turn(
-            role, _claude_text(message), _from_iso(message.get("created_at")), str(message.get("uuid") or number)
+            role, _claude_text(message), moment(message.get("created_at")), key_of(message.get("uuid"), str(number))
         )
         if turn is not None:
             turns.append(turn)
@@ -244,22 +249,14 @@ def _numbered(turns: list[TranscriptTurn]) -> list[TranscriptTurn]:
 
 
 def _seconds(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    try:
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    except OverflowError:
+        return 0.0
 
 
 def _from_seconds(value: Any) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(_seconds(value), UTC) if _seconds(value) > 0 else None
-    except (OverflowError, ValueError, OSError):
-        return None
-
-
-def _from_iso(value: Any) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+    return moment(_seconds(value) * 1000) if _seconds(value) > 0 else None
 
 
 CHAT_FORMATS = {

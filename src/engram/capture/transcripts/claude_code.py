@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.capture.transcripts.boilerplate import typed_text
-from engram.capture.transcripts.content import moment, results_of, text_of
+from engram.capture.transcripts.content import folder_of, key_of, moment, results_of, text_of
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession, entries, session_file
 from engram.capture.transcripts.lines import JsonLine, LineReader, line_start
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
@@ -44,9 +44,7 @@ class ClaudeCode:
     def read(self, session: StoredSession, start: int) -> Reading:
         """A session; its turns are read as they are asked for. Raises `OSError` if the file cannot be read."""
         opening = LineReader(session.path, _matters).lines()
-        directory = next(
-            (found for line in opening if (found := line.record.get("cwd")) and isinstance(found, str)), ""
-        )
+        directory = next((found for line in opening if (found := folder_of(line.record.get("cwd")))), "")
         reader = LineReader(session.path, _matters)
         turns = _turns(reader.lines(line_start(session.path, start, CONTEXT_BYTES)))
         name = Path(directory).name or session.path.parent.name
@@ -66,7 +64,7 @@ def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
         record = line.record
         if _is_left_out(record):
             continue
-        at, key = moment(record.get("timestamp")), str(record.get("uuid") or f"byte:{line.start}")
+        at, key = moment(record.get("timestamp")), key_of(record.get("uuid"), f"byte:{line.start}")
         for number, (role, content) in enumerate(_said(record)):
             if content.strip():
                 yield TranscriptTurn(role, content, at, key if not number else f"{key}/{number}", line.end)

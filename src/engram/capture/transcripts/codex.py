@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.capture.transcripts.boilerplate import typed_text
-from engram.capture.transcripts.content import moment, text_of
+from engram.capture.transcripts.content import folder_of, key_of, moment, text_of
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession, entries, session_file
 from engram.capture.transcripts.lines import JsonLine, LineReader, line_start
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
@@ -43,7 +43,9 @@ class _Header:
         """Take in a record near the beginning of the file."""
         payload = _payload(record)
         git, source = payload.get("git"), payload.get("source")
-        self.directory = self.directory or _text(payload.get("cwd")) or _directory_in(text_of(payload.get("content")))
+        self.directory = (
+            self.directory or folder_of(payload.get("cwd")) or _directory_in(text_of(payload.get("content")))
+        )
         self.remote = self.remote or _text(git.get("repository_url") if isinstance(git, dict) else "")
         if record.get("type") == "session_meta":
             by_agent = payload.get("thread_source") == "subagent" or (isinstance(source, dict) and "subagent" in source)
@@ -102,7 +104,7 @@ def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:
     for line in lines:
         payload = _payload(line.record)
         if (said := _said(payload)) is not None and said[1].strip():
-            key = str(payload.get("id") or f"byte:{line.start}")
+            key = key_of(payload.get("id"), f"byte:{line.start}")
             yield TranscriptTurn(*said, moment(line.record.get("timestamp")), key, line.end)
 
 
@@ -135,7 +137,7 @@ def _output(output: Any) -> str:
 def _directory_in(content: str) -> str:
     """The folder that an older file names in the message about the environment."""
     found = _DIRECTORY.search(content) if content.lstrip().startswith(_ENVIRONMENT) else None
-    return (found[1] or found[2]).strip() if found else ""
+    return folder_of((found[1] or found[2]).strip()) if found else ""
 
 
 def _text(given: Any) -> str:

@@ -1,18 +1,25 @@
 """The harnesses whose sessions can be harvested: where each keeps them, and the form in which they are found and read."""
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from engram.capture.transcripts.content import moment
 from engram.capture.transcripts.transcript import Transcript
-from engram.model.errors import InvalidInput
+from engram.disk import reading
+from engram.model.errors import EngramError, InvalidInput
 from engram.model.lazy import dataclass, field
 
 HARNESSES = ("claude-code", "codex", "opencode")
+NAMES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "OpenCode"}
 _SQLITE = b"SQLite format 3"
-_FIRST_LINE = 64 * 1024
+_OPENING = 64 * 1024
+"""Bytes of a file by which the harness that wrote it is recognised."""
+_CODEX_MARKS = (b'"payload"', b'"record_type"', b'"instructions"')
+_CLAUDE_MARKS = (b'"sessionId"', b'"uuid"', b'"leafUuid"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +31,7 @@ class StoredSession:
     """Names it among all sessions of the harness: the path of its file, or of its database and its id."""
     path: Path
     stamp: tuple[int, ...]
-    """What changes whenever it does: size, time and inode of a file."""
+    """What changes whenever it does: of a file its size, the times of its content and of its inode, and the inode."""
     modified: datetime
     directory: str = ""
     """The folder the agent worked in, if that is known before it is read."""
@@ -39,9 +46,15 @@ class Problems:
     found: list[str] = field(default_factory=list)
 
     def add(self, path: Path | str, why: object) -> None:
-        """Report a file; an `OSError` by its reason."""
-        reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
-        self.found.append(f"{path}: {reason}")
+        """Report a file."""
+        self.found.append(f"{path}: {problem_of(why) if isinstance(why, Exception) else why}")
+
+
+def problem_of(error: Exception) -> str:
+    """Why something could not be read: an `OSError` by its reason, an error that nobody expected also by its kind."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error) if isinstance(error, EngramError) else f"it could not be read ({type(error).__name__}: {error})"
 
 
 class ReadProgress(Protocol):
@@ -107,29 +120,45 @@ def reader_of(harness: str) -> Reader:
     raise InvalidInput(f"Unknown harness {harness!r}; choose {', '.join(HARNESSES)} or all")
 
 
-def detected(path: Path) -> str:
-    """The harness whose sessions a folder or a file holds; "" if that is not clear."""
+def in_home(path: Path) -> str:
+    """A path as people write it: with `~` for their home."""
+    home = Path(os.environ.get("HOME") or Path.home())
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def detected(path: Path) -> tuple[str, ...]:
+    """The harnesses whose sessions a folder or a file holds; none if that is not clear."""
     if path.is_file():
-        return _detected_in(path)
+        return tuple(filter(None, [_harness_if_readable(path.resolve())]))
     holds = {entry.name for entry in entries(path, Problems(), lambda _: True)}
+    found = {_harness_if_readable(file) for file in path.rglob("*.jsonl") if file.is_file() and not file.is_symlink()}
     if holds & {"opencode.db", "storage"}:
-        return "opencode"
+        found.add("opencode")
     if holds & {"sessions", "archived_sessions"}:
-        return "codex"
-    first = next((found for found in path.rglob("*.jsonl") if found.is_file()), None)
-    return _detected_in(first) if first is not None else ""
+        found.add("codex")
+    return tuple(harness for harness in HARNESSES if harness in found)
 
 
-def _detected_in(path: Path) -> str:
-    """The harness that wrote a file, by its first record."""
-    with path.open("rb") as file:
-        if file.read(len(_SQLITE)) == _SQLITE:
-            return "opencode"
-        file.seek(0)
-        first = file.readline(_FIRST_LINE)
-    if any(mark in first for mark in (b'"payload"', b'"record_type"', b'"instructions"')):
-        return "codex"
-    return "claude-code" if b'"sessionId"' in first or b'"uuid"' in first or b'"leafUuid"' in first else ""
+def _harness_if_readable(path: Path) -> str:
+    """The harness that wrote a file; "" for one that cannot be read, which its reader reports."""
+    try:
+        return harness_of(path)
+    except OSError:
+        return ""
+
+
+def harness_of(path: Path) -> str:
+    """The harness that wrote a file, by its first records; "" if that is not clear. Raises `OSError` if it cannot be read."""
+    with reading(path) as file:
+        opening = file.read(_OPENING)
+    if opening.startswith(_SQLITE):
+        return "opencode"
+    for line in opening.splitlines():
+        if any(mark in line for mark in _CODEX_MARKS):
+            return "codex"
+        if any(mark in line for mark in _CLAUDE_MARKS):
+            return "claude-code"
+    return ""
 
 
 def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Problems) -> StoredSession | None:
@@ -143,8 +172,16 @@ def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Probl
     except OSError as error:
         problems.add(path, error)
         return None
-    stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
-    return StoredSession(harness, str(path), path, stamp, datetime.fromtimestamp(found.st_mtime, UTC))
+    if not stat.S_ISREG(found.st_mode):
+        problems.add(path, "a folder, a pipe or a device; it was not read")
+        return None
+    stamp = (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+    return StoredSession(harness, str(path), path, stamp, time_of(found.st_mtime_ns))
+
+
+def time_of(nanoseconds: int) -> datetime:
+    """The time of a file; 1970 for one that no calendar has."""
+    return moment(nanoseconds / 1e6) or datetime.fromtimestamp(0, UTC)
 
 
 def entries(folder: Path, problems: Problems, wanted: Callable[["os.DirEntry[str]"], bool]) -> list["os.DirEntry[str]"]:

@@ -1,10 +1,12 @@
 """JSON lines of a file that another program writes: read as a stream, from an offset, whatever state the file is in."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from engram.disk import open_plain, reading
 from engram.model.lazy import dataclass
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -38,7 +40,7 @@ class LineReader:
 
     def lines(self, start: int = 0) -> Iterator[JsonLine]:
         """The records from an offset, which is the beginning of a line. Raises `OSError` if the file cannot be read."""
-        with self.path.open("rb", buffering=_BUFFER) as file:
+        with os.fdopen(open_plain(self.path, os.O_RDONLY), "rb", buffering=_BUFFER) as file:
             file.seek(start)
             self.position = start
             while data := file.readline(LONGEST_LINE):
@@ -99,7 +101,7 @@ def line_start(path: Path, before: int, back: int) -> int:
     first = max(0, before - back)
     if not first:
         return 0
-    with path.open("rb") as file:
+    with reading(path) as file:
         file.seek(first)
         rest = file.read(before - first)
     newline = rest.find(b"\n")

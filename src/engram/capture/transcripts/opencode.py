@@ -6,6 +6,7 @@ and tried again the next time. Sessions of subagents and synthetic parts are lef
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.capture.transcripts.boilerplate import typed_text
-from engram.capture.transcripts.content import moment
+from engram.capture.transcripts.content import folder_of, milliseconds, moment
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
 from engram.model.lazy import dataclass, field
@@ -60,7 +61,7 @@ class OpenCode:
             except (sqlite3.Error, OSError) as error:
                 problems.add(database, f"{_reason(error)}; nothing was read, the next harvest tries again")
                 return
-            known = {session.name.rpartition("#")[2] for session in found}
+            known = {_id_of(session) for session in found}
             yield from found
         if root.is_dir():
             from engram.capture.transcripts.opencode_files import sessions
@@ -73,13 +74,13 @@ class OpenCode:
             from engram.capture.transcripts.opencode_files import read
 
             return read(session, start)
-        name = session.name.rpartition("#")[2]
+        name = _id_of(session)
         try:
             with closing(_opened(session.path)) as database:
                 row = database.execute("SELECT directory FROM session WHERE id = ?", (name,)).fetchone()
         except sqlite3.Error as error:
             raise OSError(_reason(error)) from error
-        directory, progress = str(row[0] or "") if row else "", RowReader()
+        directory, progress = folder_of(row[0]) if row else "", RowReader()
         turns = turns_of(_rows(session.path, name, progress), progress)
         transcript = Transcript(HARNESS, Path(directory).name, directory, name, str(session.path), turns, start=start)
         return Reading(transcript, progress)
@@ -130,7 +131,13 @@ def _unquoted(text: str) -> str:
 
 def _opened(database: Path) -> sqlite3.Connection:
     """The database, read-only. Raises `sqlite3.Error` if it cannot be opened."""
-    return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)
+    opened = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)
+    opened.text_factory = lambda data: data.decode("utf-8", "replace")
+    return opened
+
+
+def _id_of(session: StoredSession) -> str:
+    return session.name.removeprefix(f"{session.path}#")
 
 
 def _stored(database: Path) -> Iterator[StoredSession]:
@@ -141,29 +148,29 @@ def _stored(database: Path) -> Iterator[StoredSession]:
                 raise OSError(f"its schema is not known: {table} has no {', '.join(missing)}")
         for name, directory, updated in opened.execute(_SESSIONS).fetchall():
             when = moment(updated) or datetime.fromtimestamp(0, UTC)
-            stamp = (int(updated or 0),)
-            yield StoredSession(HARNESS, f"{database}#{name}", database, stamp, when, str(directory or ""), grows=False)
+            stamp = (updated if isinstance(updated, int) else zlib.crc32(repr(updated).encode()),)
+            yield StoredSession(HARNESS, f"{database}#{name}", database, stamp, when, folder_of(directory), grows=False)
 
 
 def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
     try:
         with closing(_opened(database)) as opened:
             for message, created, data, part in opened.execute(_PARTS, (session, LONGEST_PART)):
-                progress.size += len(data) + len(part)
+                progress.size += sum(len(one) for one in (data, part) if isinstance(one, str | bytes))
                 about, said = loaded(data), loaded(part)
                 if about is None or said is None:
                     progress.problems.append(f"{database}: a part of {message} is not JSON and was skipped")
                 else:
-                    yield message, int(created or 0), about, said
+                    yield str(message), milliseconds(created), about, said
     except sqlite3.Error as error:
         raise OSError(_reason(error)) from error
 
 
-def loaded(data: str | bytes) -> dict[str, Any] | None:
+def loaded(data: Any) -> dict[str, Any] | None:
     """A JSON object; None if it is none."""
     try:
         found = json.loads(data)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

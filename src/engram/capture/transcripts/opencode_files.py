@@ -1,13 +1,14 @@
 """OpenCode's sessions before it had a database: `storage/session/<project>/<session>.json` and a file per message and part."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.capture.transcripts.harness import Problems, Reading, StoredSession, entries, session_file
+from engram.capture.transcripts.content import folder_of, key_of, milliseconds
+from engram.capture.transcripts.harness import Problems, Reading, StoredSession, entries, session_file, time_of
 from engram.capture.transcripts.opencode import HARNESS, LONGEST_PART, RowReader, loaded, turns_of
 from engram.capture.transcripts.transcript import Transcript
+from engram.disk import read_bytes
 from engram.model.lazy import replace
 
 
@@ -26,14 +27,14 @@ def _with_messages(session: StoredSession, storage: Path) -> StoredSession:
         changed = (storage / "message" / session.path.stem).stat().st_mtime_ns
     except OSError:
         changed = 0
-    modified = max(session.modified, datetime.fromtimestamp(changed / 1e9, UTC))
+    modified = max(session.modified, time_of(changed))
     return replace(session, stamp=(*session.stamp, changed), modified=modified, grows=False)
 
 
 def read(session: StoredSession, start: int) -> Reading:
     """A session of the older layout. Raises `OSError` if its file cannot be read."""
-    about = loaded(session.path.read_bytes()) or {}
-    directory, name, progress = str(about.get("directory") or ""), session.path.stem, RowReader()
+    about = loaded(read_bytes(session.path)) or {}
+    directory, name, progress = folder_of(about.get("directory")), session.path.stem, RowReader()
     storage = session.path.parents[2]
     turns = () if about.get("parentID") else turns_of(_rows(storage, name, progress), progress)
     transcript = Transcript(HARNESS, Path(directory).name, directory, name, str(session.path), turns, start=start)
@@ -42,17 +43,18 @@ def read(session: StoredSession, start: int) -> Reading:
 
 def _rows(storage: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
     found = (_file(path, progress) for path in sorted((storage / "message" / session).glob("*.json")))
-    messages = [(int(_created(message)), str(message.get("id", "")), message) for message in found if message]
+    messages = [(_created(message), key_of(message.get("id"), ""), message) for message in found if message]
     for created, key, message in sorted(messages, key=lambda one: one[:2]):
-        for path in sorted((storage / "part" / key).glob("*.json")) if key and "/" not in key else ():
+        for path in (
+            sorted((storage / "part" / key).glob("*.json")) if key not in ("", ".", "..") and "/" not in key else ()
+        ):
             if part := _file(path, progress):
                 yield key, created, message, part
 
 
-def _created(message: dict[str, Any]) -> float:
+def _created(message: dict[str, Any]) -> int:
     time = message.get("time")
-    created = time.get("created") if isinstance(time, dict) else None
-    return created if isinstance(created, int | float) else 0
+    return milliseconds(time.get("created")) if isinstance(time, dict) else 0
 
 
 def _file(path: Path, progress: RowReader) -> dict[str, Any] | None:
@@ -60,7 +62,7 @@ def _file(path: Path, progress: RowReader) -> dict[str, Any] | None:
         if path.is_symlink() or path.stat().st_size > LONGEST_PART:
             progress.problems.append(f"{path}: a symbolic link, or too large; it was skipped")
             return None
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         progress.problems.append(f"{path}: {error.strerror}")
         return None

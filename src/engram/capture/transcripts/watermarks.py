@@ -1,6 +1,6 @@
-"""How far each session was harvested, so that the next run reads only what is new.
+"""How far each session was harvested, or each conversation of an export imported, so that the next run reads only what is new.
 
-A watermark is what the session looked like (size, time, inode), the offset up to which its facts are staged, and a digest of the bytes before
+A watermark of a session is what the session looked like (size, times, inode), the offset up to which its facts are staged, and a digest of the bytes before
 it: a file that was truncated, replaced or rewritten is noticed, and read again from its beginning.
 """
 
@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from engram.capture.transcripts.harness import StoredSession
+from engram.disk import reading
 from engram.model.lazy import dataclass, field
 from engram.store.protocol import Store
 
 SHARDS = 64
 """States over which the watermarks of a harness are spread: saving one rewrites only its state."""
+HARVEST, CHATS = "harvest", "import"
+"""The namespaces of states: sessions of harnesses, and conversations of exports."""
 COMPARED = 4096
 """Bytes at the beginning and before the offset that the digest covers."""
 
@@ -50,33 +53,40 @@ class Watermark:
         """Where to go on reading: the offset, or 0 if the session is not what was read before."""
         if not session.grows:
             return self.offset
-        size, _, inode = session.stamp
+        size, _, inode = session.stamp[:3]
         if size < self.offset or (self.stamp and self.stamp[2] != inode):
             return 0
+        if len(self.stamp) == len(session.stamp) and self.stamp[0] == size:
+            return 0  # it was written to, and nothing was appended
         return self.offset if digest_before(session.path, self.offset) == self.digest else 0
 
 
 @dataclass(slots=True)
 class Watermarks:
-    """The watermarks of one harness, as the store has them."""
+    """The watermarks of one harness, or of one format of chats, as the store has them."""
 
     store: Store
     harness: str
+    namespace: str = HARVEST
     _known: dict[str, Watermark] = field(default_factory=dict)
     _unsaved: dict[str, Watermark] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, store: Store, harness: str) -> Self:
+    def load(cls, store: Store, harness: str, namespace: str = HARVEST) -> Self:
         """Every watermark of a harness."""
-        known: dict[str, Watermark] = {}
+        marks = cls(store, harness, namespace)
         for shard in range(SHARDS):
-            found = ((key, Watermark.loaded(value)) for key, value in store.state(_state(harness, shard)).items())
-            known.update((key, mark) for key, mark in found if mark is not None)
-        return cls(store, harness, known)
+            found = ((key, Watermark.loaded(value)) for key, value in store.state(marks._state(shard)).items())
+            marks._known.update((key, mark) for key, mark in found if mark is not None)
+        return marks
 
     def of(self, session: StoredSession) -> Watermark | None:
         """The watermark of a session; None if it was never harvested."""
-        return self._known.get(_key(session))
+        return self.named(session.name)
+
+    def named(self, name: str) -> Watermark | None:
+        """The watermark of the session of this name."""
+        return self._known.get(digest_of(name))
 
     def is_unchanged(self, session: StoredSession) -> bool:
         """Whether a session is as it was when all of it was staged."""
@@ -85,7 +95,11 @@ class Watermarks:
 
     def note(self, session: StoredSession, mark: Watermark) -> int:
         """Remember how far a session is staged, to be saved; returns how many are unsaved."""
-        key = _key(session)
+        return self.note_named(session.name, mark)
+
+    def note_named(self, name: str, mark: Watermark) -> int:
+        """Remember how far the session of this name is staged, to be saved; returns how many are unsaved."""
+        key = digest_of(name)
         self._known[key] = self._unsaved[key] = mark
         return len(self._unsaved)
 
@@ -95,22 +109,22 @@ class Watermarks:
         for key, mark in self._unsaved.items():
             shards[int(key[:4], 16) % SHARDS][key] = mark.stored()
         for shard, marks in sorted(shards.items()):
-            self.store.change_state(_state(self.harness, shard), lambda value, marks=marks: {**value, **marks})  # type: ignore[misc]
+            self.store.change_state(self._state(shard), lambda value, marks=marks: {**value, **marks})  # type: ignore[misc]
         self._unsaved.clear()
+
+    def _state(self, shard: int) -> str:
+        return f"{self.namespace}/{self.harness}/{shard:02}"
 
 
 def digest_before(path: Path, offset: int) -> str:
     """A digest of the first bytes of a file and of those just before an offset."""
-    with path.open("rb") as file:
+    with reading(path) as file:
         head = file.read(min(COMPARED, offset))
         file.seek(max(0, offset - COMPARED))
         tail = file.read(min(COMPARED, offset))
     return hashlib.sha256(head + tail).hexdigest()[:20]
 
 
-def _key(session: StoredSession) -> str:
-    return hashlib.sha256(session.name.encode("utf-8", "surrogateescape")).hexdigest()[:20]
-
-
-def _state(harness: str, shard: int) -> str:
-    return f"harvest/{harness}/{shard:02}"
+def digest_of(text: str) -> str:
+    """A digest that stands for a name in a state, which holds no text of users."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display
-from engram.cli.display import count, line
+from engram.cli.display import line
 from engram.cli.parser import Option
 from engram.cli.records import memory_data, plain
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Session
 from engram.model.errors import InvalidInput
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
@@ -25,15 +26,25 @@ Listen = Annotated[
 ]
 Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell two identical exchanges apart.")]
 Buffer = Annotated[
-    bool, Option("--buffer", help="Let the turns wait in the session's buffer until it is worth reading them.")
+    bool, Option("--buffer", help="Let the turns wait in the session's buffer until their facts are extracted.")
 ]
-Flush = Annotated[bool, Option("--flush", help="Only read the turns that wait, of --session or of all sessions.")]
-Due = Annotated[bool, Option("--due", help="Only read the turns that have waited long enough.")]
+Flush = Annotated[
+    bool, Option("--flush", help="Only extract from the turns that wait, of --session or of all sessions.")
+]
+Due = Annotated[bool, Option("--due", help="Only extract from the turns that have waited long enough.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be stored; nothing is written.")]
 _OPERATIONS = {
     "ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "END": "magenta", "FORGET": "magenta",
     "NOOP": "bright_black",
 }  # fmt: skip
+
+
+_EXTRACTED = {
+    "high": "extracted at once: high signal", "turns": "extracted: enough turns have come",
+    "time": "extracted: the turns have waited long enough", "retry": "extracted: the model was asked again",
+    "flush": "extracted", "end": "extracted: the session has ended",
+}  # fmt: skip
+"""What a trigger did."""
 
 
 def capture(
@@ -55,9 +66,9 @@ def capture(
     retires a memory, "I no longer …" ends one. Where a configured model does not answer, the facts found without it are
     stored and `engram worker` asks it again.
 
-    With --buffer the turns wait in the session's buffer, as live turns of an agent should: they are read at once where a turn
-    has a high signal ("I prefer …", "from now on …"), else after `capture_turns` turns, `capture_minutes` minutes, or at the end
-    of the session. `engram worker`, or --due from a timer, looks at the time. Turns leave the buffer only when they were read.
+    With --buffer the turns wait in the session's buffer, as live turns of an agent should. Facts are extracted at once from a turn
+    with a high signal ("I prefer …", "from now on …"), otherwise after `capture_turns` turns, `capture_minutes` minutes, or at
+    the end of the session; `engram worker`, or --due from a timer, watches the time. Turns stay in the buffer until then.
     """
     if flush + due + buffer + dry_run > 1:
         raise InvalidInput("Give only one of --buffer, --flush, --due and --dry-run")
@@ -110,7 +121,7 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
         surface.hint("engram: `engram worker` asks the model again")
     waiting = sum(memory.status == "candidate" for memory in kept)
     if waiting:
-        surface.hint(f"engram: {count(waiting, 'memory awaits', 'memories await')} review: `engram review`")
+        surface.hint(f"engram: {counted(waiting, 'memory awaits', 'memories await')} review: `engram review`")
     if all(one.reason.startswith("skipped: ") for one in kept.decisions):
         surface.hint("engram: the turns are stored; they contain nothing to remember")
 
@@ -150,15 +161,17 @@ def _buffer(
     _answer(surface, results)
     if results[-1].waiting:
         surface.hint(
-            f"engram: {count(results[-1].waiting, 'turn waits', 'turns wait')} to be read in {results[-1].session}"
+            f"engram: {counted(results[-1].waiting, 'turn waits', 'turns wait')} for extraction in {results[-1].session}"
         )
 
 
 def _read_buffers(surface: Surface, given: str, session: str, scope: str, *, due: bool) -> None:
     if due and (given or session):
-        raise InvalidInput("--due reads turns that have waited long enough; it takes --scope and no other option")
+        raise InvalidInput(
+            "--due extracts from turns that have waited long enough; it takes --scope and no other option"
+        )
     if given:
-        raise InvalidInput("--flush reads turns that wait; it takes --session and --scope and no other option")
+        raise InvalidInput("--flush extracts from turns that wait; it takes --session and --scope and no other option")
     with surface.memory() as mem:
         owner = scope or None
         results = mem.read_due_captures(scope=owner) if due else mem.flush_captures(session, scope=owner)
@@ -179,13 +192,15 @@ def _answer(surface: Surface, results: "Sequence[CaptureResult]") -> None:
 
 def _draw_results(results: "Sequence[CaptureResult]") -> None:
     for result in results:
-        what = f"read ({result.trigger})" if result.trigger else "waits"
-        level = f"  {result.level}" if result.event else ""
+        what = _EXTRACTED.get(result.trigger, result.trigger) or _waiting(result)
         display.lines(
-            [
-                (f"{what:<15}", "green" if result.trigger else "bright_black"),
-                line(result.event or result.session),
-                (level, "cyan"),
-            ]
+            [(what, "green" if result.trigger else "bright_black"), f"  {line(result.event or result.session)}"]
         )
         _draw_decisions(result.decisions)
+
+
+def _waiting(result: "CaptureResult") -> str:
+    """That a turn is stored and waits; of a session, that its turns do."""
+    if not result.event:
+        return "waits"
+    return f"stored, waits ({'no' if result.level == 'none' else result.level} signal)"

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display
-from engram.cli.display import count
 from engram.cli.parser import Argument, Option
 from engram.cli.records import plain
 from engram.cli.surface import FAILED, Surface
 from engram.cli.verbs.options import Scopes
 from engram.model.errors import InvalidInput
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.upkeep.context_files import ContextUpdate
@@ -54,6 +54,9 @@ def gen_context(
     """
     if check and remove:
         raise InvalidInput("--check says whether a block is up to date, --remove takes it out; give one of the two")
+    from engram.upkeep.context_files import BlockOptions
+
+    BlockOptions(None, tier, limit, budget).checked("--")
     with surface.memory() as mem:
         found = mem.gen_context(
             files, limit=limit, tier=tier, budget=budget, remove=remove, dry_run=check or dry_run, scope=scope or None
@@ -77,7 +80,9 @@ def _draw(found: "list[ContextUpdate]", check: bool, dry_run: bool) -> None:
             display.block(one.diff)
             continue
         state = ("out of date" if one.changed else "up to date") if check else one.change
-        held = f"  ({count(len(one.ids), 'memory', 'memories')}, {count(one.tokens, 'token')})" if one.tokens else ""
+        held = (
+            f"  ({counted(len(one.ids), 'memory', 'memories')}, {counted(one.tokens, 'token')})" if one.tokens else ""
+        )
         display.lines([(state, "yellow" if one.changed else "green"), f"  {one.file}{held}"])
 
 

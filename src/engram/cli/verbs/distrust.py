@@ -12,12 +12,13 @@ from engram.cli.decisions import (
     report_bulk,
     report_nothing,
 )
-from engram.cli.display import count, line
+from engram.cli.display import line
 from engram.cli.parser import Argument, Option
 from engram.cli.records import bulk_data
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -74,7 +75,7 @@ def _take_out(surface: Surface, mem: "Engram", source: str, since: str | None, d
         surface.hint("engram: nothing was changed")
         return
     if plan.done:
-        preview(surface, f"take out {count(len(plan.done), 'memory', 'memories')}", plan.done)
+        preview(surface, f"take out {counted(len(plan.done), 'memory', 'memories')}", plan.done)
     if plan.left:
         surface.say(f"left as they are: {len(plan.left):,}; --dry-run names them")
     if not confirmed(surface, _question(plan), yes):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Scopes, filters
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
 
 if TYPE_CHECKING:
     from engram import Engram
-    from engram.capture.importer import Imported
-    from engram.cli.display import Report
+    from engram.capture.importer import ImportReport
     from engram.model.memory import Memory
+    from engram.store.protocol import Progress
 
 NAMING = ("memory.v1", "notes")
 """Formats in which a memory has a name of its own, which an export mints."""
@@ -72,39 +72,46 @@ def import_(
     (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML), and chatgpt and claude
     (the zip of an export, or its conversations.json), whose facts are proposed for review like those of `engram harvest`.
 
-    Importing twice changes nothing; everything left out is named with its reason. What changed there since the last import is
-    adopted, and what was changed here stays. Imported memories are evidence: they answer questions, give no directions and
-    replace nothing that was said here. --trusted is for your own export, or a store you used before.
+    Importing twice changes nothing; everything left out is listed with its reason. Changes made in the source since the last import
+    are adopted, and your own changes are kept. Imported memories are evidence: they answer questions, give no directions and
+    replace nothing you said. --trusted is for your own export, or a store you used before.
     """
-    from engram.capture import import_source
-    from engram.capture.importer import Importer
-    from engram.cli.display import count, progress
+    from engram.capture.import_source import is_chats
+    from engram.cli.display import progress
     from engram.dialects.mapped_records import parse_mapping
+    from engram.text.display import counted
 
-    if trusted and not surface.person:
-        raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
-    if import_source.is_chats(source, format_):
+    if is_chats(source, format_):
         _import_chats(surface, source, format_, dry_run, ordinary=not (trusted or packs or map_))
         return
-    reading = import_source.read(source, packs=packs, format_=format_, mapping=parse_mapping(map_))
+    mapping = parse_mapping(map_)
     with surface.memory() as mem:
-        importer = Importer(
-            mem.store, mem.upkeep.clock, mem.scope_here(), source.name, surface.person, candidates, trusted
-        )
         with progress("Importing") as report:
-            done = importer.take(reading, report, dry_run=dry_run)
+            done = mem.import_memories(
+                source,
+                format=format_,
+                mapping=mapping,
+                trusted=trusted,
+                candidates=candidates,
+                packs=packs,
+                dry_run=dry_run,
+                progress=report,
+                actor=surface.actor,
+            )
         surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
         if not dry_run and (done.created or done.updated):
             waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
             surface.hint(f"engram: read from {source}{waiting}")
         if done.evidence:
+            verb = "would be imported" if dry_run else "imported"
             surface.hint(
-                f"engram: {count(len(done.evidence), 'memory', 'memories')} imported as evidence, to answer questions and give no directions; "
+                f"engram: {counted(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
                 "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
             )
         for scope, number in done.unseen.items():
-            surface.say(f"engram: {number} in {scope}, which is not visible from here: use --scope {scope}")
+            verb = " would go to" if dry_run else " in"
+            surface.say(f"engram: {number}{verb} {scope}, which is not visible from here: use --scope {scope}")
 
 
 def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, ordinary: bool) -> None:
@@ -122,7 +129,7 @@ def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, 
         show_harvest(surface, found, dry_run=dry_run, verbose=dry_run)
 
 
-def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
+def _data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
     return {
         "created": done.created,
         "updated": done.updated,
@@ -136,7 +143,7 @@ def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _draw(done: "Imported", dry_run: bool) -> None:
+def _draw(done: "ImportReport", dry_run: bool) -> None:
     from engram.cli import display
 
     verb = "would be " if dry_run else ""
@@ -196,7 +203,7 @@ def export(
 
 
 def _export(
-    format_: str, path: Path, memories: "Sequence[Memory]", now: datetime, force: bool, report: "Report"
+    format_: str, path: Path, memories: "Sequence[Memory]", now: datetime, force: bool, report: "Progress"
 ) -> dict[str, Any]:
     """Write the memories; the result has their number, and for PLUR the ids and what was left out."""
     from engram.dialects import engram_yaml
@@ -224,7 +231,7 @@ def _export(
 
 
 def _export_named(
-    mem: "Engram", format_: str, path: Path, memories: "Sequence[Memory]", force: bool, actor: str, report: "Report"
+    mem: "Engram", format_: str, path: Path, memories: "Sequence[Memory]", force: bool, actor: str, report: "Progress"
 ) -> dict[str, Any]:
     """Write the files of a format in which a memory has a name of its own."""
     from engram.capture import exporter

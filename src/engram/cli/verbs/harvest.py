@@ -4,24 +4,27 @@ from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display
-from engram.cli.display import count, line, progress
+from engram.cli.display import line, progress
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
+from engram.text.display import counted
 
 if TYPE_CHECKING:
-    from engram.capture.harvest import Harvested, HarvestReport
+    from engram.capture.harvest import HarvestedFact, HarvestReport
 
 Place = Annotated[
     str | None, Argument("PATH", "A transcript, or a folder of them. Default: where the harnesses keep theirs.")
 ]
-Harness = Annotated[
-    str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all. Default: all.")
-]
+Harness = Annotated[str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all.")]
 Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only sessions active since then (ISO 8601).")]
 Project = Annotated[str | None, Option("--project", metavar="DIR", help="Only sessions in this folder and below it.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be proposed; nothing is written.")]
 Verbose = Annotated[bool, Option("--verbose", "-v", help="Show every fact with its reason, also those not proposed.")]
-_STYLES = {"proposed": "green", "duplicate": "bright_black", "trivial": "bright_black", "refused": "yellow"}
+_STYLES = {
+    "proposed": "green", "stored": "green", "duplicate": "bright_black", "unlikely": "bright_black", "trivial": "bright_black",
+    "refused": "yellow",
+}  # fmt: skip
+_KEPT = ("proposed", "stored")
 MOST_SHOWN = 20
 """Problems that are shown without --verbose."""
 
@@ -37,8 +40,8 @@ def harvest(
 ) -> None:
     """Propose the lasting facts in what you told Claude Code, Codex and OpenCode.
 
-    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Only what you typed is
-    read for facts; what was pasted, what tools returned and what agents told each other is not. Every fact waits for review
+    Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Facts come only
+    from what you typed; what was pasted, what tools returned and what agents told each other is left out. Every fact waits for review
     (`engram review`) with the turn it was said in as evidence. What exceeds the limit of a run per source is left for the next one.
     """
     with surface.memory() as mem:
@@ -56,11 +59,11 @@ def show_harvest(surface: Surface, found: "HarvestReport", *, dry_run: bool, ver
     if len(found.problems) > len(problems):
         surface.warn([f"{len(found.problems) - len(problems):,} more could not be read; --verbose lists them"])
     surface.warn(found.warnings)
-    surface.answer(_data(found), lambda: _draw(found, verbose or dry_run))
+    surface.answer(_data(found), lambda: _draw(found, verbose))
     surface.hint(_summary(found, dry_run))
     for source, waiting in found.postponed.items():
         surface.hint(
-            f"engram: {source} has reached the limit of a run; {count(waiting, 'session waits', 'sessions wait')} for the next harvest"
+            f"engram: {source} has reached the limit of a run; {counted(waiting, 'session waits', 'sessions wait')} for the next harvest"
         )
 
 
@@ -75,19 +78,31 @@ def _data(found: "HarvestReport") -> dict[str, object]:
 
 def _draw(found: "HarvestReport", everything: bool) -> None:
     for fact in found.facts:
-        if everything or fact.outcome == "proposed":
+        if everything or fact.outcome in _KEPT:
             _draw_fact(fact, everything)
 
 
-def _draw_fact(fact: "Harvested", with_reason: bool) -> None:
+def _draw_fact(fact: "HarvestedFact", with_reason: bool) -> None:
     known = f"{fact.memory_id}  " if fact.memory_id else ""
-    display.lines([(f"{fact.outcome:<10}", _STYLES[fact.outcome]), (known, "cyan"), line(fact.statement)])
+    display.lines(
+        [(f"{fact.outcome:<10}", _STYLES[fact.outcome]), (known, "cyan"), line(fact.stored or fact.statement)]
+    )
+    if with_reason and fact.stored not in ("", fact.statement):
+        display.lines([(f"{'':<10}said as: {line(fact.statement)}", "bright_black")])
     if with_reason:
         display.lines([(f"{'':<10}{fact.at:%Y-%m-%d} {line(fact.source)}: {line(fact.reason)}", "bright_black")])
 
 
 def _summary(found: "HarvestReport", dry_run: bool) -> str:
-    read = f"{count(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
-    counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in _STYLES)
-    note = "; nothing was written" if dry_run else "; `engram review` decides" if found.count("proposed") else ""
-    return f"engram: {read}: {counts}{note}"
+    read = f"{counted(found.sessions, 'session')} read, {found.unchanged:,} unchanged"
+    shown = [outcome for outcome in _STYLES if outcome != "stored" or found.count(outcome)]
+    counts = ", ".join(f"{found.count(outcome):,} {outcome}" for outcome in shown)
+    return f"engram: {read}: {counts}{_next_step(found, dry_run)}"
+
+
+def _next_step(found: "HarvestReport", dry_run: bool) -> str:
+    """What is left to the person."""
+    if dry_run:
+        return "; nothing was written"
+    decides = f"; `engram review` decides about {found.count('proposed'):,}" if found.count("proposed") else ""
+    return decides + ("; `engram undo ID` takes back what is stored" if found.count("stored") else "")

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display
-from engram.cli.display import ago, count, line, progress
+from engram.cli.display import ago, line, progress
 from engram.cli.parser import Option
 from engram.cli.surface import Surface
 from engram.model.errors import EmbedderError, InvalidInput
 from engram.model.report import Finding, Report
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
@@ -190,7 +191,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
     waiting, turns = found["waiting_for_review"], ""
     if found["waiting_turns"]:
-        turns = f"{count(found['waiting_turns'], 'turn waits', 'turns wait')} to be read: engram capture --flush"
+        turns = f"{counted(found['waiting_turns'], 'turn waits', 'turns wait')} for extraction: engram capture --flush"
     display.fields(
         [
             ("store", found["store"]),
@@ -200,7 +201,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
             ("embedder", found["embedder"] or "none: search by keyword only"),
             (
                 "review",
-                (f"{count(waiting, 'memory awaits', 'memories await')} review: engram review", "cyan")
+                (f"{counted(waiting, 'memory awaits', 'memories await')} review: engram review", "cyan")
                 if waiting
                 else "",
             ),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from engram.cli import display
-from engram.cli.display import count, moment
+from engram.cli.display import moment
 from engram.cli.parser import Argument, Group, Option
 from engram.cli.records import plain
 from engram.cli.surface import FAILED, Surface
@@ -12,6 +12,7 @@ from engram.cli.verbs.change import purge_after_asking
 from engram.cli.verbs.options import SeenFrom, Yes, check_least
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
+from engram.text.display import counted
 
 Name = Annotated[str, Argument("NAME", "The session or task whose ledger it is.")]
 EventId = Annotated[str, Argument("EVENT", "The event's id, EVT-…")]
@@ -31,13 +32,13 @@ def verify(surface: Surface) -> None:
 
         def draw() -> None:
             if not problems:
-                display.lines([("whole", "green"), f"  {count(number, 'event')}, {_state(gone)}"])
+                display.lines([("whole", "green"), f"  {counted(number, 'event')}, {_state(gone)}"])
             for problem in problems:
                 display.lines([("✗ ", "bold red"), problem])
 
         surface.answer({"whole": not problems, "events": number, "redacted": gone, "problems": problems}, draw)
     if problems:
-        surface.hint(f"engram: {count(len(problems), 'problem')}; a backup may contain the original")
+        surface.hint(f"engram: {counted(len(problems), 'problem')}; a backup may contain the original")
         raise SystemExit(FAILED)
 
 

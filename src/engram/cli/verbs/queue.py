@@ -16,13 +16,14 @@ from engram.cli.decisions import (
     report_nothing,
     report_one,
 )
-from engram.cli.display import Column, age, count, line
+from engram.cli.display import Column, age, line
 from engram.cli.parser import Argument, Option, Options
 from engram.cli.records import bulk_data, memory_data
 from engram.cli.surface import HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
 from engram.cli.verbs.options import Reason, Yes
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -90,7 +91,7 @@ def _hint_queue(surface: Surface, page: "QueuePage") -> None:
         surface.hint("engram: nothing awaits review here")
         return
     surface.hint(
-        f"engram: {count(page.waiting, 'candidate')}; decide with `engram review`, `engram promote ID…` or `engram reject ID…`"
+        f"engram: {counted(page.waiting, 'candidate')}; decide with `engram review`, `engram promote ID…` or `engram reject ID…`"
     )
 
 
@@ -253,7 +254,7 @@ def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions
 def _report_plan(surface: Surface, plan: "PromotionPlan") -> None:
     promoted = [memory_data(memory, surface.now) for memory in plan.promoted]
     surface.answer({"promoted": promoted, "waiting": dict(plan.waiting)}, lambda: _draw_plan(plan))
-    told = f"engram: {count(len(promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
+    told = f"engram: {counted(len(promoted), 'candidate')} would be promoted, {len(plan.waiting):,} still wait"
     surface.hint(told if promoted or plan.waiting else NO_MATCH)
 
 
@@ -300,9 +301,9 @@ def _previewed(
     held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
     chosen = [memory for memory in chosen if memory not in held]
     if chosen:
-        preview(surface, f"{verb} {count(len(chosen), 'candidate')}", chosen)
+        preview(surface, f"{verb} {counted(len(chosen), 'candidate')}", chosen)
     if apart:
-        surface.say(f"left out: {count(len(apart), 'contradiction')}; `engram review` settles them")
+        surface.say(f"left out: {counted(len(apart), 'contradiction')}; `engram review` settles them")
     if held:
         surface.say(f"left out: {len(held):,} of tier 3 or that read like instructions; --confirm includes them")
     if chosen and confirmed(surface, f"{verb.capitalize()} them?", yes):

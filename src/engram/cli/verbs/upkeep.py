@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 from engram.cli import display
-from engram.cli.display import count
 from engram.cli.parser import Argument, Option
 from engram.cli.records import plain
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
+from engram.text.display import counted
 
 MOST_DAYS = 36_500
 """A century; the calendar ends before much larger numbers do."""
@@ -79,9 +79,9 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
             )
         pruned = mem.upkeep.prune(dry_run=not yes)
         rows = [
-            ("journal", count(pruned.images, "image") if pruned.images else "nothing"),
+            ("journal", counted(pruned.images, "image") if pruned.images else "nothing"),
             ("usage", ", ".join(pruned.usage_months) or "nothing"),
-            ("ledgers", count(len(pruned.ledgers), "session") if pruned.ledgers else "nothing"),
+            ("ledgers", counted(len(pruned.ledgers), "session") if pruned.ledgers else "nothing"),
         ]
         surface.answer({**plain(pruned), "dry_run": not yes}, lambda: display.fields(rows))
         kept = mem.upkeep.settings
@@ -97,7 +97,7 @@ def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
         raise InvalidInput(f"{target} already exists; choose another name, or add --force to replace it")
     with surface.memory() as mem:
         made = mem.upkeep.backup(target)
-        words = f"{count(made['files'], 'file')}, {made['bytes']:,} bytes"
+        words = f"{counted(made['files'], 'file')}, {made['bytes']:,} bytes"
         surface.answer(
             {"file": str(target), **made}, lambda: display.lines([("saved", "green"), f"  {target}  ({words})"])
         )
@@ -115,5 +115,5 @@ def restore(surface: Surface, source: Source, force: Force = False) -> None:
     with surface.memory() as mem:
         number = sum(mem.upkeep.status()["statuses"].values())
     data = {"home": str(root), "memories": number, **restored}
-    words = f"{count(restored['files'], 'file')}, {count(number, 'memory', 'memories')}"
+    words = f"{counted(restored['files'], 'file')}, {counted(number, 'memory', 'memories')}"
     surface.answer(data, lambda: display.lines([("restored", "green"), f"  {root}  ({words})"]))

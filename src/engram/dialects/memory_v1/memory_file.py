@@ -1,5 +1,6 @@
 """The text of a memory.v1 file: records in the frontmatter, a summary for people below it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -70,7 +71,8 @@ def dump(items: Sequence[MemoryItem], generated: date, *, file: str) -> str:
     head = f"---\nschema: {SCHEMA}\ngenerated: {generated.isoformat()}\n"
     listed = f"items:\n{blocks}" if blocks else "items: []\n"
     body = _curated_body if file == CURATED else _log_body
-    return f"{head}{listed}---\n\n{body([record for record in records if record['status'] == 'promoted'])}"
+    promoted = [record for record in records if record["status"] == "promoted"]
+    return f"{head}{listed}---\n\n{body(promoted, _none_promoted(records))}"
 
 
 def _block(record: Mapping[str, Any]) -> str:
@@ -89,22 +91,29 @@ def _scalar(key: str, value: Any) -> str:
     return value if key != "source" or is_bare(value) else quoted(value)
 
 
-def _curated_body(promoted: Sequence[Mapping[str, Any]]) -> str:
+def _none_promoted(records: Sequence[Mapping[str, Any]]) -> str:
+    """What the body says where nothing is promoted: the other records above it are pending, rejected or stale."""
+    counts = Counter(record["status"] for record in records)
+    listed = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
+    return f"_No promoted memories: {listed}._" if listed else "_No promoted memories yet._"
+
+
+def _curated_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
     lines = ["# Memory", ""]
     for kind in sorted({record["kind"] for record in promoted}):
         facts = [f"- {_inline(record['fact'])}" for record in promoted if record["kind"] == kind]
         lines += [f"## {kind}", "", *facts, ""]
-    return "\n".join(lines if promoted else [*lines, "_No promoted memories yet._", ""])
+    return "\n".join(lines if promoted else [*lines, none, ""])
 
 
-def _log_body(promoted: Sequence[Mapping[str, Any]]) -> str:
+def _log_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
     newest = sorted(promoted, key=lambda record: (record["learned_at"], int(record["id"][4:])), reverse=True)
     lines = [
         f"- {record['learned_at']} · [{record['kind']}] {_inline(record['fact'])} "
         f"(conf {float(record['confidence']):.2f}, src {_inline(record['source'])}, id {record['id']})"
         for record in newest
     ]
-    return "\n".join(["# Memory log", "", *(lines or ["_No promoted memories yet._"]), ""])
+    return "\n".join(["# Memory log", "", *(lines or [none]), ""])
 
 
 def _inline(text: str) -> str:

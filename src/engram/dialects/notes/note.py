@@ -232,7 +232,8 @@ def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "policyClass": memory.policy_class,
         "lastValidatedAt": _spelled_time(memory.last_verified),
         "accessCount": str(memory.activation.frequency) if memory.activation.frequency else "",
-        "lastAccessed": _spelled_time(memory.activation.last_accessed),
+        # Without a use it is when the memory was imported; a time that the note itself states is kept with its other keys.
+        "lastAccessed": _spelled_time(memory.activation.last_accessed) if memory.activation.frequency else "",
         "links": links,
         "memoryKind": memory.memory_kind,
         "structuredAttributes": attributes,
@@ -263,9 +264,10 @@ def _as_it_was(keys: Keys, body: str, kept: Mapping[str, Any], folder: str) -> K
 
 def _meaning(keys: Keys, body: str, folder: str) -> Memory | None:
     try:
-        return _read(keys, body, "", folder)
+        memory = _read(keys, body, "", folder)
     except InvalidInput:
         return None
+    return memory if memory.activation.frequency else memory.but(activation=Activation())
 
 
 def _link(link: Association, target: str) -> dict[str, str]:

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from engram.gates.secrets.assignments import named
@@ -43,6 +43,7 @@ _NAMES = frozenset((
 ))  # fmt: skip
 _COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
 _NUMBERED = re.compile(r"(?:-v?\d+)*")
+_JOINT, _MOST_JOINTS = re.compile(r"[-_]+"), 32
 """What follows a name that is taken, or that belongs to an older version."""
 _LONG_CHARS = 24
 _LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS},}}")
@@ -144,7 +145,10 @@ def refuse_secret(text: str, what: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _kinds_in_name(text: str) -> str:
-    return _kinds(find_secrets(text, nearby=False))
+    # A hyphen or an underscore joins the parts of a name, and would hide that a token begins behind it.
+    parts = (text[joint.end() :] for joint in islice(_JOINT.finditer(text), _MOST_JOINTS))
+    found = next(filter(None, (find_secrets(part, nearby=False) for part in (text, *parts))), [])
+    return _kinds(found)
 
 
 class _CleanTexts:

@@ -7,16 +7,19 @@ from pathlib import Path
 from engram.capture.harvest import Harvester, HarvestReport
 from engram.capture.transcripts.harness import (
     HARNESSES,
+    NAMES,
     Problems,
     Reader,
     Reading,
     StoredSession,
     default_root,
     detected,
+    harness_of,
+    in_home,
     reader_of,
 )
 from engram.capture.transcripts.watermarks import Watermark, Watermarks
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass
 from engram.store.protocol import Store
 
@@ -30,7 +33,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HarvestSelection:
     """Which sessions are harvested."""
 
     harnesses: Sequence[str]
@@ -40,57 +43,66 @@ class Wanted:
     """Only sessions that were active since then."""
     project: Path | None = None
     """Only sessions in this folder and below it."""
+    is_mixed: bool = False
+    """Whether files of several harnesses may be in the folder, so that each file is looked at."""
 
 
 @dataclass(slots=True)
-class Collection:
+class HarvestRun:
     """One run over the stores of harnesses."""
 
     store: Store
     harvester: Harvester
     progress: Progress
 
-    def harvest(self, wanted: Wanted) -> HarvestReport:
+    def harvest(self, selection: HarvestSelection) -> HarvestReport:
         """Stage what is new in the wanted sessions, oldest first, and report it."""
         report = HarvestReport()
-        for harness in wanted.harnesses:
-            self._harvest(harness, wanted, report)
+        found = [self._harvest(harness, selection, report) for harness in selection.harnesses]
+        if selection.root is None and not any(found):
+            report.warnings += (
+                f"No {NAMES[harness]} sessions in {in_home(default_root(harness))}" for harness in selection.harnesses
+            )
         return report
 
-    def _harvest(self, harness: str, wanted: Wanted, report: HarvestReport) -> None:
+    def _harvest(self, harness: str, selection: HarvestSelection, report: HarvestReport) -> bool:
+        """Harvest the sessions of one harness; whether it has any."""
         reader, marks, problems = reader_of(harness), Watermarks.load(self.store, harness), Problems()
-        found = list(reader.sessions(wanted.root or default_root(harness), problems))
-        if wanted.root is not None and not found:
-            problems.add(wanted.root, f"no sessions of {harness} were found there")
+        found = _found(reader, selection.root or default_root(harness), problems)
+        if selection.root is not None and not found:
+            problems.add(selection.root, f"no sessions of {harness} were found there")
         report.problems += problems.found
-        if wanted.since is not None:
-            found = [session for session in found if session.modified >= wanted.since]
+        has_any = bool(found)
+        found = [session for session in found if _is_selected(session, reader, selection)]
         changed = [session for session in found if not marks.is_unchanged(session)]
         report.unchanged += len(found) - len(changed)
         try:
             for number, session in enumerate(sorted(changed, key=lambda one: one.modified)):
                 self.progress(harness, number, len(changed))
-                self._take(session, reader, marks, wanted, report)
+                self._take(session, reader, marks, report)
         finally:
             if not self.harvester.dry_run:
                 marks.save()
         if changed:
             self.progress(harness, len(changed), len(changed))
+        return has_any
 
-    def _take(
-        self, session: StoredSession, reader: Reader, marks: Watermarks, wanted: Wanted, report: HarvestReport
-    ) -> None:
+    def _take(self, session: StoredSession, reader: Reader, marks: Watermarks, report: HarvestReport) -> None:
         try:
             mark = marks.of(session)
             reading = reader.read(session, mark.start(session) if mark is not None else 0)
             transcript = reading.transcript
-            if wanted.project is not None and not _is_below(transcript.directory, wanted.project):
+            if why := self.harvester.distrust_of(transcript.source, transcript.session):
+                report.add(HarvestReport(warnings=[why]))
                 return
             if self.harvester.is_full(transcript.source):
                 report.add(HarvestReport(postponed={transcript.source: 1}))
                 return
             self._stage(session, reading, marks, report)
-        except (OSError, InvalidInput) as error:
+        except Exception as error:
+            # Whatever one session contains, the others are read; a store that fails would fail for them, too.
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
+                raise
             problems = Problems()
             problems.add(session.path, error)
             report.problems += problems.found
@@ -123,6 +135,35 @@ class _Saver:
             self.saved = position
 
 
+def _found(reader: Reader, root: Path, problems: Problems) -> list[StoredSession]:
+    """The sessions below a folder, as far as they are found; what stops the search is reported."""
+    found: list[StoredSession] = []
+    try:
+        found.extend(reader.sessions(root, problems))
+    except Exception as error:
+        problems.add(root, error)
+    return found
+
+
+def _is_selected(session: StoredSession, reader: Reader, selection: HarvestSelection) -> bool:
+    """Whether a session is to be harvested. One that cannot be read is, so that the reason is reported."""
+    if selection.since is not None and session.modified < selection.since:
+        return False
+    try:
+        if (
+            selection.is_mixed
+            and session.path.suffix == ".jsonl"
+            and harness_of(session.path) not in ("", session.harness)
+        ):
+            return False
+        if selection.project is None:
+            return True
+        directory = session.directory or reader.read(session, 0).transcript.directory
+    except Exception:
+        return True
+    return _is_below(directory, selection.project)
+
+
 def _is_below(directory: str, project: Path) -> bool:
     if not directory:
         return False
@@ -135,7 +176,7 @@ def _is_below(directory: str, project: Path) -> bool:
 
 
 def harnesses_of(harness: str | Sequence[str], path: Path | None) -> tuple[str, ...]:
-    """The harnesses named, or the one whose sessions a path holds. Raises `InvalidInput` for an unknown one or an unclear path."""
+    """The harnesses named, or those whose sessions a path holds. Raises `InvalidInput` for an unknown one or an unclear path."""
     named = (harness,) if isinstance(harness, str) else tuple(harness)
     for name in named:
         if name != ALL:
@@ -147,5 +188,5 @@ def harnesses_of(harness: str | Sequence[str], path: Path | None) -> tuple[str, 
     if not path.exists():
         raise InvalidInput(f"{path} does not exist")
     if found := detected(path):
-        return (found,)
+        return found
     raise InvalidInput(f"{path} is not known to be a harness's; name it with --harness {'|'.join(HARNESSES)}")
