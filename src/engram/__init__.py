@@ -8,6 +8,7 @@ with Engram.open() as mem:
 """
 
 from engram.model.errors import (
+    ChangedMeanwhile,
     EmbedderError,
     EngramError,
     InvalidInput,
@@ -76,6 +77,7 @@ __all__ = [
     "AsyncEngram",
     "AsyncSession",
     "CaptureResult",
+    "ChangedMeanwhile",
     "Checkpoint",
     "ContextUpdate",
     "Conversation",

@@ -102,6 +102,11 @@ TABLES = ("policies", "signals")
 SETTABLE = tuple(each.name for each in fields(Settings) if each.name not in TABLES)
 """The settings that `engram config` shows and sets."""
 
+TRUST = frozenset(
+    {"autopromote_remember", "autopromote_harvest", "autopromote_kinds", "harvest_limit", "source_daily_limit"}
+)
+"""The settings that decide what needs no person: only a person changes them."""
+
 
 def load_settings(path: Path | None) -> Settings:
     """Settings from a file, the defaults without one; raises `InvalidInput` for an unknown key or value."""

@@ -4,6 +4,7 @@ import pytest
 
 from engram import Engram
 from engram.cli import surface
+from engram.settings import parse_setting, save_setting
 
 from .conftest import Console
 
@@ -163,8 +164,9 @@ def test_what_still_waits_is_grouped_by_reason_with_the_setting_that_allows_it(
     cli: Console, setting: tuple[str, str], allowing: str
 ) -> None:
     proposed(cli, *FACTS)
-    cli("config", "autopromote_harvest", "true")
-    cli("config", *setting)
+    config = cli.folder / "home" / "config.toml"
+    for key, value in (("autopromote_harvest", "true"), setting):
+        save_setting(config, key, parse_setting(key, value))
     for words in ((), ("--dry-run",)):
         told = " ".join(cli("promote", "--eligible", *words).stdout.split())
         assert "still wait 3 3 × " in told and told.count(f"`engram config {allowing}` allows this") == 1
@@ -239,7 +241,7 @@ def test_eligible_promotes_what_the_settings_allow(cli: Console) -> None:
     ids = proposed(cli, *FACTS)
     plan = cli.json("promote", "--eligible", "--dry-run")
     assert plan["promoted"] == [] and set(plan["waiting"]) == set(ids)
-    cli("config", "autopromote_harvest", "true")
+    save_setting(cli.folder / "home" / "config.toml", "autopromote_harvest", True)
     assert len(cli.json("promote", "--eligible", "--dry-run")["promoted"]) == 3
     assert {status(cli, ref) for ref in ids} == {"candidate"}
     assert len(cli.json("promote", "--eligible")["done"]) == 3
@@ -251,7 +253,7 @@ def test_eligible_promotes_what_the_settings_allow(cli: Console) -> None:
 def test_eligible_names_the_conflict_that_keeps_a_candidate_waiting(cli: Console) -> None:
     (waiting,) = proposed(cli, "The api listens on port 9090")
     current = cli.json("remember", "The api listens on port 8080")["memory"]["id"]
-    cli("config", "autopromote_harvest", "true")
+    save_setting(cli.folder / "home" / "config.toml", "autopromote_harvest", True)
     decision = cli.json("promote", "--eligible")
     assert decision["done"] == [] and current in decision["left"][waiting]
 

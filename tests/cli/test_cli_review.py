@@ -7,6 +7,7 @@ from engram.cli import display, surface
 from engram.cli.surface import Surface
 from engram.model.memory import MAY_SUPERSEDE, Association
 from engram.review.queue import request_forget
+from engram.settings import save_setting
 
 from .conftest import Console
 
@@ -189,9 +190,15 @@ def test_a_merged_statement_cannot_bring_a_command_in(cli: Console) -> None:
 
 
 @pytest.mark.usefixtures("nobody")
-def test_an_ordinary_candidate_needs_no_person(cli: Console) -> None:
-    cli("config", "autopromote_remember", "false")
+def test_an_agent_approves_its_own_candidate_only_where_the_settings_would(cli: Console) -> None:
+    cli("init")
+    config = cli.folder / "home" / "config.toml"
+    save_setting(config, "autopromote_remember", False)
     waiting = cli.json("learn", "The database runs on host db-3")["memory"]["id"]
+    for words in (("review", waiting, "--approve"), ("promote", waiting)):
+        refused = cli(*words)
+        assert refused.exit_code == 1 and "autopromote_remember is off" in refused.stderr
+    save_setting(config, "autopromote_remember", True)
     assert cli.json("review", waiting, "--approve")["status"] == "active"
 
 

@@ -20,8 +20,31 @@ def test_config_shows_gets_and_sets(cli: Console) -> None:
     assert cli("config", "budget").stdout == "2000\n"
     assert cli("config", "set", "budget", "900").exit_code == 0
     assert cli("config", "get", "budget").stdout == "900\n"
-    assert cli.json("config", "autopromote_harvest", "yes") == {"autopromote_harvest": True}
+    assert cli.json("config", "capture_mode", "time") == {"capture_mode": "time"}
     assert "budget = 900" in (cli.folder / "home" / "config.toml").read_text()
+
+
+TRUSTING = {
+    "autopromote_harvest": "true",
+    "autopromote_remember": "true",
+    "autopromote_kinds": "tooling",
+    "harvest_limit": "5000",
+    "source_daily_limit": "0",
+}
+
+
+@pytest.mark.parametrize("key", TRUSTING)
+def test_no_agent_loosens_what_decides_about_trust(cli: Console, key: str) -> None:
+    before = cli.json("config", key)
+    refused = cli("config", key, TRUSTING[key])
+    assert refused.exit_code == 1
+    assert "only a person sets it: run this at a terminal, or edit" in refused.stderr
+    assert cli.json("config", key) == before
+
+
+@pytest.mark.usefixtures("person")
+def test_a_person_sets_what_decides_about_trust(cli: Console) -> None:
+    assert cli.json("config", "autopromote_harvest", "yes") == {"autopromote_harvest": True}
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,11 @@ CODE = r"Type (\d{4}): $"
 class Person:
     """Somebody at a terminal of their own, running a verb."""
 
-    def __init__(self, *words: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, *words: str, environment: dict[str, str] | None = None, program: Sequence[str] = ENGRAM) -> None:
         self.child, self.terminal = pty.fork()
         if self.child == 0:
             os.environ |= {"TERM": "xterm-256color", **(environment or {})}
-            os.execv(sys.executable, [*ENGRAM, *words])
+            os.execv(program[0], [*program, *words])
         self.printed = ""
         self.read_to = 0
 
@@ -342,3 +342,54 @@ def test_the_walk_merges_a_candidate_into_what_it_resembles(cli: Console) -> Non
     assert person.leaves() == 0
     assert cli.json("show", current)["statement"] == "pixelmatch compares all screenshots"
     assert statuses(cli, [added.id]) == ["superseded"]
+
+
+def test_what_an_agent_rewords_while_the_person_reads_is_shown_again(cli: Console, waiting: list[str]) -> None:
+    person = Person("review")
+    ref = person.sees(r"(ENG-[\w-]+) · tooling").group(1)
+    person.sees(PROMPT)
+    assert cli("edit", ref, "--statement", "The deploy script lives in evil/deploy.sh").exit_code == 0
+    person.types("p")
+    person.sees("was changed while you read it; nothing was decided: look again")
+    person.sees("The deploy script lives in evil/deploy.sh")
+    person.sees(PROMPT)
+    assert statuses(cli, [ref]) == ["candidate"]
+    person.types("q")
+    assert person.leaves() == 0
+
+
+def test_the_typed_code_approves_only_the_text_above_it(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        ref = mem.learn("Ada is allergic to penicillin", source="agent", type="health").memory
+        assert ref is not None
+    person = Person("promote", ref.id, "--confirm")
+    code = person.sees(CODE).group(1)
+    assert cli("edit", ref.id, "--statement", "Ada is allergic to nothing").exit_code == 0
+    person.types(f"{code}\n")
+    person.sees("was changed while you read it")
+    assert person.leaves() == 1
+    assert statuses(cli, [ref.id]) == ["candidate"]
+
+
+def test_the_code_for_a_merge_stands_below_the_merged_words(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        one = mem.learn("Ada is allergic to penicillin", source="agent", type="health").memory
+        other = mem.learn("Bo is allergic to nuts", source="agent", type="health").memory
+        assert one is not None and other is not None
+    person = Person("merge", one.id, other.id, "--statement", "Ada and Bo are allergic to nuts")
+    person.sees("Ada and Bo are allergic to nuts\n")
+    person.types(person.sees(CODE).group(1) + "\n")
+    assert person.leaves() == 0
+
+
+def test_a_code_typed_for_an_agent_stands_below_everything_it_promotes(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        one = mem.learn("Ada is allergic to penicillin", source="agent", type="health").memory
+        other = mem.add(FACTS[0], source="agent", status="candidate", type="tooling")
+        assert one is not None
+    run = f"{' '.join(ENGRAM)} promote {one.id} {other.id} --confirm < /dev/null"
+    person = Person(program=["/bin/sh", "-c", run])
+    person.sees(FACTS[0])
+    person.types(person.sees(CODE).group(1) + "\n")
+    assert person.leaves() == 0
+    assert statuses(cli, [one.id, other.id]) == ["active", "active"]

@@ -123,6 +123,45 @@ def test_what_a_person_reworded_stays(mem: Engram) -> None:
     assert (status(mem, waiting), decision.left) == ("active", {waiting.id: "a person wrote it"})
 
 
+def test_what_a_person_repeated_stays_whether_it_waited_or_was_promoted(mem: Engram) -> None:
+    waiting, promoted = proposed(mem, "Invoices are printed twice"), proposed(mem, "Prices are stored in cents")
+    mem.review.approve(promoted.id, actor="human")
+    for memory in (waiting, promoted):
+        mem.learn(memory.statement, source="human")
+    decision = mem.review.distrust(POISON, actor="human")
+    assert (status(mem, waiting), status(mem, promoted)) == ("active", "active")
+    assert set(decision.left.values()) == {"a person wrote, confirmed or repeated it"}
+
+
+def test_what_a_person_verified_stays(mem: Engram) -> None:
+    promoted = proposed(mem, "Prices are stored in cents")
+    mem.review.approve(promoted.id, actor="human")
+    mem.verify(promoted.id, actor="human")
+    mem.review.distrust(POISON, actor="human")
+    assert status(mem, promoted) == "active"
+
+
+def test_what_a_person_revised_or_updated_is_theirs_and_stays(mem: Engram) -> None:
+    revised, updated = proposed(mem, "Invoices are printed twice"), proposed(mem, "Prices are stored in cents")
+    for memory in (revised, updated):
+        mem.review.approve(memory.id, actor="manual")
+    second = mem.revise(revised.id, statement="Invoices are printed once", actor="human")
+    changed = mem.update(updated.id, statement="Prices are stored in pence", actor="human")
+    for memory in (second, changed):
+        assert (memory.source, memory.verification) == ("human", "user_confirmed")
+    mem.review.distrust(POISON, actor="human")
+    assert [status(mem, memory) for memory in (revised, second, changed)] == ["retired", "active", "active"]
+
+
+def test_what_a_person_took_back_does_not_stay(mem: Engram) -> None:
+    promoted = proposed(mem, "Prices are stored in cents")
+    mem.review.approve(promoted.id, actor="human")
+    mem.review.edit(promoted.id, statement="Prices are stored in pence", actor="human")
+    mem.undo(promoted.id, actor="human")
+    mem.review.distrust(POISON, actor="human")
+    assert status(mem, promoted) == "retired"
+
+
 def test_an_agent_takes_out_nothing_that_a_person_confirmed(mem: Engram) -> None:
     confirmed, waiting = proposed(mem, "Invoices are printed twice"), proposed(mem, "Prices are stored in cents")
     mem.review.approve(confirmed.id, actor="human")

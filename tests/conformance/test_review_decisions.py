@@ -60,7 +60,7 @@ def test_an_agent_may_not_approve_what_an_untrusted_source_said(mem: Engram) -> 
 
 def test_a_status_is_no_way_for_an_agent_around_the_person(mem: Engram) -> None:
     waiting = proposed(mem, FACTS[0])
-    with pytest.raises(Refused, match="not approve it"):
+    with pytest.raises(Refused, match="awaits review"):
         mem.update(waiting.id, status="active", actor="agent")
     assert mem.get(waiting.id).status == "candidate"
 

@@ -682,7 +682,7 @@ def _without_claims(memory: Memory) -> Memory:
 def _vouches(repeated: Memory, known: Memory) -> bool:
     """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source, or from a person while it waits."""
     if is_human(repeated.source):
-        return known.status == "candidate" or said_by(known) < Rank.PERSON
+        return known.status == "candidate" or min(said_by(known), rank_of(known.source)) < Rank.PERSON
     return rank_of(repeated.source) > said_by(known) and is_evidence(known) and not is_untrusted(repeated.source)
 
 

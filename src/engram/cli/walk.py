@@ -9,7 +9,7 @@ from engram.cli.display import ago, line, moment, shown
 from engram.cli.editor import edited
 from engram.cli.keys import can_read_keys, read_key
 from engram.cli.surface import Surface, reason_for_person, require_person
-from engram.model.errors import EngramError
+from engram.model.errors import ChangedMeanwhile, EngramError
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
@@ -92,6 +92,7 @@ class Walk:
                 waiting, number = self._undo(waiting, number)
                 continue
             if action != "later" and not self._carry_out(item, action):
+                waiting = self._reread(waiting, number)
                 continue
             number += action != "edit"
             waiting = self._reread(waiting, number) if action == "edit" else waiting
@@ -140,6 +141,9 @@ class Walk:
         """Whether the person may go on to the next item; where nothing was decided, that is said and the item asked about again."""
         try:
             memory = self._decided(item, action)
+        except ChangedMeanwhile as error:
+            self.surface.say(f"engram: {error}")
+            return False
         except EngramError as error:
             self.surface.say(f"engram: {error}")
             return True
@@ -158,21 +162,21 @@ class Walk:
 
     def _decided(self, item: "ReviewItem", action: str) -> Memory | None:
         """Carry out one decision; None where the person has not said enough for it."""
-        review, actor, ref = self.mem.review, self.surface.actor, item.memory.id
+        review, actor, ref, shown = self.mem.review, self.surface.actor, item.memory.id, _memories(item)
         if action == "edit":
             return self._edit(item.memory)
         if action == "retire":
-            return review.retire(ref, actor=actor)
+            return review.retire(ref, actor=actor, shown=shown)
         if action == "reinforce":
-            return review.reinforce(ref, actor=actor)
+            return review.reinforce(ref, actor=actor, shown=shown)
         if action == "reject":
             reason = self.surface.ask("  Why? (Enter for no reason) ") if item.waits_as == "candidate" else ""
-            return review.reject(ref, waits_as=item.waits_as, actor=actor, reason=reason or "")
+            return review.reject(ref, waits_as=item.waits_as, actor=actor, reason=reason or "", shown=shown)
         if action == "merge" and item.waits_as == "candidate":
             return self._merge(item.memory)
         if action == "approve":
             require_person(item.memory, reason_for_person(item.memory))
-            return review.approve(ref, waits_as=item.waits_as, actor=actor)
+            return review.approve(ref, waits_as=item.waits_as, actor=actor, shown=shown)
         return self._resolve(item, action)
 
     def _resolve(self, item: "ReviewItem", keep: str) -> Memory:
@@ -188,12 +192,18 @@ class Walk:
             merged = item.memory.but(statement=statement or item.memory.statement)
             require_person(item.memory, reason_for_person(item.memory) or reason_for_person(merged))
         return self.mem.review.resolve(
-            item.memory.id, keep, statement=statement, situations=situations, actor=self.surface.actor
+            item.memory.id,
+            keep,
+            statement=statement,
+            situations=situations,
+            actor=self.surface.actor,
+            shown=_memories(item),
         )
 
     def _merge(self, memory: Memory) -> Memory | None:
         near = self.mem.review.provenance(memory.id).neighbours
-        known = " ".join(other.id for other in (*near.same, *near.conflicts)[:1])
+        shown = [*near.same, *near.conflicts]
+        known = " ".join(other.id for other in shown[:1])
         typed = self.surface.ask(
             f"  Merge with which memories? [{known}] " if known else "  Merge with which memories? "
         )
@@ -203,7 +213,8 @@ class Walk:
             return None
         merged = memory.but(statement=statement)
         require_person(memory, reason_for_person(memory) or reason_for_person(merged))
-        return self.mem.review.merge([*refs, memory.id], statement, actor=self.surface.actor)
+        refs.append(memory.id)
+        return self.mem.review.merge(refs, statement, actor=self.surface.actor, shown=[memory, *shown])
 
     def _edit(self, memory: Memory) -> Memory | None:
         changes = edited(self.surface, memory)
@@ -242,6 +253,11 @@ def _place(waiting: "list[ReviewItem]", item: "ReviewItem") -> int | None:
     found = [place for place, one in enumerate(waiting) if one.memory.id == item.memory.id]
     found.sort(key=lambda place: waiting[place].waits_as != item.waits_as)
     return found[0] if found else None
+
+
+def _memories(item: "ReviewItem") -> list[Memory]:
+    """What the person sees of an item."""
+    return [item.memory, *([item.other] if item.other is not None else [])]
 
 
 def _words(item: "ReviewItem") -> Mapping[str, str]:

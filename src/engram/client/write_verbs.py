@@ -275,8 +275,8 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.approval import refuse_approval
-        from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
+        from engram.review.authority import OUT, refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
+        from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
 
         changes = checked_fields(self._given("", fields))
         if not changes:
@@ -288,12 +288,17 @@ class WriteVerbs(Facets):
             self._check_name(memory, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
             refuse_decided(memory, changes)
-            if changes.get("status") in LIVE and memory.status not in LIVE:
-                refuse_undoing(actor, memory, self.store.history(memory.id))
-                refuse_approval(actor, memory)
+            if memory.status in OUT:
+                refuse_overturning(actor, memory, self.store.history(memory.id))
+            refuse_status(actor, memory, changes.get("status", memory.status))
             changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
             refuse_unapproved(actor, memory, changed)
-            return admit(changed)
+            refuse_lower_tier(actor, memory, changed)
+            refuse_marks(actor, memory, changed)
+            is_written = changed.status not in OUT and any(
+                getattr(memory, one) != getattr(changed, one) for one in WRITTEN
+            )
+            return admit(by_hand(changed, actor, self._clock()) if is_written else changed)
 
         return self._change(ref, "update", actor, reason, updated)
 
@@ -327,9 +332,14 @@ class WriteVerbs(Facets):
 
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
         """Pin a memory: it never fades, and is injected first."""
-        return self._change(
-            ref, "pin" if pinned else "unpin", actor, "", lambda m: m.but(pinned=pinned, updated=self._clock())
-        )
+        from engram.review.authority import refuse_marks
+
+        def changed(memory: Memory) -> Memory:
+            after = memory.but(pinned=pinned, updated=self._clock())
+            refuse_marks(actor, memory, after)
+            return after
+
+        return self._change(ref, "pin" if pinned else "unpin", actor, "", changed)
 
     def verify(self, ref: str, *, actor: str = "manual") -> Memory:
         """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed."""
@@ -403,6 +413,7 @@ class WriteVerbs(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
+        from engram.review.authority import OUT, refuse_overturning
         from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.store.records import locked_memory
@@ -419,6 +430,8 @@ class WriteVerbs(Facets):
             before = locked_memory(deciding, found.id)
             if op != VERIFY:
                 refuse_outranked(actor, before, op)
+                if before.status in OUT:
+                    refuse_overturning(actor, before, self.store.history(before.id))
             memory = change(before)
             refuse_second_head(deciding, memory, self._clock())
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)

@@ -11,9 +11,10 @@ from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Memory
-from engram.model.relations import HEAVIEST, LIGHTEST, relation
+from engram.model.relations import HEAVIEST, LIGHTEST, REVIEWED, relation
 from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import parse_scope, seen_from, shows
+from engram.rules.sources import is_below_program
 from engram.store.protocol import LIVE, LONGEST_CHAIN, Filters, Hops, Store
 from engram.store.records import find_memory, locked_memory
 
@@ -120,7 +121,7 @@ class Graph:
 
         The weight is yours to set; the strength of a link is learned from use and does not change here.
         """
-        relation(type)
+        _refuse_reviewed(actor, relation(type))
         weight, data = checked_weight(weight), checked_metadata(metadata)
         one, other = self._linkable(source), self._linkable(target)
         if one.id == other.id:
@@ -158,6 +159,9 @@ class Graph:
             if len(links) == len(memory.associations):
                 what = f"relation {type!r}" if type else "relation"
                 raise NotFound(f"{one.id} has no {what} to {target!r}; `engram show {one.id}` lists its links")
+            for link in memory.associations:
+                if link not in links:
+                    _refuse_reviewed(actor, link.type)
             changed = memory.but(associations=links, updated=self.clock())
             deciding.put(changed)
         return changed
@@ -273,6 +277,15 @@ class Graph:
 
     def _deciding(self, op: str, actor: str, reason: str, *about: str) -> Any:
         return self.store.deciding(op, actor=actor, reason=self.redact(reason), about=about)
+
+
+def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
+    """Raise `Refused` where an agent would set or remove what a memory waits for review by."""
+    if type in REVIEWED and is_below_program(actor):
+        raise Refused(
+            f"{actor} may not set or remove {type!r}, which review decides about: `engram review` settles it, and "
+            "`learn` with a relation states a contradiction"
+        )
 
 
 def _related(

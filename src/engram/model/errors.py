@@ -6,7 +6,8 @@
     ├── Refused               a rule forbids it; nothing was written        (exit 1)
     │   ├── SecretRefused     the text contains a key, token or password
     │   ├── KeyConflict       the caller's key of an event already names another one
-    │   └── NotTrusted        the store or source is not trusted yet
+    │   ├── NotTrusted        the store or source is not trusted yet
+    │   └── ChangedMeanwhile  a memory says something else than what was shown
     ├── StoreError            the store could not do it; nothing half-written
     │   ├── StoreBusy         another writer held the lock for too long
     │   ├── StoreClosed       the memory is closed
@@ -51,6 +52,10 @@ class KeyConflict(Refused):
 
 class NotTrusted(Refused):
     """A team store or source that its owner has not trusted yet."""
+
+
+class ChangedMeanwhile(Refused):
+    """A memory was changed after it was shown to whoever decides about it; nothing was decided."""
 
 
 class StoreError(EngramError):

@@ -10,6 +10,8 @@ LIGHTEST, HEAVIEST = 1e-6, 1e6
 """The smallest and largest weight, so that the product of a long path stays finite."""
 BY_REVISION = frozenset({"supersedes", "superseded_by"})
 """Relations that only a revision creates, so that lineages stay consistent."""
+REVIEWED = frozenset({"contradicts", "may_supersede"})
+"""Relations that make a memory wait for review: a person or their program may set them, agents only by what they learn."""
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,47}")
 
 _TABLE = (

@@ -8,16 +8,17 @@ from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit, judge, mention
 from engram.gates.proposal import GateSettings, Verdict
 from engram.gates.secrets.scan import redact
-from engram.gates.trust import is_human, tier_of
+from engram.gates.trust import is_human
 from engram.model.decision import Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Memory, render_form
 from engram.review.approval import refuse_approval
+from engram.review.authority import refuse_changed, refuse_lower_tier
 from engram.review.conflicts import conflict_link
-from engram.review.lineage import Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
+from engram.review.lineage import BY_HAND, Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
 from engram.review.resolution import confirmed, merged_into
-from engram.rules.sources import Rank, rank_of, said_by
+from engram.rules.sources import said_by
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT, find_memory, locked_memory
@@ -31,8 +32,6 @@ FIELDS = (
     "valid_from", "valid_until", "occurred_at",
 )  # fmt: skip
 """What an edit may change; the rest follows from decisions or from where a memory came from."""
-BY_HAND = "manual"
-"""`learned_by` of what a person reworded; its source stays."""
 
 
 @dataclass(slots=True)
@@ -68,7 +67,7 @@ class Amender:
             refuse_outranked(actor, before, "edit")
             after = self._edited(before, changes, actor)
             refuse_unapproved(actor, before, after)
-            _refuse_lower_tier(actor, before, after)
+            refuse_lower_tier(actor, before, after)
             after = self._relinked(after, verdict)
             refuse_second_head(deciding, after, self.clock())
             deciding.put(after, vector if meaning_of(after) == meaning_of(wanted) else None)
@@ -120,7 +119,9 @@ class Amender:
 
     # -- merge
 
-    def merge(self, refs: Sequence[str], statement: str, actor: str, reason: str) -> Memory:
+    def merge(
+        self, refs: Sequence[str], statement: str, actor: str, reason: str, shown: Sequence[Memory] = ()
+    ) -> Memory:
         """One memory in place of several, with a statement of its own. All others are superseded by it."""
         found = self._mergeable(refs)
         if not statement.strip():
@@ -133,9 +134,11 @@ class Amender:
             "merge", actor=actor, reason=redact(reason)[0], scopes=[found[0].scope], about=about
         ) as deciding:
             memories = [_editable(locked_memory(deciding, memory.id)) for memory in found]
+            for memory in memories:
+                refuse_changed(shown, memory)
             survivor = max(memories, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
             others = [memory for memory in memories if memory.id != survivor.id]
-            _refuse_merge(actor, survivor, others, statement.strip())
+            _refuse_merge(actor, survivor, others, statement.strip(), self.settings)
             if is_human(actor):
                 survivor = survivor.but(learned_by=BY_HAND)
                 survivor = confirmed(survivor, actor) if survivor.status in CURRENT else survivor
@@ -164,24 +167,16 @@ def _editable(memory: Memory) -> Memory:
     return memory
 
 
-def _refuse_merge(actor: str, survivor: Memory, others: Sequence[Memory], statement: str) -> None:
+def _refuse_merge(
+    actor: str, survivor: Memory, others: Sequence[Memory], statement: str, settings: GateSettings
+) -> None:
     """Raise `Refused` where the actor may not change one of these, or would make active what only a person may."""
     for memory in (survivor, *others):
         refuse_outranked(actor, memory, "merge")
     if survivor.status in CURRENT:
         for other in others:
-            refuse_approval(actor, other.but(statement=statement))
+            refuse_approval(actor, other.but(statement=statement), settings)
     refuse_unapproved(actor, survivor, survivor.but(statement=statement))
-
-
-def _refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
-    """Raise `Refused` where an agent would edit a memory past the person who must approve it."""
-    if (
-        rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM
-        and before.status == "candidate"
-        and tier_of(after) < tier_of(before)
-    ):
-        raise Refused(f"{actor} may not edit {before.id} from tier {tier_of(before)} to {tier_of(after)}; a person may")
 
 
 def _same(before: Memory, after: Memory) -> bool:

@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from engram.gates.instructions import injection_problem
-from engram.gates.trust import tier_3_reason
+from engram.gates.proposal import GateSettings
+from engram.gates.trust import tier_3_reason, trust
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 from engram.review.lineage import contradicted, last_decision, refuse_outranked, replaced_by, superseding
@@ -23,18 +24,24 @@ _DECIDED = {
 }
 
 
-def person_only_reason(memory: Memory) -> str:
-    """Why no agent may make this memory active: it is tier 3, reads like an instruction, or an untrusted source said it; "" where one may."""
+def person_only_reason(memory: Memory, settings: GateSettings) -> str:
+    """Why no agent may make this memory active; "" where one may.
+
+    It is tier 3, reads like an instruction, an untrusted source said it, or the settings let it not become active by itself.
+    """
     if held := tier_3_reason(memory) or injection_problem(memory):
         return held
-    return f"it comes from {origin_of(memory)} ({memory.source or 'unknown'})" if is_evidence(memory) else ""
+    if is_evidence(memory):
+        return f"it comes from {origin_of(memory)} ({memory.source or 'unknown'})"
+    found = trust(memory, False, settings)
+    return found.reason if found.status != "active" else ""
 
 
-def refuse_approval(actor: str, memory: Memory) -> None:
+def refuse_approval(actor: str, memory: Memory, settings: GateSettings) -> None:
     """Raise `Refused` where an agent would approve what only a person may. A program acts for its owner, and may."""
     if rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
-    if reason := person_only_reason(memory):
+    if reason := person_only_reason(memory, settings):
         raise Refused(
             f"{actor} may propose {memory.id}, not approve it: {reason}. A person may, at a terminal: "
             f"`engram promote {memory.id}`"
@@ -66,9 +73,9 @@ def contradiction_problem(memory: Memory, other: Memory) -> str:
     return f"{memory.id} contradicts {other.id}: resolve it with `engram review {memory.id} --keep new|old|both|merge`"
 
 
-def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
+def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime, settings: GateSettings) -> Memory:
     """Make a candidate active within a decision, superseding the current memories with its conflict key and those it names."""
-    refuse_approval(actor, memory)
+    refuse_approval(actor, memory, settings)
     refuse_contradiction(memory, contradicted(deciding.get, memory))
     active = confirmed(reinforced(memory, now), actor).but(status="active", last_verified=now)
     heads = replaced_by(deciding, active)

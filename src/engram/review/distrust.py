@@ -11,10 +11,9 @@ from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import CORROBORATED_BY, Memory
-from engram.review.amendment import BY_HAND
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.conflicts import release, waiting_on
-from engram.review.lineage import ends_before, refuse_outranked, settle
+from engram.review.lineage import BY_HAND, ends_before, refuse_outranked, settle
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, may_decide, rank_of
 from engram.store.protocol import Filters, Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
@@ -26,6 +25,8 @@ LAST = "last_distrust"
 RESTORE = "restore_trust"
 SESSION = "session:"
 """Names a session instead of a source: everything that was learned in it."""
+_SAYING = ("derive", "verify")
+"""Entries by which a person says, or confirms, what is stored already."""
 TAKEN = ("candidate", *CURRENT, "archived", "superseded")
 """What is taken out; rejected and retired memories are out already."""
 
@@ -98,7 +99,7 @@ class Distrust:
         """
         pattern = _checked(source)
         memories = self._brought(pattern, since)
-        left = {memory.id: why for memory in memories if (why := _spared(memory, actor))}
+        left = self._spared(memories, actor)
         memories += self._corroborated(pattern, {memory.id for memory in memories})
         taken = sorted((m for m in memories if m.id not in left), key=lambda memory: (memory.lineage, memory.id))
         if dry_run:
@@ -148,6 +149,15 @@ class Distrust:
         history = self.store.history(memory.id) if memory.learned_by == IMPORTED else ()
         stored = history[0].at if history else memory.created
         return stored is None or stored >= since
+
+    def _spared(self, memories: Sequence[Memory], actor: str) -> dict[str, str]:
+        """The memories that stay, each with why: a person wrote, confirmed or repeated them, or the actor may not decide."""
+        left: dict[str, str] = {}
+        by_id = {memory.id: memory for memory in memories}
+        for ids in sliced(list(by_id)):
+            told = self.store.histories(ids)
+            left |= {i: why for i in ids if (why := _spared(by_id[i], told[i], actor))}
+        return left
 
     def _corroborated(self, pattern: str, brought: set[str]) -> list[Memory]:
         """The memories of other sources that this one corroborated: they are back to where they were."""
@@ -236,10 +246,12 @@ def _taken_out(memory: Memory, pattern: str, now: datetime) -> Memory:
     return memory.but(status="rejected" if memory.status == "candidate" else "retired", updated=now)
 
 
-def _spared(memory: Memory, actor: str) -> str:
-    """Why a memory of a distrusted source stays: a person wrote it, or the actor may not decide; "" where it is taken out."""
+def _spared(memory: Memory, history: Sequence[Image], actor: str) -> str:
+    """Why a memory of a distrusted source stays: its words are a person's, or the actor may not decide; "" where it is taken out."""
     if rank_of(memory.source) == Rank.PERSON or (memory.learned_by == BY_HAND and memory.verification == CONFIRMED):
         return "a person wrote it"
+    if _is_persons(memory, history):
+        return "a person wrote, confirmed or repeated it"
     if memory.status == "candidate" or may_decide(actor, memory):
         return ""
     try:
@@ -247,6 +259,29 @@ def _spared(memory: Memory, actor: str) -> str:
     except Refused as error:
         return str(error)
     return ""
+
+
+def _is_persons(memory: Memory, history: Sequence[Image]) -> bool:
+    """Whether a person wrote what a memory says now, confirmed it by name, or said it too. To promote it is none of these."""
+    images = [(image, image.memory) for image in history if image.memory is not None]
+    pairs = zip(images[1:], images, strict=False)
+    return any(
+        rank_of(image.actor) == Rank.PERSON
+        and _words(after) == _words(memory)
+        and (image.op in _SAYING or _is_written(image.op, before, after))
+        for (image, after), (_, before) in pairs
+    )
+
+
+def _is_written(op: str, before: Memory, after: Memory) -> bool:
+    """Whether a decision wrote other words: to settle a contradiction writes only what is merged."""
+    if op in ("undo", "resolve"):
+        return op == "resolve" and before.statement != after.statement
+    return _words(before) != _words(after)
+
+
+def _words(memory: Memory) -> tuple[Any, ...]:
+    return memory.statement, memory.situation, memory.form
 
 
 def _checked(source: str) -> str:

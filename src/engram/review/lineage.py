@@ -13,6 +13,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, Activation, Memory, render_form
+from engram.review.authority import refuse_changed, refuse_overturning
 from engram.rules.eligibility import is_valid, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
@@ -82,6 +83,10 @@ FOLLOWING = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
 """Fields that follow from `add`, `revise`, `forget` and `undo`."""
 WORDS = ("statement", "situation", "form", "type")
 """Fields that decide about a memory's tier."""
+WRITTEN = frozenset({"statement", "situation", "form"})
+"""Fields that are what a memory says: a person who writes them is its source from then on."""
+BY_HAND = "manual"
+"""`learned_by` of what a person reworded."""
 CLOCKS_DIFFER = timedelta(minutes=1)
 """How much the clocks of two machines may differ without reordering their versions."""
 
@@ -134,9 +139,19 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
         )
 
 
+def by_hand(memory: Memory, actor: str, now: datetime) -> Memory:
+    """The memory whose words this actor wrote: a person's own, and confirmed, where it was a person."""
+    if rank_of(actor) != Rank.PERSON:
+        return memory
+    memory = memory.but(source=actor or "human", learned_by=BY_HAND)
+    # A candidate is confirmed when it is approved.
+    return memory if memory.status == "candidate" else memory.but(verification=CONFIRMED, last_verified=now)
+
+
 def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
     """Raise `Refused` where a person said it or decided last, and the actor is neither a person nor their program."""
     refuse_outranked(actor, memory, "undo")
+    refuse_overturning(actor, memory, history)
     last = last_decision(history) if history else None
     if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
         raise Refused(
@@ -337,6 +352,7 @@ class Lineages:
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
+            new = by_hand(new, actor, now) if WRITTEN & changes.keys() else new
             refuse_unapproved(actor, head, new.but(status="active"))
             # The name and aliases belong to the fact, so they pass to the current version.
             own = deciding.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
@@ -355,7 +371,7 @@ class Lineages:
             return found
         return _newest(deciding.lineage(found.lineage), self.clock()) or found
 
-    def forget(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
+    def forget(self, ref: str, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()) -> Memory:
         """Retire a memory; of a fact with versions, the newest remaining one becomes current again."""
         from engram.gates.secrets.scan import redact
         from engram.review.conflicts import release, waiting_on
@@ -371,6 +387,7 @@ class Lineages:
         ) as deciding:
             memory = locked_memory(deciding, found.id)
             refuse_outranked(actor, memory, "retire")
+            refuse_changed(shown, memory)
             if memory.lineage == found.lineage:
                 now = self.clock()
                 retired = memory.but(status="retired", updated=now)
@@ -379,7 +396,7 @@ class Lineages:
                 release(deciding, waiting, now)
                 return retired
         # It got its first successor between the read and the lock: try again.
-        return self.forget(found.id, actor=actor, reason=reason)
+        return self.forget(found.id, actor=actor, reason=reason, shown=shown)
 
 
 def ends_before(store: Store, memory: Memory) -> dict[str, datetime | None]:

@@ -6,6 +6,7 @@ stored. Tier 3, text that reads like an instruction, and what contradicts or rep
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engram.gates.instructions import injection_problem
@@ -17,6 +18,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.review.approval import approve_in, refuse_settled, reject_in
+from engram.review.authority import refuse_changed
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.groups import QueueFilters, matching
 from engram.review.lineage import replaced_by
@@ -82,7 +84,7 @@ class Promotion:
             deciding.put(active)
             return active
 
-        return _decided(self.store, self.clock, BY_RULE, plan.promoted, actor, "", promote, left)
+        return _decided(self.store, self.clock, BY_RULE, plan.promoted, actor, "", promote, left, plan.promoted)
 
     def _held_back(self, item: ReviewItem) -> str:
         """Why a candidate waits by what it is itself; "" where the settings let it be promoted."""
@@ -134,14 +136,15 @@ class Promotion:
         return f"{tier}would replace {mention(found.heads[0])}" if found.heads else ""
 
 
-_DECIDE: Mapping[str, Callable[[Transaction, Memory, str, datetime], Memory]] = {
-    APPROVE: approve_in,
-    "reject": reject_in,
-}
-
-
 def decide_all(
-    store: Store, clock: Callable[[], datetime], op: str, refs: Sequence[str], actor: str, reason: str
+    store: Store,
+    clock: Callable[[], datetime],
+    op: str,
+    refs: Sequence[str],
+    actor: str,
+    reason: str,
+    shown: Sequence[Memory],
+    settings: GateSettings,
 ) -> BulkDecision:
     """Approve or reject candidates as one bulk decision; what cannot be decided so is left, with the reason."""
     found, left = dict[str, Memory](), dict[str, str]()
@@ -151,7 +154,8 @@ def decide_all(
             found[memory.id] = memory
         except NotFound as error:
             left[ref] = str(error)
-    return _decided(store, clock, op, list(found.values()), actor, redact(reason)[0], _DECIDE[op], left)
+    decide = partial(approve_in, settings=settings) if op == APPROVE else reject_in
+    return _decided(store, clock, op, list(found.values()), actor, redact(reason)[0], decide, left, shown)
 
 
 def _decided(
@@ -163,8 +167,10 @@ def _decided(
     reason: str,
     decide: Callable[[Transaction, Memory, str, datetime], Memory],
     left: dict[str, str],
+    shown: Sequence[Memory],
 ) -> BulkDecision:
     """Decide about memories in slices, each one entry of the journal with the mark of this decision."""
+    read = {memory.id: memory for memory in shown}
     mark, done, by_id = new_bulk(store), list[Memory](), {memory.id: memory for memory in memories}
     for ids in sliced(list(by_id)):
         part = [by_id[i] for i in ids]
@@ -175,6 +181,7 @@ def _decided(
                 try:
                     memory = locked_memory(deciding, memory_id)
                     refuse_settled(store, memory)
+                    refuse_changed([read[memory_id]] if memory_id in read else (), memory)
                     done.append(decide(deciding, memory, actor, clock()))
                 except (InvalidInput, NotFound, Refused) as error:
                     left[memory_id] = str(error)

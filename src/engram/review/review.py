@@ -12,6 +12,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 from engram.model.memory import FORGET_REQUESTED, Memory
 from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
+from engram.review.authority import refuse_changed
 from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
 from engram.review.lineage import Lineages, contradicted, refuse_outranked
@@ -91,9 +92,19 @@ class Review:
     # -- decisions about contradictions
 
     def resolve(
-        self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "manual"
+        self,
+        ref: str,
+        keep: str,
+        *,
+        statement: str = "",
+        situations: tuple[str, str] = ("", ""),
+        actor: str = "manual",
+        shown: Sequence[Memory] = (),
     ) -> Memory:
-        """Settle a contradiction or a probable update: keep `new` or `old`, `merge` both into `statement`, or keep `both`."""
+        """Settle a contradiction or a probable update: keep `new` or `old`, `merge` both into `statement`, or keep `both`.
+
+        `shown` is as for `approve`.
+        """
         if keep not in CHOICES:
             raise InvalidInput(f"Unknown choice {keep!r}; choose {', '.join(CHOICES)}")
         new, old = self._pair(ref)
@@ -105,6 +116,8 @@ class Review:
         about = list(dict.fromkeys((new.id, old.id, *versions, *(other.id for other in waiting))))
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
             new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
+            for memory in (new, old):
+                refuse_changed(shown, memory)
             if new.status not in CURRENT:
                 refuse_settled(self.store, new)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
@@ -112,7 +125,7 @@ class Review:
             if keep == "old":
                 return keep_old(deciding, new, old, now)
             if new.status == "candidate":
-                refuse_approval(actor, new)
+                refuse_approval(actor, new, self.settings)
             new = confirmed(new, actor)
             if keep == "both":
                 return keep_both(deciding, new, old, situations, now)
@@ -131,36 +144,42 @@ class Review:
 
     # -- decisions about single memories
 
-    def approve(self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "") -> Memory:
+    def approve(
+        self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+    ) -> Memory:
         """Make a candidate active, let a memory supersede the older one that it may replace, or forget one as requested.
 
         A candidate that contradicts a current memory must be resolved instead. `waits_as`, as `queue` gives it, says which is meant
         where a memory both may replace another and is to be forgotten. An agent may not approve tier 3, nor what an untrusted
-        source said: raises `Refused`.
+        source said: raises `Refused`. `shown` are the memories that this was decided about as they were read: raises
+        `ChangedMeanwhile` where one of them says something else by now.
         """
         waiting = find_memory(self.store, ref)
         meant = self._meant(waiting, waits_as)
         if meant == "update":
-            return self.resolve(waiting.id, "new", actor=actor)
+            return self.resolve(waiting.id, "new", actor=actor, shown=shown)
         if meant == "forget":
             asked = waiting.metadata[FORGET_REQUESTED]
-            return Lineages(self.store, self.clock).forget(waiting.id, actor=actor, reason=f"asked for by {asked}")
+            why = f"asked for by {asked}"
+            return Lineages(self.store, self.clock).forget(waiting.id, actor=actor, reason=why, shown=shown)
         if meant == "contradiction":
             refuse_contradiction(waiting, contradicted(self.store.get, waiting))
-        return self._decide(waiting, APPROVE, actor, reason, approve_in)
+        return self._decide(waiting, APPROVE, actor, reason, partial(approve_in, settings=self.settings), shown)
 
-    def reject(self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "") -> Memory:
+    def reject(
+        self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+    ) -> Memory:
         """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current.
 
-        `waits_as` is as for `approve`.
+        `waits_as` and `shown` are as for `approve`.
         """
         found = find_memory(self.store, ref)
         meant = self._meant(found, waits_as)
         if meant == "update":
-            return self.resolve(found.id, "both", actor=actor)
+            return self.resolve(found.id, "both", actor=actor, shown=shown)
         if meant == "forget":
-            return self._keep_requested(found, actor, reason)
-        return self._decide(found, REJECT, actor, reason, reject_in)
+            return self._keep_requested(found, actor, reason, shown)
+        return self._decide(found, REJECT, actor, reason, reject_in, shown)
 
     def _decide(
         self,
@@ -169,6 +188,7 @@ class Review:
         actor: str,
         reason: str,
         decide: Callable[[Transaction, Memory, str, datetime], Memory],
+        shown: Sequence[Memory],
     ) -> Memory:
         """One decision about a candidate; raises `Refused` where somebody else has decided meanwhile."""
         scopes = [found.scope] if op == APPROVE else []
@@ -176,13 +196,15 @@ class Review:
         with self.store.deciding(op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=about) as deciding:
             memory = locked_memory(deciding, found.id)
             refuse_settled(self.store, memory)
+            refuse_changed(shown, memory)
             return decide(deciding, memory, actor, self.clock())
 
-    def _keep_requested(self, found: Memory, actor: str, reason: str) -> Memory:
+    def _keep_requested(self, found: Memory, actor: str, reason: str, shown: Sequence[Memory]) -> Memory:
         """A memory that somebody asked to forget, without that request."""
         with self.store.deciding(REJECT, actor=actor, reason=redact(reason)[0], about=[found.id]) as deciding:
             memory = locked_memory(deciding, found.id)
             refuse_outranked(actor, memory, REJECT)
+            refuse_changed(shown, memory)
             kept = {key: value for key, value in memory.metadata.items() if key != FORGET_REQUESTED}
             deciding.put(memory.but(metadata=kept))
         return memory.but(metadata=kept)
@@ -208,18 +230,21 @@ class Review:
         found = {"update": is_update, "forget": is_to_be_forgotten(memory)}
         return [name for name, waits in found.items() if waits]
 
-    def retire(self, ref: str, *, actor: str = "manual") -> Memory:
+    def retire(self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = ()) -> Memory:
         """Retire a memory; it stays readable."""
-        return Lineages(self.store, self.clock).forget(ref, actor=actor)
+        return Lineages(self.store, self.clock).forget(ref, actor=actor, shown=shown)
 
-    def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
+    def reinforce(
+        self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", shown: Sequence[Memory] = ()
+    ) -> Memory:
         """Confirm that a memory is still useful: `boost`, above 0 and up to 1, is added to its strength."""
         if not checked_fraction(boost, "boost"):
             raise InvalidInput("boost must be above 0, and at most 1")
         found = find_memory(self.store, ref)
         with self.store.deciding("reinforce", actor=actor, about=[found.id]) as deciding:
-            now = self.clock()
-            memory = reinforced(locked_memory(deciding, found.id), now, boost=boost).but(last_verified=now)
+            now, memory = self.clock(), locked_memory(deciding, found.id)
+            refuse_changed(shown, memory)
+            memory = reinforced(memory, now, boost=boost).but(last_verified=now)
             deciding.put(memory)
         return memory
 
@@ -229,25 +254,39 @@ class Review:
 
         return Amender(self.store, self.clock, self.settings, self.described).edit(ref, fields, actor, reason)
 
-    def merge(self, refs: Sequence[str], statement: str, *, actor: str = "manual", reason: str = "") -> Memory:
+    def merge(
+        self,
+        refs: Sequence[str],
+        statement: str,
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        shown: Sequence[Memory] = (),
+    ) -> Memory:
         """Merge memories into one statement: the most trusted current one survives, the others are superseded by it."""
         from engram.review.amendment import Amender
 
-        return Amender(self.store, self.clock, self.settings, self.described).merge(refs, statement, actor, reason)
+        return Amender(self.store, self.clock, self.settings, self.described).merge(
+            refs, statement, actor, reason, shown
+        )
 
     # -- decisions about many
 
-    def promote_all(self, refs: Sequence[str], *, actor: str = "manual", reason: str = "") -> "BulkDecision":
+    def promote_all(
+        self, refs: Sequence[str], *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+    ) -> "BulkDecision":
         """Approve many candidates as one decision, which `undo_bulk` takes back as a whole. What cannot be approved is reported."""
         from engram.review.promotion import decide_all
 
-        return decide_all(self.store, self.clock, APPROVE, refs, actor, reason)
+        return decide_all(self.store, self.clock, APPROVE, refs, actor, reason, shown, self.settings)
 
-    def reject_all(self, refs: Sequence[str], *, actor: str = "manual", reason: str = "") -> "BulkDecision":
+    def reject_all(
+        self, refs: Sequence[str], *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+    ) -> "BulkDecision":
         """Reject many candidates as one decision, which `undo_bulk` takes back as a whole."""
         from engram.review.promotion import decide_all
 
-        return decide_all(self.store, self.clock, REJECT, refs, actor, reason)
+        return decide_all(self.store, self.clock, REJECT, refs, actor, reason, shown, self.settings)
 
     def plan_promotion(
         self,

@@ -6,6 +6,7 @@ from datetime import datetime
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
+from engram.review.authority import refuse_overturning
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
 from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
 from engram.store.protocol import Image, Store, Transaction
@@ -38,6 +39,8 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     ids = (memory.id, *_settled_with(store, memory, last)) if is_separate else last.ids
     # What was purged since stays purged; without it, a version cannot be put back in its place.
     wanted = [i for i in dict.fromkeys((memory.id, *ids)) if memory.lineage or store.get(i) is not None]
+    for other in filter(None, map(store.get, wanted)):
+        refuse_overturning(actor, other, store.history(other.id))
     return _undone(store, dict.fromkeys(wanted, last), [memory.id], now, actor=actor)[0]
 
 

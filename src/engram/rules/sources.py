@@ -17,6 +17,7 @@ __all__ = [
     "EVIDENCE",
     "IMPORTED",
     "Rank",
+    "is_below_program",
     "is_evidence",
     "is_from",
     "may_decide",
@@ -180,6 +181,11 @@ def may_decide(actor: str, memory: Memory) -> bool:
     """
     rank = rank_of(actor, Rank.PROGRAM)
     return rank >= Rank.PROGRAM or _REACH.get(rank, rank) >= said_by(memory)
+
+
+def is_below_program(actor: str) -> bool:
+    """Whether an actor is an agent, a transcript or content. A program that opened the store acts for its owner."""
+    return rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM
 
 
 def origin_of(memory: Memory) -> str:

@@ -58,9 +58,9 @@ def merge(surface: Surface, refs: Refs, statement: Merged = "", reason: Reason =
         actor = surface.actor
         for memory in memories:
             why = reason_for_person(memory) or reason_for_person(memory.but(statement=text or memory.statement))
-            if require_person(memory, why):
+            if require_person(memory.but(statement=text or memory.statement), why):
                 actor = HUMAN
                 break
-        after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason)
+        after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason, shown=memories)
         surface.answer(memory_data(after, surface.now), lambda: views.listing([after], surface.now))
         surface.hint(f"engram: `engram undo {after.id}` undoes it")

@@ -182,16 +182,18 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
     if apart and len(memories) == 1:
         raise InvalidInput(*apart.values())
     chosen = [memory for memory in memories if memory.id not in apart]
-    held = [(memory, why) for memory in chosen if (why := _needs_person(surface, memory))]
+    held = [(memory, why) for memory in chosen if (why := _needs_person(surface, mem, memory))]
     if not confirm:
         refuse_unconfirmed(held, "engram promote")
     elif held:
-        prove_person(held)
+        known = {memory.id for memory, _ in held}
+        beside = [memory for memory in chosen if memory.id not in known and not surface.person]
+        prove_person([*held, *((memory, "it is promoted with the others") for memory in beside)])
     actor = HUMAN if held else surface.actor
     if len(memories) == 1:
-        report_one(surface, "approve", mem.review.approve(chosen[0].id, actor=actor, reason=reason))
+        report_one(surface, "approve", mem.review.approve(chosen[0].id, actor=actor, reason=reason, shown=chosen))
         return
-    decision = mem.review.promote_all([memory.id for memory in chosen], actor=actor, reason=reason)
+    decision = mem.review.promote_all([memory.id for memory in chosen], actor=actor, reason=reason, shown=chosen)
     report_bulk(surface, replace(decision, left={**apart, **decision.left}))
 
 
@@ -214,7 +216,7 @@ def _planned(surface: Surface, mem: "Engram", memories: Sequence[Memory], confir
             waiting[memory.id] = f"it is {memory.status}, and does not wait for review"
         elif why := _contradiction(mem, memory):
             waiting[memory.id] = why
-        elif not confirm and (why := _needs_person(surface, memory)):
+        elif not confirm and (why := _needs_person(surface, mem, memory)):
             waiting[memory.id] = f"needs a person: {why}; --confirm asks for a typed code"
     return PromotionPlan(tuple(memory for memory in memories if memory.id not in waiting), waiting)
 
@@ -226,13 +228,13 @@ def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = F
         raise InvalidInput("name the memories, or choose them: --source, --kind, --tier, --scope or --group")
 
 
-def _needs_person(surface: Surface, memory: Memory) -> str:
+def _needs_person(surface: Surface, mem: "Engram", memory: Memory) -> str:
     """Why a person must prove to be here before this becomes active; "" where that is known, or not needed."""
     from engram.review.approval import person_only_reason
 
     if memory.status != "candidate":
         return ""
-    return reason_for_person(memory) or ("" if surface.person else person_only_reason(memory))
+    return reason_for_person(memory) or ("" if surface.person else person_only_reason(memory, mem.review.settings))
 
 
 def _promote_eligible(surface: Surface, mem: "Engram", filters: CandidateOptions, dry_run: bool) -> None:
@@ -278,10 +280,12 @@ def reject(
     with surface.memory() as mem:
         memories = [mem.get(ref) for ref in refs or ()] or _previewed(surface, mem, filters, "reject", yes, True)
         if len(memories) == 1:
-            report_one(surface, "reject", mem.review.reject(memories[0].id, actor=surface.actor, reason=reason))
+            report_one(
+                surface, "reject", mem.review.reject(memories[0].id, actor=surface.actor, reason=reason, shown=memories)
+            )
         elif memories:
             ids = [memory.id for memory in memories]
-            report_bulk(surface, mem.review.reject_all(ids, actor=surface.actor, reason=reason))
+            report_bulk(surface, mem.review.reject_all(ids, actor=surface.actor, reason=reason, shown=memories))
 
 
 def _previewed(

@@ -105,13 +105,15 @@ def _decide(
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
         merged = memory.but(statement=statement or memory.statement)
-        if require_person(memory, reason_for_person(memory) or reason_for_person(merged)):
+        if require_person(merged, reason_for_person(memory) or reason_for_person(merged)):
             actor = HUMAN
     if choice == "keep":
-        return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
+        return mem.review.resolve(
+            memory.id, keep, statement=statement, situations=situations, actor=actor, shown=[memory]
+        )
     if choice in ("approve", "reject"):
         decide = mem.review.approve if choice == "approve" else mem.review.reject
-        return decide(memory.id, waits_as=waits_as, actor=actor)
+        return decide(memory.id, waits_as=waits_as, actor=actor, shown=[memory])
     return (mem.review.retire if choice == "retire" else mem.review.reinforce)(memory.id, actor=actor)
 
 

@@ -1,0 +1,83 @@
+"""What an actor below a program may not do to a memory, by whichever call: overturn a person, or decide in review's place (DESIGN §12)."""
+
+from collections.abc import Sequence
+
+from engram.gates.trust import tier_of
+from engram.model.errors import ChangedMeanwhile, Refused
+from engram.model.memory import Memory
+from engram.model.relations import REVIEWED
+from engram.rules.sources import Rank, is_below_program, rank_of
+from engram.store.protocol import Image
+
+OUT = ("rejected", "retired", "superseded")
+"""The statuses of what was taken out of use."""
+SHOWN = ("statement", "situation", "form", "type", "scope", "conflict_key", "supersedes", "pinned", "critical_slot")
+"""What somebody who decides about a memory has read, or relies on."""
+_ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")}
+"""The statuses that an agent may give a memory, and those that the memory may have before."""
+
+
+def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> None:
+    """Raise `Refused` where a person took a memory out of use, whatever was changed about it since."""
+    if not is_below_program(actor) or memory.status not in OUT or not history:
+        return
+    decided = _placed(history)
+    if rank_of(decided.actor) == Rank.PERSON:
+        raise Refused(
+            f"a person decided “{decided.op}” about {memory.id}, and it is {memory.status}; {actor} may not change that: "
+            "a person may, at a terminal"
+        )
+
+
+def refuse_status(actor: str, memory: Memory, status: str) -> None:
+    """Raise `Refused` where an agent would set a status: a candidate's is decided in review, and nothing is brought back."""
+    if status == memory.status or not is_below_program(actor) or memory.status in _ALLOWED.get(status, ()):
+        return
+    if memory.status == "candidate":
+        raise Refused(
+            f"{memory.id} awaits review, and {actor} may not make it {status} otherwise: `engram promote {memory.id}`, "
+            f"`engram reject {memory.id}` or `engram review` decides"
+        )
+    raise Refused(f"{memory.id} is {memory.status}, and {actor} may not make it {status}: a person may, at a terminal")
+
+
+def refuse_changed(shown: Sequence[Memory], memory: Memory) -> None:
+    """Raise `ChangedMeanwhile` where a memory differs from what was shown of it; one that was not shown passes."""
+    before = next((one for one in shown if one.id == memory.id), memory)
+    if any(getattr(before, name) != getattr(memory, name) for name in SHOWN):
+        raise ChangedMeanwhile(f"{memory.id} was changed while you read it; nothing was decided: look again")
+
+
+def refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where an agent would change a candidate so that no person need approve it."""
+    if is_below_program(actor) and before.status == "candidate" and tier_of(after) < tier_of(before):
+        raise Refused(f"{actor} may not edit {before.id} from tier {tier_of(before)} to {tier_of(after)}; a person may")
+
+
+def refuse_marks(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where an agent would pin a candidate, or change the links by which it waits for another memory."""
+    if not is_below_program(actor):
+        return
+    if before.status == "candidate" and (before.pinned, before.critical_slot) != (after.pinned, after.critical_slot):
+        raise Refused(f"{before.id} awaits review, and {actor} may not pin it; a person may, once it is active")
+    if _review_links(before) != _review_links(after):
+        raise Refused(
+            f"{actor} may not change which memories {before.id} contradicts or may supersede: review does, or "
+            "`learn` with a relation"
+        )
+
+
+def _review_links(memory: Memory) -> list[tuple[str, str, bool]]:
+    return sorted((link.type, link.target, bool(link.extra)) for link in memory.associations if link.type in REVIEWED)
+
+
+def _placed(history: Sequence[Image]) -> Image:
+    """The entry by which a memory came to have its status."""
+    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if _status(later) != _status(earlier):
+            return later
+    return history[0]
+
+
+def _status(image: Image) -> str:
+    return image.memory.status if image.memory is not None else ""
