@@ -1,0 +1,329 @@
+"""Statements that are stored already: what a repetition does for the memory that it repeats.
+
+It counts and reinforces that memory, confirms a guess, corroborates or vouches for what came from elsewhere, releases a memory that
+waited, or lets it replace others that the caller names.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from engram.capture.known import OtherKnown, propose
+from engram.gates.corroboration import confirmed_guess, corroborates
+from engram.gates.instructions import injection_problem
+from engram.gates.pipeline import judge, mention, outranked_reason
+from engram.gates.proposal import GateSettings, Proposal, Verdict
+from engram.gates.trust import is_human, is_untrusted, tier_of, trust
+from engram.model.decision import Decision, Outcome, Related
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import CONTRADICTS, CORROBORATED_BY, MAY_SUPERSEDE, REFINES, Memory
+from engram.model.usage import Use
+from engram.review.conflicts import release, waiting_on, waits_alone
+from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
+from engram.rules.eligibility import outlasts
+from engram.rules.sources import CONFIRMED, CORROBORATED, Rank, is_evidence, rank_of, said_by
+from engram.rules.strength import reinforced
+from engram.store.documents import meaning_of
+from engram.store.protocol import Store, Transaction
+from engram.store.records import CURRENT
+
+MOST_RELATED = 3
+"""How many memories a decision names that the new one may outdate or contradict."""
+BESIDE = ("different", "refinement")
+"""Relations of a statement to memories that it leaves as they are."""
+_CONFLICTS = (CONTRADICTS, MAY_SUPERSEDE)
+
+
+@dataclass(slots=True)
+class Duplicates:
+    """Decides what becomes of a stored memory that is said again."""
+
+    store: Store
+    settings: GateSettings
+    clock: Callable[[], datetime]
+
+    def not_stored(self, proposal: Proposal, verdict: Verdict, session: str) -> Decision:
+        """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
+        if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
+            return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
+        decision = self._derived_again(verdict, verdict.other, proposal, session, self.clock())
+        known = decision.memory
+        if known is None:
+            return decision
+        if others := [other for other in proposal.memory.supersedes if other not in (known.id, *known.supersedes)]:
+            return self._repeated_over(decision, known, others, proposal, session)
+        if proposal.relation in BESIDE and decision.gate != "relation":
+            return self._repeated_beside(decision, known, proposal, session)
+        return self._still_waiting(decision, known, proposal, session) if known.status == "candidate" else decision
+
+    # -- duplicates of a memory that waits
+
+    def _still_waiting(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
+        """The decision about the duplicate of a candidate: what it waits for, or that it waits no longer."""
+        blocking = contradicted(self.store.get, known)
+        if blocking is not None:
+            reason = f"{decision.reason}, which waits for review because it contradicts {mention(blocking)}"
+            related = Related(blocking, "contradiction", 1.0, "the current memory it waits for")
+            return replace(decision, other=blocking, reason=reason, related=(related,))
+        if not waits_alone(known) or not self._is_trusted(proposal):
+            return replace(decision, reason=f"{decision.reason}, which waits for review")
+        waiting = [known]
+        with self.store.deciding(
+            "learn", actor=proposal.memory.source, session=session, scopes=[known.scope], about=[known.id]
+        ) as deciding:
+            released = release(deciding, waiting, self.clock())
+        if not released:
+            return replace(decision, reason=f"{decision.reason}, which waits for review")
+        reason = f"{decision.reason}, which is active now: what it contradicted is no longer current"
+        return replace(decision, outcome=Outcome.UPDATED, memory=released[0], other=None, reason=reason)
+
+    def _repeated_over(
+        self, decision: Decision, known: Memory, named: Sequence[str], proposal: Proposal, session: str
+    ) -> Decision:
+        """A stored statement said again with the memories it replaces: it supersedes them, and waits no longer."""
+        source = proposal.memory.source
+        about = [known.id, *superseded_versions(self.store, self.clock, [proposal.memory])]
+        waiting = waiting_on(self.store, about)
+        with self.store.deciding(
+            "learn",
+            actor=source,
+            reason=f"relation: {known.id}",
+            session=session,
+            scopes=sorted({known.scope, *(other.scope for other in waiting)}),
+            about=[*about, *(other.id for other in waiting)],
+        ) as deciding:
+            now, found = self.clock(), deciding.get(known.id)
+            others = [head for head in heads_named(deciding, named) if head.id != known.id]
+            heads = [head for head in others if not outlasts(head, known)]
+            if found is None or not heads:
+                return decision
+            above = outranking_head(heads, source)
+            if above is not None or not self._may_replace(found, heads, proposal, deciding):
+                why = outranked_reason(source, above) if above is not None else "it waits for review"
+                related = tuple(Related(head, "update", 1.0, "named by the caller") for head in heads[:MOST_RELATED])
+                return replace(decision, other=heads[0], reason=f"{decision.reason}; {why}", related=related)
+            stored = superseding(deciding, found.but(status="active", updated=now), heads, now)
+            deciding.put(stored)
+            release(deciding, waiting, now)
+        reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
+        return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
+
+    def _repeated_beside(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
+        """A stored statement said again as one that leaves the named memories alone: it waits for them no longer."""
+        source, aside = proposal.memory.source, [other for other in proposal.named if other.id != known.id]
+        links = {link.target for link in known.associations if link.type in _CONFLICTS}
+        if above := outranking_head([other for other in aside if other.id in links], source):
+            related = (Related(above, "contradiction", 1.0, "the current memory it waits for"),)
+            reason = f"{decision.reason}; {outranked_reason(source, above)}"
+            return replace(decision, other=above, reason=reason, related=related)
+        with self.store.deciding(
+            "learn",
+            actor=source,
+            reason=f"relation: {known.id}",
+            session=session,
+            scopes=[known.scope],
+            about=self._about_vouching(known),
+        ) as deciding:
+            now, found = self.clock(), deciding.get(known.id)
+            if found is None:
+                return decision
+            beside = _beside(found, aside, proposal)
+            if found.status == "candidate" and self._may_replace(beside, (), proposal, deciding):
+                beside = self._activated(deciding, beside, source, now)
+            if beside != found:
+                beside = beside.but(updated=now)
+                deciding.put(beside)
+        if beside.status == "candidate":
+            return self._still_waiting(replace(decision, memory=beside), beside, proposal, session)
+        if found.status != "candidate":
+            return replace(decision, memory=beside)
+        reason = f"{decision.reason}, which is active now: it contradicts nothing, as the caller says"
+        return replace(decision, outcome=Outcome.UPDATED, memory=beside, other=None, reason=reason, gate="relation")
+
+    def _activated(self, deciding: Transaction, memory: Memory, source: str, now: datetime) -> Memory:
+        """A candidate as an active memory, in place of the current one with its key; as it is, if its source may not replace that."""
+        active = memory.but(status="active")
+        heads = replaced_by(deciding, active)
+        if outranking_head(heads, source) is not None:
+            return memory
+        return superseding(deciding, active, heads, now) if heads else active
+
+    def _may_replace(self, found: Memory, heads: Sequence[Memory], proposal: Proposal, deciding: Transaction) -> bool:
+        """Whether a stored memory may be active in place of others, by the word of who repeats it: judged as it is stored."""
+        replaced, source = {head.id for head in heads}, proposal.memory.source
+        if not is_human(source) and injection_problem(found):
+            return False
+        if contradicted(lambda other: None if other in replaced else deciding.get(other), found) is not None:
+            return False
+        return self._is_trusted(proposal) and self._is_trusted(replace(proposal, memory=found.but(source=source)))
+
+    def _is_trusted(self, proposal: Proposal) -> bool:
+        is_typed = proposal.is_typed
+        return trust(proposal.memory, proposal.autonomous, self.settings, is_typed=is_typed).status == "active"
+
+    def _derived_again(
+        self, verdict: Verdict, other: Memory, proposal: Proposal, session: str, now: datetime
+    ) -> Decision:
+        """Count and reinforce a duplicate of a stored memory, at most once per session (per day without one).
+
+        If the source is more trusted, it becomes the memory's source. Content counts for nothing, and a transcript only for what
+        came from one; but where an independent source says the same, that corroborates it.
+        """
+        key = session or f"day:{now.date().isoformat()}"
+        with self.store.deciding(
+            "derive", actor="engram", reason=journal_reason(verdict), session=session, about=[other.id]
+        ) as deciding:
+            known = deciding.get(other.id)
+            if known is None:
+                return Decision(Outcome.NOOP, None, verdict.other, "the duplicate was removed meanwhile", verdict.gate)
+            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
+            before = known
+            # A team's file changes by decisions, never by use.
+            if not counted and _counts(proposal.memory.source, known) and self.store.owned([other.id]):
+                # The use is recorded first: a crash in between may lose a count, but never counts twice.
+                self.store.note_use(Use("derived", (other.id,), now, key))
+                known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
+            if self.store.owned([other.id]):
+                known = self._corroborated(deciding, confirmed_guess(known, proposal.memory), proposal, session, now)
+            if known != before:
+                deciding.put(known)
+        vouched = self.vouched_for(known, proposal, now)
+        return self._repeated(verdict, known, vouched)
+
+    def _corroborated(
+        self, deciding: Transaction, known: Memory, proposal: Proposal, session: str, now: datetime
+    ) -> Memory:
+        """Evidence that an independent source repeats: corroborated, and active if nothing else is in its way."""
+        if not corroborates(proposal.memory, known, session) or injection_problem(known):
+            return known
+        evidence = (*known.evidence, *(one for one in proposal.memory.evidence if one not in known.evidence))
+        metadata = {**known.metadata, CORROBORATED_BY: proposal.memory.source}
+        known = known.but(
+            verification=CORROBORATED, evidence=evidence, metadata=metadata, last_verified=now, updated=now
+        )
+        if known.status != "candidate" or tier_of(known) > 1 or contradicted(deciding.get, known) is not None:
+            return known
+        return self._activated(deciding, known, known.source, now)
+
+    def _repeated(self, verdict: Verdict, known: Memory, vouched: Memory) -> Decision:
+        """The decision about a duplicate, by what became of the stored memory."""
+        before = verdict.other
+        if before is not None and before.status == "candidate" and known.status == "active":
+            reason = f"{verdict.reason}, which is active now: an independent source says the same"
+            return Decision(Outcome.UPDATED, vouched, None, reason, verdict.gate)
+        if known.status != "candidate" or vouched.status != "active":
+            return Decision(Outcome.DUPLICATE, vouched, vouched, verdict.reason, verdict.gate)
+        replaced = [other for other in map(self.store.get, vouched.supersedes) if other is not None]
+        ended = next((other for other in replaced if other.superseded_by == vouched.id), None)
+        if ended is None:
+            reason = f"{verdict.reason}, which is active now: a person said it"
+            return Decision(Outcome.UPDATED, vouched, None, reason, verdict.gate)
+        reason = f"{verdict.reason}, which now supersedes {mention(ended)}"
+        return Decision(Outcome.SUPERSEDED, vouched, ended, reason, verdict.gate)
+
+    # -- duplicates from a more trusted source
+
+    def vouched_for(self, known: Memory, proposal: Proposal, now: datetime) -> Memory:
+        """The stored memory after somebody repeated it; it takes over a more trusted source."""
+        repeated = proposal.memory
+        if not _vouches(repeated, known) or not self.store.owned([known.id]):
+            return known
+        verdict = self._said_first(known, proposal)
+        over = [verdict.other.id] if verdict is not None and verdict.other is not None else []
+        waiting = [other for other in waiting_on(self.store, over) if other.id != known.id]
+        about = [
+            *self._about_vouching(known),
+            *superseded_versions(self.store, self.clock, [known.but(supersedes=tuple(over))]),
+        ]
+        with self.store.deciding(
+            "derive",
+            actor=repeated.source,
+            scopes=sorted({known.scope, *(other.scope for other in waiting)}),
+            about=list(dict.fromkeys([*about, *(other.id for other in waiting)])),
+        ) as deciding:
+            found = deciding.get(known.id)
+            if found is None or not _vouches(repeated, found):
+                return known
+            vouched = self._vouched(deciding, found, repeated, verdict, now)
+            if vouched != found:
+                deciding.put(vouched)
+                release(deciding, waiting, now)
+        return vouched
+
+    def _said_first(self, known: Memory, proposal: Proposal) -> Verdict | None:
+        """What the gates say to a candidate that contradicts a current memory, had the person who repeats it said it first."""
+        source = proposal.memory.source
+        if known.status != "candidate" or not is_human(source) or contradicted(self.store.get, known) is None:
+            return None
+        said = propose(known.but(source=source))
+        vectors = self.store.embed([meaning_of(known)])
+        others = OtherKnown(self.store, vectors[0] if vectors is not None else None, own=known.id)
+        with self.store.reading():
+            return judge(replace(said, named=proposal.named, relation=proposal.relation), others, self.settings)
+
+    def _about_vouching(self, known: Memory) -> list[str]:
+        """The ids that may change when a memory is vouched for: itself, and every version of what it would supersede."""
+        heads = self.store.heads(known.conflict_key, known.scope) if known.conflict_key else []
+        lineages = Lineages(self.store, self.clock)
+        older = [version.id for head in heads for version in lineages.versions(head.id)]
+        return list(dict.fromkeys([known.id, *older, *superseded_versions(self.store, self.clock, [known])]))
+
+    def _vouched(
+        self, deciding: Transaction, known: Memory, repeated: Memory, verdict: Verdict | None, now: datetime
+    ) -> Memory:
+        """The stored memory with the more trusted source that repeats it; a person also activates a candidate.
+
+        One that contradicts a current memory waits on, unless the verdict is that the person may replace that.
+        """
+        if not is_human(repeated.source):
+            waits = known.status not in CURRENT or tier_of(known) > 1
+            return known if waits else known.but(source=repeated.source, learned_by=repeated.learned_by, updated=now)
+        known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
+        is_free = verdict is not None and verdict.admitted and verdict.status == "active"
+        if known.status != "candidate" or (contradicted(deciding.get, known) is not None and not is_free):
+            return known
+        known = known.but(status="active")
+        if verdict is not None:
+            known = replacing(known, verdict)
+        heads = replaced_by(deciding, known)
+        return superseding(deciding, known, heads, now) if heads else known
+
+
+def superseded_versions(store: Store, clock: Callable[[], datetime], memories: Sequence[Memory]) -> list[str]:
+    """The ids of every version of what these memories supersede; the current one changes."""
+    lineages = Lineages(store, clock)
+    named = dict.fromkeys(older for memory in memories for older in memory.supersedes)
+    return [version.id for older in named for version in lineages.versions(older)]
+
+
+def journal_reason(verdict: Verdict) -> str:
+    """The reason for the journal: no text of another memory, so that purging that memory leaves nothing behind."""
+    return f"{verdict.gate}: {verdict.other.id}" if verdict.other is not None else verdict.gate
+
+
+def replacing(memory: Memory, verdict: Verdict) -> Memory:
+    """The memory, naming the one that the gates found it to supersede."""
+    if verdict.outcome != Outcome.SUPERSEDED or verdict.other is None:
+        return memory
+    return memory.but(supersedes=tuple(dict.fromkeys((*memory.supersedes, verdict.other.id))))
+
+
+def _beside(memory: Memory, others: Sequence[Memory], proposal: Proposal) -> Memory:
+    """The memory without a conflict with others that it leaves alone, and linked to those that it refines."""
+    ids = [other.id for other in others]
+    kept = [link for link in memory.associations if link.type not in _CONFLICTS or link.target not in ids]
+    linked = {link.target for link in kept if link.type == REFINES}
+    refined = [link for link in proposal.memory.associations if link.type == REFINES and link.target not in linked]
+    return memory.but(associations=(*kept, *(link for link in refined if link.target in ids)))
+
+
+def _vouches(repeated: Memory, known: Memory) -> bool:
+    """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source, or from a person while it waits."""
+    if is_human(repeated.source):
+        return known.status == "candidate" or min(said_by(known), rank_of(known.source)) < Rank.PERSON
+    return rank_of(repeated.source) > said_by(known) and is_evidence(known) and not is_untrusted(repeated.source)
+
+
+def _counts(source: str, known: Memory) -> bool:
+    """Whether a repetition from this source counts as another derivation: content never, a transcript for what came from one."""
+    rank = rank_of(source)
+    return rank >= Rank.AGENT or (rank == Rank.HARVEST and said_by(known) <= rank)
