@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.capture.transcripts.written import claude_file, opencode_database
 
 from .conftest import Console
@@ -47,6 +49,7 @@ def test_only_what_is_proposed_is_shown_unless_everything_is_asked_for(cli: Cons
     assert "refused" in cli("harvest", "projects", "--dry-run", "-v").stdout
 
 
+@pytest.mark.usefixtures("person")
 def test_what_is_active_at_once_waits_for_no_review(cli: Console) -> None:
     cli("config", "autopromote_harvest", "true")
     ended = cli("harvest", transcripts())

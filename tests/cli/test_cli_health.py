@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 from .conftest import Console
 
 
@@ -87,6 +89,7 @@ def test_a_store_of_a_newer_engram_is_refused_with_what_to_do(cli: Console) -> N
     assert "Upgrade Engram" in result.stderr
 
 
+@pytest.mark.usefixtures("person")
 def test_the_doctor_names_a_pair_that_disagrees_and_how_to_put_it_before_review(cli: Console) -> None:
     older = cli.learned("The staging server listens on port 8080")
     newer = cli.learned("Lunch is at noon")

@@ -31,6 +31,8 @@ class Person:
     def __init__(self, *words: str, environment: dict[str, str] | None = None, program: Sequence[str] = ENGRAM) -> None:
         self.child, self.terminal = pty.fork()
         if self.child == 0:
+            # A test run in the background ignores interrupts, and its children would, too.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.environ |= {"TERM": "xterm-256color", **(environment or {})}
             os.execv(program[0], [*program, *words])
         self.printed = ""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from engram.model.event import VERBATIM, Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Memory
+from engram.model.memory import CONTRADICTS, Memory
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, with_excerpts
-from engram.review.conflicts import with_disputes
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -224,6 +223,11 @@ class Searcher:
     def _disputed(self, considered: list[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
         """The same, memories marked that a waiting one contradicts."""
         memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
+        links = self.store.links_to([memory.id for memory in memories]) if memories else []
+        if not any(kind == CONTRADICTS for _, _, kind, _ in links):
+            return considered
+        from engram.review.conflicts import with_disputes  # most answers have no contradiction
+
         marked = {memory.id: memory for memory in with_disputes(self.store, memories)}
         return [
             (replace(found, record=marked.get(found.record.id, found.record)), place) for found, place in considered
