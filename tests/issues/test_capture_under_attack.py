@@ -17,7 +17,8 @@ def mem(backend: Backend) -> Engram:
 
 
 def test_a_captured_fact_is_corroborated_together_with_its_evidence(mem: Engram) -> None:
-    [fact] = mem.capture("z", "user", "We decided to use Kafka for events.", source="harness:codex:acme").memories
+    said = "We decided to use Kafka for events."
+    [fact] = mem.capture("z", "user", said, source="harness:codex:acme", scope="global").memories
     again = mem.learn(fact.statement, source="web:example.org", session="q")
     assert again.memory is not None and again.memory.verification == "system_inferred"
     assert again.memory.evidence == fact.evidence
