@@ -32,6 +32,7 @@ import psycopg
 
 from engram import AllTenantsWorker, Engram
 from engram.capture import jobs
+from engram.capture.buffer import CaptureBuffer
 from engram.capture.conversation import Conversations
 from engram.model.errors import StoreError
 from engram.model.task import Job
@@ -149,7 +150,7 @@ def _until_nothing_is_due(url: str, milliseconds: int, ready: Any, go: Any, pipe
 def _jobs_take(milliseconds: int) -> None:
     """Every job of this process waits for so long and does nothing else."""
 
-    def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
+    def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) -> dict[str, Handler]:
         return {kind: lambda job: time.sleep(milliseconds / 1000) for kind in jobs.KINDS}
 
     jobs.handlers = handlers
