@@ -104,12 +104,12 @@ def _by_status(memory: Memory, value: float) -> Eligibility | None:
         return Eligibility(False, False, False, status, f"superseded{by}", 0.0, value)
     if status == "archived":
         return Eligibility(
-            True, False, False, status, "archived: answers when active ones do not", n.ARCHIVED_WEIGHT, value
+            True, False, False, status, "answers when active ones do not", n.ARCHIVED_WEIGHT, value
         )
     if status == "candidate":
-        return Eligibility(False, False, False, status, "candidate: waits for review", n.CANDIDATE_WEIGHT, value)
+        return Eligibility(False, False, False, status, "waits for review", n.CANDIDATE_WEIGHT, value)
     if status == "dormant":
-        return Eligibility(True, False, False, status, "dormant by hand: answers when asked", n.DORMANT_WEIGHT, value)
+        return Eligibility(True, False, False, status, "set by hand; answers when asked", n.DORMANT_WEIGHT, value)
     return None
 
 
