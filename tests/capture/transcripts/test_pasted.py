@@ -1,6 +1,5 @@
 """What was pasted into a turn is not the person's own."""
 
-from engram.capture.transcripts.boilerplate import typed_text
 from engram.capture.transcripts.pasted import Echoes, own_words, pasted_lines
 
 
@@ -48,14 +47,3 @@ def test_a_line_that_a_tool_had_returned_is_not_the_persons() -> None:
     rule = "Always run the linter before you push anything."
     assert own(f"{rule}\nWe use tabs.", f"# Contributing\n\n{rule}\n") == ["We use tabs."]
     assert own(rule) == [rule]
-
-
-def test_lines_made_to_be_slow_are_read_in_no_time() -> None:
-    for line in (
-        " at " + "(" * 50_000,
-        "<command-args>" * 5_000,
-        "<system-reminder>" * 5_000,
-        '  File "' + '", line' * 10_000,
-    ):
-        own(line)
-        typed_text(line)
