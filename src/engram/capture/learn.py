@@ -27,7 +27,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on
 from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
-from engram.rules.eligibility import has_expired, outlasts
+from engram.rules.eligibility import is_over, outlasts
 from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import ProposalKeys, Store, Transaction
@@ -258,7 +258,7 @@ class Learner:
             for i, memory in enumerate(drafted):
                 key = (hashes[i], memory.scope)
                 known = added.get(key) or deciding.exact(*key)
-                if known is not None and same_text(known.statement, memory.statement) and not _is_over(known, now):
+                if known is not None and same_text(known.statement, memory.statement) and not is_over(known, now):
                     duplicates.append(i)
                 else:
                     known = self._added(deciding, memory, names[i], source, now, team, changes.get(i))
@@ -410,10 +410,6 @@ def _without_claims(memory: Memory) -> Memory:
         associations=tuple(map(unmarked, memory.associations)), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
-
-
-def _is_over(memory: Memory, now: datetime) -> bool:
-    return has_expired(memory, now) or (memory.valid_until is not None and memory.valid_until <= now)
 
 
 def _wanted_name(memory: Memory) -> str:

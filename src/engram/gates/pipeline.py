@@ -23,7 +23,7 @@ from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
-from engram.rules.eligibility import has_expired, outlasts
+from engram.rules.eligibility import is_over, outlasts
 from engram.rules.sources import CAPTURED, may_replace, origin_of
 from engram.text.display import notice, quoted, word
 
@@ -136,9 +136,7 @@ class _GateRun:
     def _is_over(self, other: Memory) -> bool:
         """Whether a stored memory holds no more: told again, it is learned again."""
         now = self.memory.created
-        return now is not None and (
-            has_expired(other, now) or (other.valid_until is not None and other.valid_until <= now)
-        )
+        return now is not None and is_over(other, now)
 
     def _rejected(self, known: Known) -> Verdict | None:
         """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""

@@ -66,6 +66,11 @@ def is_valid(memory: Memory, at: datetime) -> bool:
     return memory.valid_until is None or at < memory.valid_until
 
 
+def is_over(memory: Memory, now: datetime) -> bool:
+    """Whether a memory holds no more: its validity has ended, or it was a guess that expired. Told again, it is learned again."""
+    return has_expired(memory, now) or (memory.valid_until is not None and memory.valid_until <= now)
+
+
 def outlasts(memory: Memory, other: Memory) -> bool:
     """Whether a memory still holds when another, which has an end, is over: that one does not replace it, but is an exception to it."""
     if other.valid_until is None:
@@ -103,9 +108,7 @@ def _by_status(memory: Memory, value: float) -> Eligibility | None:
         by = f" by {memory.superseded_by}" if memory.superseded_by else ""
         return Eligibility(False, False, False, status, f"superseded{by}", 0.0, value)
     if status == "archived":
-        return Eligibility(
-            True, False, False, status, "answers when active ones do not", n.ARCHIVED_WEIGHT, value
-        )
+        return Eligibility(True, False, False, status, "answers when active ones do not", n.ARCHIVED_WEIGHT, value)
     if status == "candidate":
         return Eligibility(False, False, False, status, "waits for review", n.CANDIDATE_WEIGHT, value)
     if status == "dormant":
