@@ -169,7 +169,9 @@ def _show(
         views.hits(found.hits, now, explain=explain, dated=found.intent != "current", zone=found.zone)
     else:
         sys.stdout.write((found.answer if answer else found.text) + "\n")
-    _show_sources(from_sources, apart=bool(found.hits))
+    if context is not None and context.summary:
+        display.block(f"{chr(10) if found.hits else ''}## Summary by the model\n{quoted(context.summary)}")
+    _show_sources(from_sources, apart=bool(found.hits) or bool(context and context.summary))
     if not found.hits:
         nothing = "no memory about this" if from_sources else "nothing found"
         surface.hint(f"engram: {nothing}; `engram search` looks in every scope")

@@ -8,7 +8,7 @@ from pathlib import Path
 from engram.capture.transcripts.harness import time_of
 from engram.disk import reading
 from engram.model.lazy import dataclass, field
-from engram.recall.sources.places import SourcePlaces, resolved
+from engram.recall.sources.places import SourcePlaces, is_below, real_folder
 from engram.recall.sources.source import Source, SourceKind
 
 LONGEST_FILE = 256 * 1024
@@ -58,15 +58,14 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def files_below(folder: Path, wanted: str, allowed: Iterable[Path]) -> Iterator[Path]:
+def files_below(folder: Path, wanted: str, allowed: Iterable[str]) -> Iterator[Path]:
     """The files below a folder whose name ends so, in order; a linked folder is entered once, if it leads into an allowed one."""
-    roots = [*map(resolved, allowed), resolved(folder)]
-    entered: set[Path] = set()
-    waiting, left = [(folder, 0)], MOST_FILES
+    real = real_folder(str(folder))
+    roots, entered = (*allowed, real), set[str]()
+    waiting, left = [(str(folder), real, 0)], MOST_FILES
     while waiting:
-        at, depth = waiting.pop()
-        target = resolved(at)
-        if depth > DEEPEST or target in entered or not any(target.is_relative_to(root) for root in roots):
+        at, target, depth = waiting.pop()
+        if depth > DEEPEST or target in entered or not any(is_below(target, root) for root in roots):
             continue
         entered.add(target)
         folders = []
@@ -77,11 +76,12 @@ def files_below(folder: Path, wanted: str, allowed: Iterable[Path]) -> Iterator[
             if entry.name.endswith(wanted):
                 yield Path(entry.path)
             elif _is_folder(entry):
-                folders.append((Path(entry.path), depth + 1))
+                leads_to = real_folder(entry.path) if entry.is_symlink() else f"{target}/{entry.name}"
+                folders.append((entry.path, leads_to, depth + 1))
         waiting.extend(reversed(folders))
 
 
-def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)

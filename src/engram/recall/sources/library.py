@@ -1,5 +1,6 @@
 """The library of a directory's sources: finds them, keeps their index up to date by stat, and searches it."""
 
+import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,13 +13,12 @@ from engram.recall.sources.auto_memory import find_auto_memory
 from engram.recall.sources.documents import Documents
 from engram.recall.sources.index import IndexedSource, SourceIndex, stamp_of
 from engram.recall.sources.instructions import find_instructions
-from engram.recall.sources.places import SourcePlaces
+from engram.recall.sources.places import SourcePlaces, real_folder
 from engram.recall.sources.rules import find_rules
-from engram.recall.sources.sections import file_content, session_content
 from engram.recall.sources.sessions import directory_of, find_sessions, is_here, spoken_lines
 from engram.recall.sources.skills import find_skills
 from engram.recall.sources.source import Source, SourceContent, SourceHit
-from engram.store.protocol import Candidates, Progress
+from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
@@ -51,6 +51,7 @@ class SourceLibrary:
     @cached_property
     def documents(self) -> list[Source]:
         """The files: instructions, rules, auto memory and skills."""
+        real_folder.cache_clear()  # links may have changed since
         documents = Documents(self.places)
         for find in (find_auto_memory, find_instructions, find_rules, find_skills):
             find(documents)
@@ -87,6 +88,16 @@ class SourceLibrary:
         sources = [*self.documents, *self.sessions]
         if not sources:
             return
+        try:
+            self._refresh(sources, progress, cancelled)
+        except (sqlite3.Error, OSError) as error:
+            # A full disk, or an index that another program took away: this call goes on without it.
+            self.close()
+            vars(self)["index"] = SourceIndex.in_memory(f"The index of sources is not kept: {error}")
+            self.warnings.append(self.index.warning)
+            self._refresh(sources, progress, cancelled)
+
+    def _refresh(self, sources: list[Source], progress: Progress, cancelled: Cancelled) -> None:
         if not self.index.is_kept and len(self.sessions) > WITHOUT_INDEX:
             sources = [*self.documents, *self.sessions[:WITHOUT_INDEX]]
         known = self.index.known(sources)
@@ -132,6 +143,8 @@ class SourceLibrary:
 
     def _content(self, source: Source) -> tuple[Source, SourceContent, bool]:
         """A source as it is indexed; one that cannot be read has no passages until it changes."""
+        from engram.recall.sources.sections import file_content, session_content
+
         if source.session is None:
             return source, file_content(source), True
         try:
@@ -165,13 +178,7 @@ class SourceLibrary:
 
         vectors = self.index.embed([query.text])
         assert vectors is not None
-        found = [self.index.candidates(query.terms, vectors[0], kinds, POOL) for kinds in phases]
-        joined = Candidates(
-            sorted((pair for one in found for pair in one.lexical), key=lambda pair: -pair[1]),
-            sorted((pair for one in found for pair in one.semantic), key=lambda pair: -pair[1]),
-            max((one.total for one in found), default=0),
-            {term: count for one in found for term, count in one.frequency.items()},
-        )
+        joined = self.index.candidates(query.terms, vectors[0], phases, POOL)
         numbers = {n for n, _ in (*joined.lexical, *joined.semantic)}
         if not numbers:
             return []

@@ -20,7 +20,7 @@ _SKIPPED = frozenset(
 def find_rules(documents: Documents) -> None:
     """Add the rules that apply in the project."""
     places = documents.places
-    folders = [rules for folder in places.upwards() if is_own(rules := folder / ".claude" / "rules", places)]
+    folders = [rules for config in places.project_configs() if is_own(rules := config / "rules", places)]
     found: list[tuple[Path, Path, list[str]]] = []
     for folder in (*folders, places.config / "rules"):
         for path in files_below(folder, ".md", places.allowed):

@@ -15,10 +15,9 @@ _NUMBER = re.compile(r"\d+")
 def find_skills(documents: Documents) -> None:
     """Add the skills that an agent here could use."""
     places = documents.places
-    for folder in places.upwards():
-        skills = folder / ".claude" / "skills"
-        if is_own(skills, places):
-            _add_below(documents, skills)
+    for config in places.project_configs():
+        if is_own(config / "skills", places):
+            _add_below(documents, config / "skills")
     _add_below(documents, places.config / "skills")
     for version in _plugins(places):
         _add_below(documents, version)

@@ -29,7 +29,14 @@ DELETE FROM docs WHERE source = ?
 DELETE FROM sources WHERE source = ?
 
 -- name: vectors
-SELECT d.n, d.vector FROM wanted w JOIN docs d ON d.source = w.source WHERE w.kind IN (SELECT value FROM json_each(?)) AND d.vector IS NOT NULL
+SELECT n, vector FROM docs WHERE vector IS NOT NULL
+
+-- name: last
+SELECT max(n) FROM docs
+
+-- name: lexical
+SELECT words.rowid, -bm25(words, WEIGHTS), w.kind FROM words JOIN docs d ON d.n = words.rowid JOIN wanted w ON w.source = d.source
+WHERE words MATCH ? ORDER BY 2 DESC
 
 -- name: passages
 SELECT t.n, t.statement, t.about, t.support, d.time, d.vector
