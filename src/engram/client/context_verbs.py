@@ -9,7 +9,7 @@ from engram.client.facets import PAUSED
 from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import checked_length
 from engram.model.errors import InvalidInput
-from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.cutoff import ABOUT
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
     from engram.recall.recaller import Recall
     from engram.store.protocol import Progress
+
+MOST_FOR_TASK = 5
+"""Memories for each of the questions of a briefing."""
 
 
 class ContextVerbs(ReadVerbs):
@@ -84,11 +87,22 @@ class ContextVerbs(ReadVerbs):
         page = self._page(_room(budget, BUDGET) - len(heading.encode("utf-8", "replace")) - 2)
         scopes = self._scopes_in(directory)
         with self._context(directory, progress, cancelled) as context:
-            found = [self.recall(query, scope=scopes, limit=5, min_relevance=HELPFUL) for query in queries]
+            found = [self._about_task(query, scopes) for query in queries]
             stopped = context.for_question(found, [self._source_query(query) for query in queries], page)
             notes = [note for one in found for note in one.warnings]
+            used = [section.id for section in page.sections if section.id]
+            notes += filter(None, [self._recaller.record_use("recalled", used)])
             known = _recalled(task, page, stopped, notes, context, context.summary(task, page))
         return Briefing(task, queries, known, f"{heading}\n\n{known.text}" if known.sections else "")
+
+    def _about_task(self, query: str, scopes: "tuple[str, ...] | None") -> "Recall":
+        """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
+        from engram.recall.context import BRIEFED
+        from engram.recall.recaller import Recall
+
+        seen = self._seen(scopes, {}).scopes
+        hits = self.search(query, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
+        return Recall(query, hits, "", tuple(hits.warnings))
 
     def _page(self, room: int, memories_only: bool = False) -> "Page":
         """A page for an answer, smaller where a model adds its summary."""

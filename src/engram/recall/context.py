@@ -26,6 +26,8 @@ from engram.text.time.zone import in_zone
 if TYPE_CHECKING:
     from engram.model.memory import Memory
 
+BRIEFED = 0.03
+"""The floor of memories in a briefing: a task names less of what matters for it than a question does."""
 BUDGET = 10_240
 """Bytes of the answer to a question."""
 RECENT = 15_360
@@ -78,6 +80,8 @@ class ContextSection:
     line: str = ""
     """Both, as they are shown."""
     relevance: float = 0.0
+    id: str = ""
+    """The id of a memory; "" for what a source says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +286,7 @@ def _remembered(memory: "Memory") -> ContextSection:
     title = "Memories from these sessions"
     text = fitted(memory.statement, LONGEST_SNIPPET)
     line = f"{label_of(hit)}: {quoted(text)}{remark_of(hit, dated=False)}"
-    return ContextSection("memories", title, label_of(hit), notice(text), line)
+    return ContextSection("memories", title, label_of(hit), notice(text), line, id=memory.id)
 
 
 def _section(phase: str, where: str, text: str, relevance: float) -> ContextSection:
@@ -295,7 +299,7 @@ def _memory_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
             dated = recall.intent != "current"
             line = line_of(hit, dated=dated, zone=recall.zone)
             text = notice(hit.stretch or hit.text) + remark_of(hit, dated=dated, zone=recall.zone)
-            yield ContextSection("memories", TITLES["memories"], label_of(hit), text, line, hit.relevance)
+            yield ContextSection("memories", TITLES["memories"], label_of(hit), text, line, hit.relevance, hit.id)
 
 
 def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:

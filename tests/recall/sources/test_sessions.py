@@ -13,8 +13,8 @@ from tests.recall.sources.home import SourceHome
 KEY = "sk-ant-api03-" + "AbCdEfGh12345678" * 6 + "-AbCdEfAA"
 
 
-def found(user: SourceHome, **environment: str) -> list[Source]:
-    return find_sessions(user.places(**environment), Problems())
+def found(user: SourceHome) -> list[Source]:
+    return find_sessions(user.places(), Problems())
 
 
 def here(user: SourceHome) -> list[str]:
