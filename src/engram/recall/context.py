@@ -33,7 +33,7 @@ BUDGET = 10_240
 RECENT = 15_360
 """Bytes of what is shown without a question."""
 LEAST_BUDGET = 500
-MOST_OF_PHASE = 6
+MOST_OF_PHASE = 5
 """Passages of one phase."""
 LONGEST_SNIPPET = 900
 """Bytes of one passage."""

@@ -1,5 +1,6 @@
 """The index of sources: what is read, when it is read again, and what happens where it cannot be kept."""
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -154,3 +155,29 @@ def test_any_project_path_works(user: SourceHome, name: str) -> None:
         "s", [("user", "Deploys on Friday?")], directory=project, folder=user.config / "projects" / slug(str(project))
     )
     assert len(texts(user.library(project), "deploys")) == 2
+
+
+def test_names_and_turns_with_halves_of_characters_are_read(user: SourceHome) -> None:
+    path = user.project / ".claude" / "rules" / os.fsdecode(b"\xff.md")
+    path.parent.mkdir(parents=True)
+    path.write_text("Deploys go through staging.")
+    session = user.session("s", [("user", "Deploys happen on Friday HALF")])
+    session.write_text(session.read_text().replace("HALF", "\\ud83d"))
+    assert len(texts(user.library(), "deploys")) == 2
+
+
+def test_two_libraries_that_fill_the_index_at_once_agree(user: SourceHome) -> None:
+    user.in_project("CLAUDE.md", "Deploys go through staging.")
+    one, other = user.library(), user.library()
+    assert one.index.known(one.documents) == other.index.known(other.documents) == {}
+    assert texts(one, "deploys") == texts(other, "deploys") == ["Deploys go through staging."]
+    assert len(one.index.known(one.documents)) == 1
+
+
+def test_vectors_that_were_lost_are_made_again(user: SourceHome) -> None:
+    user.in_project("CLAUDE.md", "Shipping goes through staging.")
+    expected = texts(user.library(), "shipment")
+    for path in (user.folder / "cache").rglob("vectors-*"):
+        path.unlink()
+    user.in_project("AGENTS.md", "Another file")
+    assert texts(user.library(), "shipment") == expected != []

@@ -16,7 +16,7 @@ from engram.recall.sources.source import Source, SourceContent, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.connection import connect, immediate, split_statements
 from engram.store.files.index.search import document_frequencies, semantic
-from engram.store.files.index.vectors import Matrix
+from engram.store.files.index.vectors import Matrix, boot_id
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements
 from engram.text.tokens import marked_terms, prune, tokens
@@ -52,10 +52,11 @@ class IndexedSource:
 class SourceIndex:
     """The passages of sources, to be searched. `wanted` are the sources that searches use."""
 
-    def __init__(self, connection: sqlite3.Connection, matrix: Matrix | None = None, warning: str = "") -> None:
+    def __init__(self, connection: sqlite3.Connection, vectors: Path | None = None, warning: str = "") -> None:
         self._db = connection
-        self._matrix = matrix
+        self._vector_file = vectors
         """The vectors as one mapped file, a cache of those in the database; None where nothing is kept."""
+        self._matrix = Matrix(vectors, _embedder().dim) if vectors is not None else None
         self.warning = warning
         """Why the index is not kept; "" where it is."""
         self._wanted: dict[int, Source] = {}
@@ -68,7 +69,8 @@ class SourceIndex:
         try:
             connection, _ = connect(path, _SCHEMA)
             name = connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0]
-            return cls(connection, Matrix(path.with_name(f"vectors-{name}.f32"), _embedder().dim))
+            # After a power loss the file may lack pages that the database has, so that each boot makes its own.
+            return cls(connection, path.with_name(f"vectors-{name}-{boot_id()[:8]}.f32"))
         except (StoreReadOnly, StoreBusy, OSError, sqlite3.Error) as error:
             return cls.in_memory(f"The index of sources is not kept: {error}")
 
@@ -91,7 +93,7 @@ class SourceIndex:
 
     def known(self, sources: Collection[Source]) -> dict[str, IndexedSource]:
         """What is known about these sources, by name."""
-        rows = self._rows("known", json.dumps([source.name for source in sources]))
+        rows = self._rows("known", json.dumps([key_of(source) for source in sources]))
         return {
             name: IndexedSource(number, stamp, directory, bool(loaded), title)
             for number, name, stamp, directory, loaded, title in rows
@@ -100,28 +102,23 @@ class SourceIndex:
     def put(self, contents: Sequence[tuple[Source, SourceContent, bool]], at: datetime) -> None:
         """Replace what is known about sources, in one transaction; the flag says whether their passages were read."""
         passages = [passage for _, content, _ in contents for passage in content.passages]
-        vectors, at_row = _vectors(passages), 0
+        vectors, done = _vectors(passages), 0
         with self._writing():
             for source, content, is_loaded in contents:
-                for number, _, _ in self._db.execute(
-                    "SELECT source, name, path FROM sources WHERE name = ?", (source.name,)
-                ).fetchall():
-                    self._drop(number)
-                title = content.title or source.title
-                row = (
-                    source.name,
-                    source.kind,
-                    str(source.path),
-                    title,
-                    stamp_of(source),
-                    content.directory,
-                    is_loaded,
-                )
-                made = self._db.execute(_statements()["put_source"], (*row, at.timestamp()))
-                assert made.lastrowid is not None
-                own = vectors[at_row : at_row + len(content.passages)]
-                at_row += len(own)
-                self._put_passages(made.lastrowid, content.passages, own)
+                number = self._put_source(source, content, is_loaded, at)
+                own = vectors[done : done + len(content.passages)]
+                done += len(own)
+                self._put_passages(number, content.passages, own)
+
+    def _put_source(self, source: Source, content: SourceContent, is_loaded: bool, at: datetime) -> int:
+        for (number,) in self._rows("number", key_of(source)).fetchall():
+            self._drop(number)
+        made = self._rows(
+            "put_source", key_of(source), source.kind, _storable(str(source.path)), content.title or source.title,
+            stamp_of(source), content.directory, is_loaded, at.timestamp(),
+        )  # fmt: skip
+        assert made.lastrowid is not None
+        return made.lastrowid
 
     def _put_passages(self, source: int, passages: Sequence[SourcePassage], vectors: "Vectors") -> None:
         numbers = [
@@ -208,12 +205,21 @@ class SourceIndex:
         if self._matrix is not None:
             with suppress(OSError):
                 if not self._matrix.exists:
-                    self._matrix.fill(self._stored_vectors(), count)
+                    self._fill(self._matrix, count)
                 return self._matrix.rows(count)
         rows = np.zeros((count, DIMENSIONS), dtype=np.float32)
         for numbers, vectors in self._stored_vectors():
             rows[numbers] = vectors
         return rows
+
+    def _fill(self, matrix: Matrix, count: int) -> None:
+        """Make the file of vectors. Nobody adds passages meanwhile: their vectors would be missing in it."""
+        with self._writing():
+            matrix.fill(self._stored_vectors(), count)
+        assert self._vector_file is not None
+        for old in self._vector_file.parent.glob("vectors-*.f32"):
+            if old != self._vector_file:
+                old.unlink(missing_ok=True)
 
     def _stored_vectors(self) -> "Iterator[tuple[list[int], Vectors]]":
         import numpy as np
@@ -269,6 +275,15 @@ class SourceIndex:
     def _writing(self) -> Iterator[None]:
         with immediate(self._db):
             yield
+
+
+def key_of(source: Source) -> str:
+    """A source's name as it is stored: a path may have bytes that are no text."""
+    return _storable(source.name)
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def stamp_of(source: Source) -> str:

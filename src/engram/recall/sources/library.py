@@ -11,7 +11,7 @@ from engram.capture.transcripts.harness import Problems
 from engram.model.lazy import cached_property, dataclass, field, replace
 from engram.recall.sources.auto_memory import find_auto_memory
 from engram.recall.sources.documents import Documents
-from engram.recall.sources.index import IndexedSource, SourceIndex, stamp_of
+from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
 from engram.recall.sources.instructions import find_instructions
 from engram.recall.sources.places import SourcePlaces, real_folder
 from engram.recall.sources.rules import find_rules
@@ -33,7 +33,7 @@ SWEPT = 100
 """Sources of other projects that one call looks for, to drop those that are gone."""
 RESTED = timedelta(hours=1)
 """How long a source that was looked for is not looked for again."""
-POOL = 30
+POOL = 8
 """Candidates per retriever and phase."""
 Cancelled = Callable[[], bool]
 
@@ -101,7 +101,7 @@ class SourceLibrary:
         if not self.index.is_kept and len(self.sessions) > WITHOUT_INDEX:
             sources = [*self.documents, *self.sessions[:WITHOUT_INDEX]]
         known = self.index.known(sources)
-        unread = [source for source in sources if self._is_unread(source, known.get(source.name))]
+        unread = [source for source in sources if self._is_unread(source, known.get(key_of(source)))]
         if unread:
             left = self._read(unread, progress, cancelled)
             known = self.index.known(sources)
@@ -109,7 +109,9 @@ class SourceLibrary:
                 self.warnings.append(
                     f"{left} of {len(sources)} sources are not read yet; the next recall goes on with them"
                 )
-        wanted = {known[one.name].number: _titled(one, known[one.name]) for one in sources if self._has(one, known)}
+        wanted = {
+            known[key_of(one)].number: _titled(one, known[key_of(one)]) for one in sources if self._has(one, known)
+        }
         self.index.want(wanted)
         self._sweep(wanted)
 
@@ -119,7 +121,7 @@ class SourceLibrary:
         return not known.loaded and source.session is not None and is_here(source, known.directory, self.places)
 
     def _has(self, source: Source, known: Mapping[str, IndexedSource]) -> bool:
-        found = known.get(source.name)
+        found = known.get(key_of(source))
         if found is None or not found.loaded:
             return False
         return source.session is None or is_here(source, found.directory, self.places)

@@ -89,11 +89,11 @@ class SourcePlaces:
         path = Path(directory)
         return bool(directory) and any(path.is_relative_to(root) for root in self.roots)
 
-    def may_read(self, path: Path, *further: Path) -> Path | None:
-        """The file that a path leads to, if it is in an allowed folder or a further one; None otherwise."""
+    def may_read(self, path: Path, *further: Path) -> str:
+        """The file that a path leads to, if it is in an allowed folder or a further one; "" otherwise."""
         target = real_file(str(path))
         roots = (*self.allowed, *(real_folder(str(folder)) for folder in further))
-        return Path(target) if target and any(is_below(target, root) for root in roots) else None
+        return target if target and any(is_below(target, root) for root in roots) else ""
 
     @cached_property
     def managed_settings(self) -> Mapping[str, Any]:

@@ -133,6 +133,7 @@ def _redacted(kept: Collection[tuple[TranscriptTurn, str]]) -> list[SpokenLine]:
     """The turns as they may be shown. All are searched for secrets at once, which costs half of searching each."""
     from engram.gates.secrets.scan import redact
     from engram.gates.shape import RECORD
+    from engram.sessions.observations import storable
 
     texts = redact(RECORD.join(text for _, text in kept))[0].split(RECORD)
     if len(texts) != len(kept):
@@ -140,5 +141,5 @@ def _redacted(kept: Collection[tuple[TranscriptTurn, str]]) -> list[SpokenLine]:
     lines = []
     for (turn, _), text in zip(kept, texts, strict=True):
         longest = LONGEST_RESULT if turn.role == "tool" else LONGEST_TURN
-        lines.append(SpokenLine(turn.role, cut(text, longest), turn.at))
+        lines.append(SpokenLine(turn.role, storable(cut(text, longest)), turn.at))
     return lines

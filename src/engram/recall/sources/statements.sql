@@ -1,6 +1,9 @@
 -- name: known
 SELECT source, name, stamp, directory, loaded, title FROM sources WHERE name IN (SELECT value FROM json_each(?))
 
+-- name: number
+SELECT source FROM sources WHERE name = ?
+
 -- name: put_source
 INSERT INTO sources (name, kind, path, title, stamp, directory, loaded, checked) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
