@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from engram import CaptureResult, Engram
-from engram.capture.buffer import IN_BUFFER, CaptureBuffer
+from engram.capture.buffer import CaptureBuffer
 from engram.capture.buffer_reader import MOST_FAILURES, BufferReader
 from engram.capture.conversation import Conversations
 from engram.llm.model import LanguageModel, ModelSettings
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
 from engram.model.memory import Memory
+from engram.model.reserved_keys import IN_BUFFER
 from engram.sessions.jobs import FIRST_WAIT, LEASE
+from engram.store.protocol import NewEvent
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.llm.replaying import Server, raw, said, serving
@@ -231,7 +233,8 @@ def test_an_untrusted_source_stays_untrusted_after_a_crash(mem: Engram) -> None:
     say(mem, IDLE_TALK[0], source="human")
     say(mem, IDLE_TALK[1], source="harness:codex:acme")
     known = mem.store.state("buffer/chat")
-    mem.observe("chat", "user", SISTER, metadata={IN_BUFFER: True})
+    turn = NewEvent("user", SISTER, mem._clock(), metadata={IN_BUFFER: True})
+    mem.store.append_events("chat", [turn], scope=mem.store.ledger_scope("chat"))
     assert mem.store.state("buffer/chat") == known
     mem.flush_captures()
     [memory] = mem.list(status="any")

@@ -20,6 +20,7 @@ from engram.model.errors import InvalidInput, Refused, StoreBusy
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
+from engram.model.reserved_keys import IN_BUFFER
 from engram.model.task import Job
 from engram.rules.sources import rank_of
 from engram.sessions.jobs import LEASE, wait_after
@@ -30,8 +31,6 @@ from engram.text.time.zone import SYSTEM
 
 CAPTURE = "capture"
 """The kind of the jobs that look at a buffer when its oldest turn has waited long enough."""
-IN_BUFFER = "captured"
-"""The mark of a buffered turn in its event's metadata."""
 AGENT = "agent"
 MOST_ROUNDS = 3
 """Readings in a row by one caller, where turns keep coming meanwhile."""

@@ -11,6 +11,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields, MemoryFields, aware
 from engram.model.memory import Memory, render_form
+from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
@@ -460,6 +461,8 @@ def _scopes_touched(before: Memory, after: Memory) -> list[str]:
 
 
 def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
+    if "metadata" in changes:
+        changes = {**changes, "metadata": with_reserved(changes["metadata"], memory.metadata)}
     memory = memory.but(**changes, updated=now)
     if "form" in changes and "statement" not in changes:
         memory = memory.but(statement=render_form(memory.form))

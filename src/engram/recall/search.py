@@ -7,10 +7,11 @@ from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
-from engram.model.event import VERBATIM, Event
+from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
+from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, with_excerpts

@@ -10,7 +10,8 @@ from engram.gates.secrets.scan import refuse_secret
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
-from engram.model.memory import CORROBORATED_BY, Memory
+from engram.model.memory import Memory
+from engram.model.reserved_keys import CORROBORATED_BY
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.conflicts import release, waiting_on
 from engram.review.lineage import BY_HAND, ends_before, refuse_outranked, settle

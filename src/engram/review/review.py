@@ -10,7 +10,8 @@ from engram.gates.secrets.scan import redact
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-from engram.model.memory import FORGET_REQUESTED, Memory
+from engram.model.memory import Memory
+from engram.model.reserved_keys import FORGET_REQUESTED
 from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
 from engram.review.authority import refuse_changed
 from engram.review.conflicts import outdated, release, waiting_on

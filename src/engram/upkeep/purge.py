@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 
-from engram.model.event import QUOTED_EVENT, Session, quotes_ledger
+from engram.model.event import Session, quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
+from engram.model.reserved_keys import QUOTED_EVENT
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
 from engram.review.conflicts import waiting_on
 from engram.review.lineage import VERSIONS, Lineages
