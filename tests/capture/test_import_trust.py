@@ -65,6 +65,25 @@ def test_an_approved_change_takes_the_place_of_the_stored_one(backend: Backend, 
     assert table(mem, tmp_path, GOUT).unchanged == [waiting]
 
 
+def test_a_second_change_of_a_row_changes_what_waits(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    table(mem, tmp_path, TEA)
+    (waiting,) = table(mem, tmp_path, GOUT).waiting
+    done = table(mem, tmp_path, "Bob has diabetes")
+    assert (done.created, done.updated, done.waiting) == ([], [waiting], [waiting])
+    assert statuses(mem) == {TEA: "active", "Bob has diabetes": "candidate"}
+    mem.review.approve(waiting, actor="human")
+    assert statuses(mem) == {TEA: "superseded", "Bob has diabetes": "active"}
+
+
+def test_a_second_change_leaves_what_a_person_reworded_in_review(mem: Engram, tmp_path: Path) -> None:
+    table(mem, tmp_path, TEA)
+    (waiting,) = table(mem, tmp_path, GOUT).waiting
+    mem.review.edit(waiting, statement="Bob had gout in 2019", actor="human")
+    table(mem, tmp_path, "Bob has diabetes")
+    assert mem.get(waiting).statement == "Bob had gout in 2019"
+
+
 def test_a_rejected_change_is_not_proposed_again(mem: Engram, tmp_path: Path) -> None:
     table(mem, tmp_path, TEA)
     (waiting,) = table(mem, tmp_path, GOUT).waiting

@@ -103,6 +103,8 @@ class Importer:
     """Where the record that is being decided is: its file, and its line or number."""
     held: set[str] = field(default_factory=set)
     """Records that wait for review here, and are current where they come from."""
+    proposals: dict[str, Memory] = field(default_factory=dict)
+    """What earlier imports of this file proposed and still waits, by the memory that it would supersede."""
 
     def take(self, source: ImportSource, progress: Progress, *, dry_run: bool = False) -> ImportReport:
         """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other.
@@ -125,6 +127,7 @@ class Importer:
         by_id = {one.memory.id: one.memory for one in records if one.memory.id}
         for memory in by_id.values():
             refuse_cycle(memory, memory.id, by_id.get)
+        self.proposals = self._waiting_changes()
         self.ids.wanted = set(by_id)
         self.ids.identify([one.memory for one in records])
         records.sort(key=lambda one: one.memory.id in self.ids.here)  # those whose id cannot stay come first
@@ -135,6 +138,11 @@ class Importer:
             self.links.complete(self.name, self.source)
         self._count_unseen([one.memory for one in records])
         return self.done
+
+    def _waiting_changes(self) -> dict[str, Memory]:
+        found = self.store.listing(Filters(statuses=("candidate",)))
+        ours = (one for one in found if one.learned_by == IMPORTED and one.source == self.source)
+        return {older: one for one in ours for older in one.supersedes}
 
     @property
     def source(self) -> str:
@@ -214,6 +222,7 @@ class Importer:
     def _take_slice(self, placed: Sequence[PlacedRecord], dry_run: bool) -> None:
         records = [one.memory for one in placed]
         known = self.ids.stored(records)
+        known += [self.proposals[memory.id] for memory in known if memory.id in self.proposals]
         with self.store.deciding(
             IMPORT,
             actor=self.source,
@@ -382,15 +391,27 @@ class Importer:
         if refused := self._rejected_here(key):
             self._skip(record, f"{refused} says exactly this, and was rejected in review")
             return None
+        waiting = self._waiting_change(known, deciding)
         new = changed.but(
-            id=deciding.new_id(self.clock()), name=deciding.free_name(slug(changed.situation or changed.statement), changed.scope),
-            aliases=(), status="candidate", source=self.source, learned_by=IMPORTED, verification="unverified", pinned=False,
+            **self._identity(changed, waiting, deciding), status="candidate", source=self.source, learned_by=IMPORTED, verification="unverified", pinned=False,
             supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(),
         )  # fmt: skip
-        self.done.created.append(new.id)
+        (self.done.created if waiting is None else self.done.updated).append(new.id)
         self.read[new.id] = new
         self.by_content[key] = new.id
         return new
+
+    def _waiting_change(self, known: Memory, deciding: Transaction) -> Memory | None:
+        """The change of a memory that this file proposed before, if it waits as the file had it."""
+        before = deciding.get(self.proposals[known.id].id) if known.id in self.proposals else None
+        return before if before is not None and (before.status, before.learned_by) == ("candidate", IMPORTED) else None
+
+    def _identity(self, changed: Memory, waiting: Memory | None, deciding: Transaction) -> dict[str, Any]:
+        """The identity of a proposed change: that of the one which waits already, or a new one."""
+        if waiting is not None:
+            return {"id": waiting.id, "name": waiting.name, "aliases": waiting.aliases, "created": waiting.created}
+        name = deciding.free_name(slug(changed.situation or changed.statement), changed.scope)
+        return {"id": deciding.new_id(self.clock()), "name": name, "aliases": ()}
 
     def _changed(self, record: Memory, known: Memory) -> Memory | None:
         """A memory as a record of it would have it; None if it stays as it is."""
