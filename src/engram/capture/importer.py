@@ -419,6 +419,8 @@ class Importer:
             record = without_claims(record, known, keeps_use=self.reading.whole)
         if self.reading.projection is not None:
             record = self._completed(record, known)
+        elif not self.trusted and record.id in self.held and known.status in ANSWERING:
+            record = record.but(status=known.status)  # whether its words wait is decided once it differs
         vouched = self.trusted and said_by(record) > said_by(known)
         if self.reading.whole and (self.reading.projection is not None or not vouched):
             if has_same_fields(self._here(record, known), known):  # the usual case, and reading a history takes long

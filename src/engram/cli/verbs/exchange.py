@@ -74,7 +74,8 @@ def import_(
 
     Importing twice changes nothing; everything left out is listed with its reason. Changes made in the source since the last import
     are adopted, and your own changes are kept. Imported memories are evidence: they answer questions, give no directions and
-    replace nothing you said. --trusted is for your own export, or a store you used before.
+    replace nothing you said. --trusted is for your own export, or a store you used before. Without a person at a terminal everything waits
+    for review.
     """
     from engram.capture.import_source import is_chats
     from engram.cli.display import progress
