@@ -181,6 +181,12 @@ def test_a_distrusted_file_takes_all_it_brought_with_it_whatever_it_claims(
     assert statuses(mem) == {PAGES: "retired"}
 
 
+def test_a_file_that_a_person_vouched_for_is_taken_out_once_it_is_distrusted(mem: Engram, tmp_path: Path) -> None:
+    table(mem, tmp_path, TEA, trusted=True)
+    mem.review.distrust("import:t.csv", actor="human")
+    assert statuses(mem) == {TEA: "retired"}
+
+
 def test_since_means_when_it_was_imported_and_not_what_the_file_says(mem: Engram, tmp_path: Path) -> None:
     records(mem, tmp_path, {"statement": PAGES, "created": "2999-01-01T00:00:00Z"}, name="early.json")
     moment = mem.upkeep.clock()

@@ -324,12 +324,23 @@ class Review:
         return undo_last(self.store, self.clock(), actor=actor)
 
     def distrust(
-        self, source: str, *, since: datetime | None = None, dry_run: bool = False, actor: str = "manual"
+        self,
+        source: str,
+        *,
+        since: datetime | None = None,
+        include_confirmed: bool = False,
+        dry_run: bool = False,
+        actor: str = "manual",
     ) -> "BulkDecision":
-        """Remove everything a source contributed, and refuse what it proposes from now on."""
+        """Remove everything a source contributed but what a person confirmed or wrote, and refuse what it proposes from now on.
+
+        `include_confirmed` removes what a person only promoted or verified as well.
+        """
         from engram.review.distrust import Distrust
 
-        return Distrust(self.store, self.clock).take_out(source, since, actor, dry_run=dry_run)
+        return Distrust(self.store, self.clock).take_out(
+            source, since, actor, include_confirmed=include_confirmed, dry_run=dry_run
+        )
 
     def restore_trust(self, source: str, *, actor: str = "manual") -> "BulkDecision":
         """Undo `distrust`: what it took out returns, and the source may propose again."""
