@@ -103,6 +103,20 @@ def test_chats_are_proposed_and_summed_up(cli: Console) -> None:
 
 
 @pytest.mark.usefixtures("person")
+def test_a_rehearsal_of_many_chats_lists_the_first_facts_and_sums_up(cli: Console) -> None:
+    names = ("Ada", "Bea", "Cleo", "Dora", "Edda", "Finn", "Gil", "Hugo", "Ines", "Jon", "Kai", "Lea", "Max", "Nora", "Olga",
+             "Paul", "Quinn", "Rosa", "Sven", "Tove", "Ulla", "Vera", "Willi", "Xaver", "Yara")  # fmt: skip
+    chats = packed(
+        cli.folder / "c.zip", *(claude(("human", f"My cousin {name} lives in Oslo."), name=name) for name in names)
+    )
+    found = cli.json("import", str(chats), "--dry-run")["proposed"]
+    assert found > 20
+    result = cli("import", str(chats), "--dry-run")
+    assert result.stdout.splitlines()[20:] == [f"… and {found - 20} more; --verbose lists them"]
+    assert f"{found} proposed" in result.stderr
+    assert "more;" not in cli("import", str(chats), "--dry-run", "--verbose").stdout
+
+
 def test_nobody_vouches_for_chats_as_a_whole(cli: Console) -> None:
     file = packed(cli.folder / "data.zip", claude(("human", TEA)))
     refused = cli("import", "--trusted", str(file))
