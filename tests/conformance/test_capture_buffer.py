@@ -515,6 +515,19 @@ def test_a_model_outage_keeps_every_turn_and_what_was_found_without_it(backend: 
     assert [job.kind for job in mem.jobs.list() if job.kind != "capture"] == [], "one place asks again, not two"
 
 
+def test_a_model_that_is_too_slow_for_a_live_turn_answers_later(backend: Backend, server: Server) -> None:
+    server.script = [said({"facts": [fact("The user's cat is called Miso", "Miso, our cat")], "choices": []})]
+    mem = with_model(backend, server)
+    mem.settings = replace(mem.settings, capture_model_timeout=0)
+    say(mem, CAT)
+    result = say(mem, TEA)
+    assert (result.trigger, result.waiting, server.requests) == ("high", 2, [])
+    assert any("did not answer within 0 s" in warning for warning in result.warnings)
+    assert any("tea" in statement for statement in statements(mem))
+    mem.flush_captures()
+    assert (numbers(mem), any("Miso" in statement for statement in statements(mem))) == ([], True)
+
+
 def test_while_the_model_is_out_it_is_not_asked_with_every_turn(backend: Backend, server: Server) -> None:
     server.script = [OUTAGE]
     mem = with_model(backend, server)
