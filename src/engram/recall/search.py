@@ -321,7 +321,7 @@ def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
         return ""
     if record.status not in filters.statuses:
         return f"status {record.status}"
-    return _outlived(record, now) if filters.statuses == LIVE and filters.known_at is None else ""
+    return _outlived(record, now) if record.status in LIVE and filters.known_at is None else ""
 
 
 def _outlived(memory: Memory, now: datetime) -> str:
