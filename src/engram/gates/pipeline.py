@@ -18,7 +18,7 @@ from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Prop
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
-from engram.gates.trust import Trust, approval_reason, is_human, is_told, is_untrusted, tier_of, trust
+from engram.gates.trust import Trust, is_human, is_told, is_untrusted, loss_reason, tier_of, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.lazy import replace
@@ -176,7 +176,7 @@ class _GateRun:
         mine, theirs = self.memory.statement, twin.statement
         if relation(mine, theirs).relation == "opposite":
             return "which says the opposite"
-        if is_human(self.memory.source) or not (twin.critical_slot or approval_reason(twin)):
+        if is_human(self.memory.source) or not (twin.critical_slot or loss_reason(twin)):
             return ""
         return "" if adds_nothing(mine, theirs) else "whose loss could do harm, in other words"
 

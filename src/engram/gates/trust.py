@@ -9,11 +9,11 @@ from engram.rules.sources import CAPTURED, Rank, rank_of
 __all__ = [
     "HIGHEST_TIER",
     "Trust",
-    "approval_reason",
     "is_human",
     "is_told",
     "is_untrusted",
     "kind_of",
+    "loss_reason",
     "sensitive_subject",
     "tier_3_reason",
     "tier_of",
@@ -78,15 +78,15 @@ def tier_3_reason(memory: Memory) -> str:
     return _type_reason(memory) or _subject_reason(sensitive_subject(memory))
 
 
-def approval_reason(memory: Memory) -> str:
-    """Why it takes a person to make a memory active, or to end it; "" if it does not.
+def loss_reason(memory: Memory) -> str:
+    """Why losing a memory could do harm, so that no remark alone ends it; "" if it could not.
 
-    All of tier 3 does, except where people live and who they are to each other if a user said so in a conversation.
+    All of tier 3, except what only says where people live or who they are to each other.
     """
     if reason := _type_reason(memory):
         return reason
     subject = sensitive_subject(memory)
-    return "" if subject in _TOLD and is_told(memory) else _subject_reason(subject)
+    return "" if subject in _TOLD else _subject_reason(subject)
 
 
 def is_told(memory: Memory) -> bool:
@@ -108,12 +108,15 @@ def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed:
 
     A type that was only inferred (not `is_typed`) makes nothing wait: what is said decides.
 
+    What a user says in a conversation about where they live and who is who becomes active; health, identity and money wait.
+
     Tier 2 relies on the gates before this one: what resembles or contradicts a stored memory has not come this far.
     """
     source = memory.source or "unknown"
     if is_human(memory.source):
         return Trust("active", "stored as active: a person said it")
-    if sensitive := approval_reason(memory if is_typed else memory.but(type="fact")):
+    judged = memory if is_typed else memory.but(type="fact")
+    if sensitive := loss_reason(judged) if is_told(memory) else tier_3_reason(judged):
         return Trust("candidate", f"{sensitive}; only a person can approve it")
     if settings.autopromote_kinds and (kind := kind_of(memory)) not in settings.autopromote_kinds:
         return Trust("candidate", f"autopromote_kinds does not name {kind}; it waits for review")
