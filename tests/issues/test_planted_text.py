@@ -277,8 +277,8 @@ def test_what_an_agent_would_replace_waits_and_a_person_decides(ground: Ground) 
 
 Change = Callable[[Engram, str], object]
 CHANGES: dict[str, Change] = {
-    "update": lambda mem, i: mem.update(i, statement="I live in Moscow.", actor="agent"),
-    "revise": lambda mem, i: mem.revise(i, statement="I live in Moscow.", actor="agent"),
+    "update": lambda mem, i: mem.update(i, statement="I prefer tea.", actor="agent"),
+    "revise": lambda mem, i: mem.revise(i, statement="I prefer tea.", actor="agent"),
     "pin": lambda mem, i: mem.pin(i, actor="agent"),
     "unpin": lambda mem, i: mem.pin(i, False, actor="agent"),
     "forget": lambda mem, i: mem.forget(i, actor="agent"),
