@@ -13,7 +13,7 @@ from engram.model.errors import Refused
 from engram.model.memory import Memory
 from engram.models.sensitivity import subject_of
 from tests.backends import Backend
-from tests.cli.conftest import Console, cli  # noqa: F401
+from tests.cli.conftest import Console, cli, person  # noqa: F401
 from tests.client.conftest import files  # noqa: F401
 
 SENSITIVE = [
@@ -177,6 +177,7 @@ def test_a_transcript_on_places_and_people_waits_even_if_harvests_are_promoted()
     assert [trust(one, True, settings).status for one in (told, plain)] == ["candidate", "active"]
 
 
+@pytest.mark.usefixtures("person")
 def test_what_a_file_brings_waits(cli: Console, tmp_path: Path) -> None:  # noqa: F811
     path = tmp_path / "memories.json"
     told = [{"statement": "The user has type 1 diabetes"}, {"statement": "Deploys happen on Tuesdays"}]
