@@ -270,14 +270,12 @@ def test_tier_3_asks_for_its_code_in_the_walk(cli: Console) -> None:
     person.sees(CODE)
     person.types("0000\n")
     person.sees(f"Wrong code. {held} still waits; nothing was changed.")
-    assert person.leaves() == 0
+    person.sees(PROMPT)
     assert statuses(cli, [held]) == ["candidate"]
-    again = Person("review")
-    again.sees(PROMPT)
-    again.types("p")
-    again.types(again.sees(CODE).group(1) + "\n")
-    again.sees("1 decided")
-    assert again.leaves() == 0
+    person.types("p")
+    person.types(person.sees(CODE).group(1) + "\n")
+    person.sees("1 decided")
+    assert person.leaves() == 0
     assert cli.json("show", held)["verification"] == "user_confirmed"
 
 
@@ -326,6 +324,20 @@ def test_an_edited_record_that_cannot_be_read_is_kept_and_named(cli: Console, wa
     (kept,) = cli.folder.glob("engram-edit-*/memory.yaml")
     assert "unclosed" in kept.read_text("utf-8")
     assert cli.json("show", waiting[0])["statement"] == FACTS[0]
+
+
+def test_the_walk_says_of_what_is_only_probable_that_it_may_repeat(cli: Console) -> None:
+    current = cli.json("remember", "Screenshots are compared with pixelmatch")["memory"]["id"]
+    with Engram.open(cli.folder / "home", cache=cli.folder / "cache") as mem:
+        added = mem.add("Visual tests fail above two percent", status="candidate", source=HARNESS)
+        mem.relate(added.id, current, "may_repeat")
+    person = Person("review")
+    person.sees(f"may repeat {current}")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
+    found = cli.json("show", added.id)["provenance"]
+    assert (found["same"], [one["id"] for one in found["may_repeat"]]) == ([], [current])
 
 
 def test_the_walk_merges_a_candidate_into_what_it_resembles(cli: Console) -> None:

@@ -9,7 +9,7 @@ from engram.cli.display import ago, line, moment, shown
 from engram.cli.editor import edited
 from engram.cli.keys import can_read_keys, read_key
 from engram.cli.surface import Surface, reason_for_person, require_person
-from engram.model.errors import ChangedMeanwhile, EngramError
+from engram.model.errors import EngramError
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
@@ -141,12 +141,9 @@ class Walk:
         """Whether the person may go on to the next item; where nothing was decided, that is said and the item asked about again."""
         try:
             memory = self._decided(item, action)
-        except ChangedMeanwhile as error:
-            self.surface.say(f"engram: {error}")
-            return False
         except EngramError as error:
             self.surface.say(f"engram: {error}")
-            return True
+            return False
         if memory is None:
             self.surface.say(f"engram: {_UNDECIDED[action]}")
             return False
@@ -202,7 +199,7 @@ class Walk:
 
     def _merge(self, memory: Memory) -> Memory | None:
         near = self.mem.review.provenance(memory.id).neighbours
-        shown = [*near.same, *near.conflicts]
+        shown = [*near.same, *near.similar, *near.conflicts]
         known = " ".join(other.id for other in shown[:1])
         typed = self.surface.ask(
             f"  Merge with which memories? [{known}] " if known else "  Merge with which memories? "
@@ -289,7 +286,8 @@ def draw_provenance(found: "Provenance", indent: str = "", without: str = "") ->
     for quote in found.quotes:
         said = f"{quote.role} in {line(quote.session)}, {moment(quote.at)}"
         display.lines([(f"{indent}“{line(quote.text)}”", "italic"), (f"  {said}", "bright_black")])
-    for label, others in (("same as", found.neighbours.same), ("contradicts", found.neighbours.conflicts)):
+    near = found.neighbours
+    for label, others in (("same as", near.same), ("may repeat", near.similar), ("contradicts", near.conflicts)):
         for other in (one for one in others if one.id != without):
             told = f"{indent}{label} {line(other.id)} ({other.status}): {line(other.statement, 100)}"
             display.lines([(told, "yellow")])
