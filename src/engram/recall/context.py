@@ -33,6 +33,8 @@ BUDGET = 10_240
 RECENT = 15_360
 """Bytes of what is shown without a question."""
 LEAST_BUDGET = 500
+QUARTER = 0.25
+"""Of the relevance of the best passage of a phase: what is less relevant only takes room."""
 MOST_OF_PHASE = 5
 """Passages of one phase."""
 LONGEST_SNIPPET = 900
@@ -185,8 +187,9 @@ class ContextRecaller:
         seen: set[str] = set()
         hits = _merged([self.library.search(query, list(KINDS.values())) for query in queries])
         for phase, kinds in KINDS.items():
-            about = [hit for hit in hits if hit.source.kind in kinds and hit.relevance >= ABOUT]
-            yield from self._of_phase(phase, about, queries[0], page, seen)
+            yield from self._of_phase(
+                phase, _about([hit for hit in hits if hit.source.kind in kinds]), queries[0], page, seen
+            )
 
     def _of_phase(
         self, phase: str, hits: Sequence[SourceHit], query: SearchQuery, page: Page, seen: set[str]
@@ -316,9 +319,13 @@ def _merged(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:
     for hit in (hit for hits in found for hit in hits):
         if hit.n not in best or hit.relevance > best[hit.n].relevance:
             best[hit.n] = hit
-    if len(found) == 1:
-        return list(best.values())
-    return sorted(best.values(), key=lambda hit: (-hit.relevance, hit.n))
+    return sorted(best.values(), key=lambda hit: (-hit.relevance, -hit.score, hit.n))
+
+
+def _about(hits: Sequence[SourceHit]) -> list[SourceHit]:
+    """The hits of one phase that are likely enough about the question, and not far less so than the best of them."""
+    floor = max(ABOUT, QUARTER * hits[0].relevance) if hits else ABOUT
+    return [hit for hit in hits if hit.relevance >= floor]
 
 
 def provenance_of(hit: SourceHit, home: Path, zone: tzinfo) -> str:

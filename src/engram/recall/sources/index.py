@@ -134,7 +134,11 @@ class SourceIndex:
         row = (source, position, passage.section, passage.text, moment, to_blob(vector) if vector.any() else None)
         n = self._db.execute(_statements()["put_doc"], row).lastrowid
         assert n is not None
-        fields = (marked_terms(passage.text), " ".join(tokens(passage.about)) if passage.about else "", "")
+        fields = (
+            marked_terms(f"{passage.section}. {passage.text}" if passage.section else passage.text),
+            " ".join(tokens(passage.about)) if passage.about else "",
+            "",
+        )
         self._db.execute(_statements()["put_texts"], (n, *fields))
         self._db.execute(_statements()["put_words"], (n, *fields))
         return n
