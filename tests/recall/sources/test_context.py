@@ -87,7 +87,8 @@ def test_a_spent_budget_ends_before_the_sources_are_read(
         mem.add(f"Deploys of service number {number} need approval by team {number} and also {'x' * 40}")
     user.in_project("CLAUDE.md", "Deploys go through staging.")
     monkeypatch.setattr("engram.recall.sources.library.SourceLibrary.refresh", lambda *_: pytest.fail("read"))
-    assert mem.recall_context("which services need approval for deploys?", budget=500).stopped == "budget"
+    found = mem.recall_context("which services need approval for deploys?", budget=500)
+    assert found.stopped == "budget" and len(found.text.encode()) <= 500
 
 
 def test_a_cancelled_recall_returns_what_it_had(user: SourceHome, mem: Engram) -> None:

@@ -80,3 +80,10 @@ def test_linked_folders_of_rules_are_entered_once_and_only_inside(user: SourceHo
     (outside / "y.md").write_text("y")
     (rules / "outside").symlink_to(outside)
     assert user.documents("rule") == ["work/acme/.claude/rules/inside/x.md"]
+
+
+def test_a_linked_rule_that_leads_elsewhere_is_not_read(user: SourceHome, tmp_path: Path) -> None:
+    rules = user.in_project(".claude/rules/own.md", "own").parent
+    (tmp_path / "secret.md").write_text("not yours")
+    (rules / "linked.md").symlink_to(tmp_path / "secret.md")
+    assert user.documents("rule") == ["work/acme/.claude/rules/own.md"]

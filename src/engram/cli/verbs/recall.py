@@ -124,7 +124,7 @@ def recall(
 
 def _recent(surface: Surface, budget: int | None, limit: int) -> None:
     """The recent sessions of this project."""
-    with surface.memory() as mem, display.progress("Reading sessions") as progress:
+    with surface.memory() as mem, display.late_progress("Reading sessions") as progress:
         found = mem.recall_context(budget=budget, limit=limit, progress=progress)
         surface.warn(found.warnings)
         surface.answer(context_data(found), lambda: display.block(found.text))
@@ -137,7 +137,7 @@ def _recent(surface: Surface, budget: int | None, limit: int) -> None:
 def _with_sources(
     surface: Surface, mem: "Engram", question: str, found: "Recall", budget: int | None
 ) -> "RecalledContext":
-    with display.progress("Reading sources") as progress:
+    with display.late_progress("Reading sources") as progress:
         context = mem.recall_context(question, memories=found, budget=budget, progress=progress)
     surface.warn(context.warnings)
     return context
@@ -298,7 +298,7 @@ def prepare(surface: Surface, task: Task, budget: Bytes = None) -> None:
     """
     task = text_or_stdin(task)
     with surface.memory() as mem:
-        with display.progress("Reading sources") as progress:
+        with display.late_progress("Reading sources") as progress:
             found = mem.prepare(task, budget=budget, progress=progress)
         surface.warn(found.context.warnings)
         data = {"task": task, "queries": list(found.queries), "text": found.text}
