@@ -1,9 +1,13 @@
 """recall and prepare read the files of other tools; these are never written."""
 
 import json
+import os
+import signal
 
 import pytest
 
+from engram.recall.sources.library import SourceLibrary
+from engram.recall.sources.source import Source
 from tests.recall.sources.home import SourceHome
 
 from .conftest import Console
@@ -95,3 +99,21 @@ def test_the_users_files_are_untouched(cli: Console, user: SourceHome) -> None:
     for words in (["recall", "deploys"], ["recall"], ["prepare", "Deploy the service"], ["inject", "deploys"]):
         assert cli(*words).exit_code == 0
     assert user.fingerprints() == before
+
+
+def test_interrupted_once_it_shows_what_was_found(
+    cli: Console, user: SourceHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = cli.json("add", "Deploys need two approvals")["id"]
+    read = SourceLibrary._content
+
+    def interrupted(self: SourceLibrary, source: Source) -> object:
+        os.kill(os.getpid(), signal.SIGINT)
+        return read(self, source)
+
+    monkeypatch.setattr(SourceLibrary, "_content", interrupted)
+    result = cli("recall", "how do deploys work?")
+    assert result.exit_code == 0
+    assert f"[{known}]" in result.stdout and "staging" not in result.stdout
+    assert "interrupted" in result.stderr
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
