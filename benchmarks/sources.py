@@ -162,10 +162,23 @@ def measure(folder: Path) -> None:
         print(f"  and {further:.1f} s, {used:.1f} s of a processor for what waited")
     index = sum(path.stat().st_size for path in (folder / "cache" / "sources").rglob("*") if path.is_file())
     print(f"index {index / 1e6:.0f} MB")
-    for name, options in (("warm recall", ()), ("  memories only", ("--memories-only",))):
-        times = [run(folder, QUERIES[at % len(QUERIES)], *options)[:2] for at in range(WARM)]
-        wall, processor = (statistics.median(one[at] for one in times) * 1000 for at in (0, 1))
-        print(f"{name}: p50 {wall:.0f} ms, {processor:.0f} ms of a processor (bar 500 ms)")
+    ways = {"bare Python start": None, "memories only": ("--memories-only",), "warm recall": ()}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for at in range(WARM):
+        for name, options in ways.items():
+            query = QUERIES[at % len(QUERIES)]
+            times[name].append(_bare() if options is None else run(folder, query, *options)[:2])
+    bare = statistics.median(used for _, used in times["bare Python start"])
+    for name, both in times.items():
+        wall, used = (statistics.median(column) for column in zip(*both, strict=True))
+        print(f"{name}: p50 {wall * 1000:.0f} ms, {used * 1000:.0f} ms of a processor, {used / bare:.1f} bare starts")
+    print("bar: 500 ms")
+
+
+def _bare() -> tuple[float, float]:
+    begun, used = time.perf_counter(), _processor()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return time.perf_counter() - begun, _processor() - used
 
 
 def main() -> None:

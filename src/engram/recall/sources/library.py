@@ -27,7 +27,7 @@ SECONDS = 15.0
 """How long one call may read sources that are new; the rest waits for the next call."""
 WITHOUT_INDEX = 40
 """Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
-AT_ONCE = 24
+AT_ONCE = 12
 """Sources that are indexed in one transaction."""
 SWEPT = 100
 """Sources of other projects that one call looks for, to drop those that are gone."""
