@@ -37,6 +37,6 @@ def fitted(model: Linear, rows: Any, wanted: Sequence[str], **options: Any) -> A
 def written(model: Linear, weights: Any) -> Path:
     """Put the weights where the model reads them: a signed byte each."""
     scaled = np.round(weights.T * SCALE).clip(-127, 127).astype(np.int8)
-    target = SOURCES.joinpath(*model.package.split("."), model.file)
+    target = SOURCES / "engram" / "models" / model.file
     target.write_bytes(scaled.tobytes())
     return target
