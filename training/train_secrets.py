@@ -24,11 +24,13 @@ from fitting import matrix, written
 from hearing_data import talk, writers
 from train_tiers import alternatives
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engram.gates.secrets.forms import hints_in
 from engram.gates.secrets.prose import spans
 from engram.gates.secrets.scan import exact_secrets
 from engram.models.credentials import MARGIN, MODEL, features, shape_of
 from engram.models.linear import SCALE
+from tests.gates.samples import samples
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
@@ -41,6 +43,7 @@ NEAR_SECRET = 0.3
 HARMLESS = 0.5
 MOST_ALTERNATIVES = 24
 VOICES = ("a", "b", "c", "d")
+PLAIN = ("talk", "types", "tiers", "file", "tests")
 _MARK = re.compile(r"\[\[(.+?)\]\]")
 
 
@@ -71,6 +74,9 @@ def texts() -> Iterator[Labelled]:
         for line in path.read_text("utf-8").splitlines():
             row = json.loads(line)
             yield Labelled(path.stem, row["text"], tuple(places(row["text"], row["secrets"])))
+    for path in sorted((ROOT / "tests" / "gates" / "data").glob("*_?.txt")):
+        for sample in samples(path.name):
+            yield Labelled(f"tests {path.stem[-1]}", sample.text, tuple(places(sample.text, sample.secrets)))
     yield from templates()
     for writer in writers():
         for sentence in talk(writer):
@@ -154,18 +160,32 @@ def check(rows: Sequence[Labelled], found: Sequence[Candidate], seen: Any, margi
         judged[left_out] = scores(fit(seen, found, others), seen[left_out])
     for voice in VOICES:
         report(voice, [at for at, row in enumerate(rows) if row.writer == voice], rows, found, judged, margin, shown)
-    plain = [at for at, row in enumerate(rows) if row.writer.startswith(("talk", "types", "tiers", "file"))]
+    plain = [at for at, row in enumerate(rows) if row.writer.startswith(PLAIN) and not row.secrets]
     alarmed = {each.source for each, score in zip(found, judged, strict=True) if score > margin}
-    for kind in ("talk", "types", "tiers", "file"):
+    for kind in PLAIN:
         of_kind = [at for at in plain if rows[at].writer.startswith(kind)]
         wrong = [at for at in of_kind if at in alarmed]
-        print(f"{kind:10} {len(of_kind):6} harmless texts, {1000 * len(wrong) / len(of_kind):.2f} false alarms in 1,000")
+        print(
+            f"{kind:10} {len(of_kind):6} harmless texts, {1000 * len(wrong) / len(of_kind):.2f} false alarms in 1,000"
+        )
         for at in wrong if shown else ():
-            spotted = [rows[at].text[e.start : e.end] for e, score in zip(found, judged, strict=True) if e.source == at and score > margin]
+            spotted = [
+                rows[at].text[e.start : e.end]
+                for e, score in zip(found, judged, strict=True)
+                if e.source == at and score > margin
+            ]
             print("   ", spotted, "|", rows[at].text[:160].replace("\n", " "))
 
 
-def report(voice: str, where: Sequence[int], rows: Sequence[Labelled], found: Sequence[Candidate], judged: Any, margin: int, shown: bool) -> None:
+def report(
+    voice: str,
+    where: Sequence[int],
+    rows: Sequence[Labelled],
+    found: Sequence[Candidate],
+    judged: Any,
+    margin: int,
+    shown: bool,
+) -> None:
     """How many credentials of a voice are covered, and in how many of its harmless texts something is."""
     spotted: dict[int, list[Candidate]] = {}
     for each, score in zip(found, judged, strict=True):
@@ -184,7 +204,9 @@ def report(voice: str, where: Sequence[int], rows: Sequence[Labelled], found: Se
                 missed += 1
                 if shown:
                     print("    missed", repr(rows[at].text[begin:stop]), "|", rows[at].text[:150])
-    print(f"{voice:10} {total:6} credentials, {1 - missed / total:.1%} found; {harmless} harmless texts, {wrong} false alarms")
+    print(
+        f"{voice:10} {total:6} credentials, {1 - missed / total:.1%} found; {harmless} harmless texts, {wrong} false alarms"
+    )
 
 
 def fold_of(writer: str) -> int:
@@ -203,7 +225,9 @@ def main() -> None:
     given = parser.parse_args()
     rows = [row for row in texts() if row.text.strip() and (row.weight != HARMLESS or not exact_secrets(row.text))]
     found = candidates(rows)
-    print(f"{len(rows)} texts, {len(found)} spans, {sum(each.is_secret for each in found)} credentials", file=sys.stderr)
+    print(
+        f"{len(rows)} texts, {len(found)} spans, {sum(each.is_secret for each in found)} credentials", file=sys.stderr
+    )
     seen = matrix(MODEL, [features(rows[each.source].text, each.start, each.end) for each in found])
     if given.check:
         check(rows, found, seen, given.margin, given.texts)

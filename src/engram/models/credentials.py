@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engram.models.linear import Linear
 
-__all__ = ["MARGIN", "MODEL", "cue_stems", "features", "groups_of", "is_credential", "shape_of"]
+__all__ = ["MARGIN", "MODEL", "cue_places", "cue_stems", "features", "groups_of", "is_credential", "shape_of"]
 
 MODEL = Linear("credentials.bin", ("credential",), 1 << 16)
 MARGIN = 0
@@ -27,6 +27,8 @@ _NEAR, _MIDDLE = 2, 6
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d+|[^\s\w]|_|\n")
 _QUOTES = frozenset("\"'`“”„«»‘’「」『』")
 _ENDS = frozenset(".!?\n;")
+_STRONG = frozenset(("pass", "ask", "wifi", "vault", "spelled"))
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LINKS = frozenset(("is", "with", "set", "use", "time", "unit"))
 """Groups of words that link others rather than name a thing."""
 _PART = 4
@@ -37,8 +39,12 @@ _NUMBER = re.compile(r"[#*]?[\d -]*\d[#*]?")
 _KEYPAD = re.compile(r"[A-Z0-9#*-]{3,8}")
 _GROUPS = re.compile(r"[A-Z0-9]{3,6}(?:[ -][A-Z0-9]{3,6}){2,8}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_RUNS = re.compile(r"(?P<word>[a-zà-öø-ÿ]{2,}|[^\W\d_A-Za-z]{2,})|(?P<title>[A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ]+)|(?P<capitals>[A-Z]{2,})|(?P<digits>\d+)|(?P<sign>[^\w\s]|_)|(?P<letter>[^\W\d_])|\s+")
+_RUNS = re.compile(
+    r"(?P<word>[a-zà-öø-ÿ]{2,}|[^\W\d_A-Za-z]{2,})|(?P<title>[A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ]+)|(?P<capitals>[A-Z]{2,})|(?P<digits>\d+)|(?P<sign>[^\w\s]|_)|(?P<letter>[^\W\d_])|\s+"
+)
 _MOST_RUNS = 5
+_MOST_WORDS = 9
+_SPELLED = frozenset(("spelled", "parts"))
 
 
 class _Cues:
@@ -51,6 +57,8 @@ class _Cues:
         self.ended: list[tuple[str, str]] = []
         self.phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
         self.opening: list[str] = []
+        self.opening_groups: set[str] = set()
+        self.spaced: dict[str, str] = {}
         group, opens = "", True
         for line in lines:
             if line.startswith("["):
@@ -60,7 +68,27 @@ class _Cues:
             for entry in filter(None, map(str.strip, line.split(","))):
                 self._add(entry, group)
                 if opens:
-                    self.opening.append(entry.strip("*"))
+                    self._open(entry.strip("*"), group)
+
+        self._starts = tuple(stem for stem, _ in self.begun)
+        self._ends = tuple(stem for stem, _ in self.ended)
+        self._inside = re.compile("|".join(re.escape(stem) for stem, _ in self.inside))
+
+    def may_have(self, word: str) -> bool:
+        """Whether a word may have a group; nearly none has, and this tells it fast."""
+        return (
+            word in self.whole
+            or "-" in word
+            or word.startswith(self._starts)
+            or word.endswith(self._ends)
+            or self._inside.search(word) is not None
+        )
+
+    def _open(self, stem: str, group: str) -> None:
+        self.opening.append(stem)
+        self.opening_groups.add(group)
+        if " " in stem:
+            self.spaced[stem] = group
 
     def _add(self, entry: str, group: str) -> None:
         stem = entry.strip("*")
@@ -86,10 +114,38 @@ def cue_stems() -> tuple[str, ...]:
     return tuple(dict.fromkeys(_cues().opening))
 
 
+def cue_places(lowered: str, stems: Iterable[str]) -> list[tuple[int, int, bool]]:
+    """Where the words for access are, in order, each with whether plain words behind it may be a credential.
+
+    `stems` are those of `cue_stems` that occur in the text, as parts of words at least.
+    """
+    cues, stems = _cues(), set(stems)
+    if not stems:
+        return []
+    found = [
+        (match.start(), match.end(), level > 1) for match in _WORD.finditer(lowered) if (level := _level(match[0]))
+    ]
+    for phrase in stems & cues.spaced.keys():
+        place = lowered.find(phrase)
+        while place >= 0:
+            found.append((place, place + len(phrase), cues.spaced[phrase] in _STRONG))
+            place = lowered.find(phrase, place + 1)
+    return sorted(found)
+
+
+@lru_cache(maxsize=16_384)
+def _level(word: str) -> int:
+    """0 for any word, 1 for a word for access, 2 for one behind which plain words are judged."""
+    groups = groups_of(word)
+    return 2 if not _STRONG.isdisjoint(groups) else int(not _cues().opening_groups.isdisjoint(groups))
+
+
 @lru_cache(maxsize=16_384)
 def groups_of(word: str) -> tuple[str, ...]:
     """The groups of a lower-case word."""
     cues = _cues()
+    if not cues.may_have(word):
+        return ()
     found = [
         *cues.whole.get(word, ()),
         *(group for stem, group in cues.begun if word.startswith(stem)),
@@ -220,10 +276,21 @@ def _phrase_looks(value: str) -> list[str]:
     known = sum(word.lower() in _vocabulary() for word in words)
     links = sum(not _LINKS.isdisjoint(groups_of(word.lower())) for word in words)
     said = {group for word in words for group in groups_of(word.lower())}
+    spelled = sum(not _SPELLED.isdisjoint(groups_of(word.lower())) for word in words)
     titles = sum(word[:1].isupper() for word in words)
     small = sum(len(word) < _PART for word in words)
-    looks = [f"first {words[0].lower()}" if len(words[0]) <= _PART else "first long", f"small {4 * small // len(words)}"]
-    looks += [f"words {len(words)}", f"known {4 * known // len(words)}", f"links {min(links, 3)}", f"titles {min(titles, 3)}"]
+    looks = [
+        f"first {words[0].lower()}" if len(words[0]) <= _PART else "first long",
+        f"small {4 * small // len(words)}",
+    ]
+    looks += [
+        f"words {len(words)}",
+        f"known {4 * known // len(words)}",
+        f"links {min(links, 3)}",
+        f"titles {min(titles, 3)}",
+    ]
+    if len(words) > _MOST_WORDS or spelled * 2 > len(words):
+        looks = [f"spelled {4 * spelled // len(words)}", "long" if len(words) > _MOST_WORDS else "short"]
     return [*looks, *("says " + group for group in sorted(said))]
 
 

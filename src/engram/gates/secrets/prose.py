@@ -4,12 +4,20 @@ What has an exact form is found by the other modules. This one looks only around
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC
 from engram.gates.secrets.forms import Secret, stretches
-from engram.gates.secrets.values import is_file_or_host, is_masked, is_ordinary, is_placeholder
-from engram.gates.tables import places
+from engram.gates.secrets.values import (
+    Likeness,
+    is_file_or_host,
+    is_masked,
+    is_ordinary,
+    is_placeholder,
+    is_said,
+    likeness,
+)
 from engram.model.lazy import lazy_pattern
 
 __all__ = ["prose", "spans"]
@@ -20,27 +28,34 @@ _LONGEST = 80
 _LONGEST_PHRASE = 9
 _REACH = 100
 """Maximum characters from a word for a password to a plain word that may be one."""
-_QUOTED = re.compile(r"(?<!\w)(?:\"([^\"\n]{2,60})\"|'([^'\n]{2,60})'(?!\w)|`([^`\n]{2,60})`|“([^”\n]{2,60})”|„([^“”\n]{2,60})[“”]|«\s?([^»\n]{2,60}?)\s?»|‘([^’\n]{2,60})’(?!\w))")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:\"([^\"\n]{2,60})\"|'([^'\n]{2,60})'(?!\w)|`([^`\n]{2,60})`|“([^”\n]{2,60})”|„([^“”\n]{2,60})[“”]|«\s?([^»\n]{2,60}?)\s?»|‘([^’\n]{2,60})’(?!\w))"
+)
 _DIGITS = re.compile(r"(?<![\w.,:/+@$€£-])[#*]?\d{1,9}(?:[ -]\d{1,6}){0,7}[#*]?(?![\w%€$£°]|[.,:/]\d|-\w)")
 _GROUPS = re.compile(r"(?<![\w-])[A-Z0-9]{2,6}(?:[ -][A-Z0-9]{3,6}){1,8}(?![\w-])")
 _WORDLIKE = re.compile(r"[^\s,;()<>\[\]{}|\"“”„«»「」]{3,80}")
 _ASCII = re.compile(r"[!-~]+")
 _TRIMMED = ".:!?'’`*_@"
 _MIXED = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[!#$%^&*?~+=@]|[^\W\d_][-_.][^\W\d_]|[a-zß-ÿ][A-ZÀ-Þ]")
-_NOT_VALUE = lazy_pattern(r"[a-z][\w+.-]*://.*|[~.]{0,2}/.*|\\.*|[A-Za-z]:\\.*|\S*\w@[\w-]+\.\w.*|.*[\\].*|--?[a-z].*|.*/.*/.*|\$\{?\w.*|@\w.*|.*=\S.*|\[?redacted.*", re.IGNORECASE)
+_NOT_VALUE = lazy_pattern(
+    r"[a-z][\w+.-]*://.*|[~.]{0,2}/.*|\\.*|[A-Za-z]:\\.*|\S*\w@[\w-]+\.\w.*|.*[\\].*|--?[a-z].*|.*/.*/.*|\$\{?\w.*|@\w.*|.*=\S.*|\[?redacted.*",
+    re.IGNORECASE,
+)
 _ASSIGNED = re.compile(r"[A-Za-z_][\w.-]*=(?=[^=])")
 _KEYPAD = re.compile(r"(?=(?:\D*\d){3})[A-Z0-9#*-]{4,9}")
 _SENTENCE = re.compile(r"[^.!?;\n]+")
 _ITEM = re.compile(r"[^,]+")
 _SPELLS = re.compile(r"(?<![^\W_'’])(?:[^\W_]|\d{1,4})(?![^\W_])")
 _MOST_WORDS_OF_ITEM = 6
+_SPELLED = frozenset(("spelled", "parts"))
+_LONGEST_SPELLED, _FEWEST_SPELLED = 24, 4
 _FEWEST_ITEMS = 3
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _WORD = re.compile(r"(?<![\w@.])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@]|\.\w)")
 _LEADS = re.compile(r"[\"'`“„«‘」』]{0,2}\s{0,2}[:=：,–—(/\"'`“„«‘-]\s{0,2}[\"'`“„«‘]?")
 _LEAD_GROUPS = frozenset(("is", "with", "use", "set", "answer", "pass", "ask", "pin", "key", "code", "login"))
-_STRONG = frozenset(("pass", "ask", "answer", "key", "wifi", "spelled", "login", "open"))
-"""Groups of words behind which a plain word may be a credential."""
 _SHORTEST_WORD = 4
+_CALLS, _ATTRIBUTES = tuple("([="), tuple(".([{=")
 _FEWEST_DIGITS = 3
 _HAS_BOTH = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
 _BEFORE_ITEMS = lazy_pattern(r"(?i)[:=]\s|\b(?:is|it['’]s|ist|est|c['’]est|es|è|é|was|are|now|jetzt) ")
@@ -59,13 +74,15 @@ def prose(text: str, lowered: str, hints: set[str], found: Sequence[Secret]) -> 
 
 def spans(text: str, lowered: str, hints: set[str]) -> Iterator[tuple[int, int]]:
     """The spans that may be a credential, around the words for access that occur in the text; used for training."""
-    from engram.models.credentials import cue_stems
+    from engram.models.credentials import cue_places, cue_stems
 
-    cues = hints.intersection(cue_stems())
-    around = (place for cue in cues for place in places(cue, lowered)) if cues else ()
-    for begin, stop in stretches(around, _BEFORE_CUE, _BEHIND_CUE):
+    cues = cue_places(lowered, hints.intersection(cue_stems()))
+    strong = [end for _, end, leads in cues if leads]
+    for begin, stop in stretches((start for start, *_ in cues), _BEFORE_CUE, _BEHIND_CUE):
         first, last = _whole(text, max(0, begin), min(stop, len(text)))
-        found = {*_quoted(text, first, last), *_marked(text, first, last), *_plain(text, first, last)}
+        found = {*_quoted(text, first, last), *_marked(text, first, last)}
+        if bisect_left(strong, first) < bisect_left(strong, last):
+            found.update(_plain(text, first, last, strong))
         yield from sorted(found)
 
 
@@ -96,11 +113,21 @@ def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
         # Where words are not divided by spaces, a value in Latin letters is.
         parts = [match] if match[0][0].isascii() else _ASCII.finditer(text, match.start(), match.end())
         for part in parts:
+            if _MIXED.search(part[0]) is None:
+                continue
             start, value = _stripped(part)
             if len(value) >= _FEWEST_DIGITS and _MIXED.search(value) and not _is_else(value):
-                yield start, start + len(value)
-    for match in _SENTENCE.finditer(text, begin, stop) if text.find(", ", begin, stop) >= 0 else ():
-        yield from _spelled(match)
+                end = start + len(value)
+                if any(map(str.isdigit, value)) or not _is_identifier(text, start, end):
+                    yield start, end
+    for match in _SENTENCE.finditer(text, begin, stop) if text.count(",", begin, stop) >= _FEWEST_ITEMS - 1 else ():
+        if match[0].count(",") >= _FEWEST_ITEMS - 1:
+            yield from _spelled(match)
+
+
+def _is_identifier(text: str, start: int, end: int) -> bool:
+    """Whether joined words are part of an expression of code."""
+    return text[end : end + 1] in _CALLS or text[start - 1 : start] in _ATTRIBUTES
 
 
 def _stripped(match: re.Match[str]) -> tuple[int, str]:
@@ -124,7 +151,9 @@ def _spelled(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
     spelling = 0
     for item in _ITEM.finditer(sentence.string, *sentence.span()):
         words = item[0].lower().split()
-        spells = _SPELLS.search(item[0]) or any("spelled" in groups_of(word) for word in words)
+        spells = _SPELLS.search(item[0]) or not _SPELLED.isdisjoint(
+            group for word in words for group in groups_of(word)
+        )
         if run and len(words) > _MOST_WORDS_OF_ITEM:
             break
         if run or spells:
@@ -147,25 +176,31 @@ def _is_else(value: str) -> bool:
         return True
     if _KEYPAD.fullmatch(value):
         return False
+    if _UUID.fullmatch(value) or (not any(map(str.isdigit, value)) and "." not in value and _refers(value)):
+        return True
     # Dotted names may be passphrases: "seven.purple.herons".
     return is_ordinary(value) and (is_file_or_host(value) or "." not in value)
 
 
-def _plain(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+def _refers(value: str) -> bool:
+    """Whether words in one say where a secret is or what it must be."""
+    return " " not in value and likeness(value) == Likeness.NOT
+
+
+def _plain(text: str, begin: int, stop: int, strong: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Plain words and runs of them, behind a word for a password and something that leads to a value."""
     from engram.models.credentials import groups_of
 
+    begin = max(begin, strong[bisect_left(strong, begin)] - _LONGEST)
     words = list(_WORD.finditer(text, begin, stop))
-    strong = -_REACH
-    leads = False
     for place, word in enumerate(words):
-        groups = groups_of(word[0].lower())
+        near = bisect_left(strong, word.start() + 1)
+        if not near or word.start() - strong[near - 1] > _REACH:
+            continue
         gap = text[words[place - 1].end() if place else begin : word.start()]
-        if (leads or _LEADS.fullmatch(gap)) and word.start() - strong <= _REACH and "\n\n" not in gap:
+        leads = place and gap.isspace() and not _LEAD_GROUPS.isdisjoint(groups_of(words[place - 1][0].lower()))
+        if (leads or _LEADS.fullmatch(gap)) and "\n\n" not in gap:
             yield from _runs(text, words, place)
-        if not _STRONG.isdisjoint(groups):
-            strong = word.end()
-        leads = not _LEAD_GROUPS.isdisjoint(groups)
 
 
 def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[int, int]]:
@@ -173,6 +208,8 @@ def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[i
     from engram.models.credentials import groups_of
 
     first = last = words[place]
+    if is_said(first[0]):
+        return
     titled = first if first[0][0].isupper() else None
     size = 1
     if len(first[0]) >= _SHORTEST_WORD and first[0].isalpha() and not groups_of(first[0].lower()):
@@ -186,3 +223,17 @@ def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[i
         yield first.start(), last.end()
     if titled and first is not titled is not last:
         yield first.start(), titled.end()
+    yield from _spelled_run(text, words, place)
+
+
+def _spelled_run(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[int, int]]:
+    """The run of words that begins at a place, if several of them name letters and digits: "capital P lowercase o then four two"."""
+    from engram.models.credentials import groups_of
+
+    last, spelling = words[place], 0
+    for word in words[place : place + _LONGEST_SPELLED]:
+        if text[last.end() : word.start()].strip():
+            break
+        last, spelling = word, spelling + (not _SPELLED.isdisjoint(groups_of(word[0].lower())))
+    if spelling >= _FEWEST_SPELLED:
+        yield words[place].start(), last.end()
