@@ -145,3 +145,11 @@ def test_what_is_changed_in_an_export_comes_back_to_its_memory(backend: Backend,
     file.write_text(file.read_text().replace("Mondays", "Fridays"))
     assert imported_path(mem, tmp_path / "out", trusted=True).updated == [memory.id]
     assert (mem.get(memory.id).statement, mem.get(memory.id).tags) == ("Deploys happen on Fridays", ("ops",))
+
+
+def test_a_person_vouches_for_notes_that_were_imported_before(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    folder = put(tmp_path / "in", OLD)
+    imported_path(mem, folder)
+    imported_path(mem, folder, trusted=True)
+    assert with_words(mem, "The database is MySQL.").verification == "user_confirmed"

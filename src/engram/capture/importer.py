@@ -440,7 +440,7 @@ class Importer:
         said = {
             name: getattr(linked, name) for name in projection.fields if getattr(linked, name) != getattr(shown, name)
         }
-        return known.but(id=record.id, **said, **{name: getattr(linked, name) for name in vouched})
+        return known.but(id=record.id, **said | {name: getattr(linked, name) for name in vouched})
 
     def _here(self, record: Memory, known: Memory) -> Memory:
         """A record as the memory it is here; one that was completed has its links already."""
