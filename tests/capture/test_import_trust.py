@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engram import Engram, Memory
+from engram.capture.exporter import export_memory_v1
 from engram.capture.importer import ImportReport
 from engram.dialects.engram_yaml import dump
 from engram.dialects.source import stated_source
@@ -247,3 +248,37 @@ def test_a_candidate_that_contradicts_a_directive_puts_no_words_next_to_it(mem: 
     link = {"target": own.id, "type": "contradicts"}
     mem.add(HTTP, source="import:evil.json", status="candidate", associations=[link])
     assert HTTP not in mem.inject("how are gems fetched").text.partition("## Evidence")[0]
+
+
+# -- what was rejected here
+
+
+def reject(mem: Engram, statement: str) -> Memory:
+    return mem.review.reject(mem.add(statement, status="candidate", source="agent").id, actor="human")
+
+
+@pytest.mark.parametrize("claimed", ["rejected", "retired", "superseded", "candidate", "active"])
+@pytest.mark.parametrize("created", ["2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"])
+def test_no_second_file_hides_a_rejection_made_here(mem: Engram, tmp_path: Path, claimed: str, created: str) -> None:
+    reject(mem, PAGES)
+    records(mem, tmp_path, {"statement": PAGES, "status": claimed, "created": created}, name="dead.json")
+    done = records(mem, tmp_path, {"statement": PAGES}, name="live.json")
+    assert done.created == [] and "rejected in review" in done.skipped[0][1]
+    assert not mem.search("What caches pages?")
+
+
+def test_a_rejection_that_only_a_file_tells_of_does_not_refuse_another_file(mem: Engram, tmp_path: Path) -> None:
+    records(mem, tmp_path, {"statement": PAGES, "status": "rejected"}, name="dead.json")
+    assert len(records(mem, tmp_path, {"statement": PAGES}, name="live.json").created) == 1
+
+
+def test_an_export_does_not_turn_the_rejection_of_a_file_into_a_decision(mem: Engram, tmp_path: Path) -> None:
+    records(mem, tmp_path, {"statement": PAGES, "status": "rejected"}, name="dead.json")
+    export_memory_v1(mem.store, everything(mem), tmp_path / "out", now=mem.upkeep.clock(), actor="human", force=False)
+    assert len(records(mem, tmp_path, {"statement": PAGES}, name="live.json").created) == 1
+
+
+def test_an_export_does_not_undo_a_rejection_made_here(mem: Engram, tmp_path: Path) -> None:
+    reject(mem, PAGES)
+    export_memory_v1(mem.store, everything(mem), tmp_path / "out", now=mem.upkeep.clock(), actor="human", force=False)
+    assert records(mem, tmp_path, {"statement": PAGES}, name="live.json").created == []

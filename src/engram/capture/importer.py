@@ -11,10 +11,10 @@ replaces nothing that a more trusted source said, unless the person at the termi
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from engram.capture.draft import draft
+from engram.capture.import_decisions import LocalDecisions
 from engram.capture.import_identity import OWN_ID, RecordIdentities
 from engram.capture.import_links import BATCH, RecordLinks
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
@@ -27,7 +27,6 @@ from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
-from engram.model.decision import DISTRUST
 from engram.model.errors import EngramError, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
@@ -37,7 +36,7 @@ from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
-from engram.store.protocol import Filters, Image, Progress, Store, Transaction
+from engram.store.protocol import Image, Progress, Store, Transaction
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
@@ -96,8 +95,7 @@ class Importer:
     """What this import has added so far, by the id it has here."""
     by_content: dict[tuple[str, str], str] = field(default_factory=dict)
     """The same by content and scope."""
-    rejected: dict[tuple[str, str], str] | None = None
-    """What was rejected here before this import, by content and scope; None until it is looked up."""
+    decisions: LocalDecisions = field(init=False)
     place: str = ""
     """Where the record that is being decided is: its file, and its line or number."""
     held: set[str] = field(default_factory=set)
@@ -113,6 +111,7 @@ class Importer:
         self.reading = source
         self.ids = RecordIdentities(self.store, source, self._last_export(source.origin))
         self.origin = RecordOrigin(self.store, self.ids, self.source, self._skip, self.read)
+        self.decisions = LocalDecisions(self.store)
         self.links = RecordLinks(self.store, self.ids, None if self.trusted else self.origin)
         self.done.skipped += source.skipped
         self.done.not_read = tuple(source.not_read)
@@ -258,7 +257,7 @@ class Importer:
             else:
                 self.done.unchanged.append(twin)
             return None
-        if not self.trusted and record.status in _LIVE and (refused := self._rejected_here(key)):
+        if not self.trusted and record.status in _LIVE and (refused := self.decisions.rejected(key)):
             self.ids.here[record.id] = refused
             self._skip(record, f"{refused} says exactly this, and was rejected in review")
             return None
@@ -271,15 +270,6 @@ class Importer:
         """The memory that says exactly this, symbols included, or ""."""
         known = self.read.get(self.by_content.get(key, "")) or deciding.exact(*key)
         return known.id if known is not None and same_text(known.statement, record.statement) else ""
-
-    def _rejected_here(self, key: tuple[str, str]) -> str:
-        """The memory with this content and scope that was rejected here, for what it says and not for who said it, or ""."""
-        if self.rejected is None:
-            found = self.store.listing(Filters(statuses=("rejected",)))
-            self.rejected = {(content_hash(memory.statement), memory.scope): memory.id for memory in found}
-        memory_id = self.rejected.get(key, "") if key[0] else ""
-        decisions = self.store.history(memory_id) if memory_id else ()
-        return memory_id if decisions and decisions[-1].op not in (IMPORT, DISTRUST) else ""
 
     def _subordinate(self, memory: Memory, deciding: Transaction) -> Memory:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
@@ -353,7 +343,7 @@ class Importer:
 
     def _reviewed(self, record: Memory, changed: Memory, known: Memory, deciding: Transaction) -> Memory | None:
         """What a change that nobody vouches for becomes: a candidate in place of the memory, where somebody has to approve it."""
-        if known.status in ("rejected", "retired") and changed.status in _LIVE and self._was_decided_here(known):
+        if known.status in ("rejected", "retired") and changed.status in _LIVE and self.decisions.decided_status(known):
             self.done.updated.remove(known.id)
             self._skip(record, f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
             return None
@@ -366,11 +356,6 @@ class Importer:
         self.done.updated.remove(known.id)
         return self._proposed(record, changed, known, deciding)
 
-    def _was_decided_here(self, known: Memory) -> bool:
-        history = self.store.history(known.id)
-        changes = (later for earlier, later in pairwise(history) if _status(earlier) != _status(later))
-        return any(later.op != IMPORT for later in changes)
-
     def _proposed(self, record: Memory, changed: Memory, known: Memory, deciding: Transaction) -> Memory | None:
         """The changed version as a candidate that supersedes the memory once it is approved; None if it is known."""
         key = (content_hash(changed.statement), changed.scope)
@@ -378,7 +363,7 @@ class Importer:
         if twin and twin != known.id:
             self.done.unchanged.append(twin)
             return None
-        if refused := self._rejected_here(key):
+        if refused := self.decisions.rejected(key):
             self._skip(record, f"{refused} says exactly this, and was rejected in review")
             return None
         new = changed.but(
@@ -511,10 +496,6 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     memory_id = str(own.pop("id", "") or "")
     memory = draft(own, learned_by=IMPORTED, source="", now=now)
     return memory.but(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))
-
-
-def _status(image: Image) -> str:
-    return image.memory.status if image.memory is not None else ""
 
 
 def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
