@@ -31,9 +31,11 @@ _NEVER = "99999d"
 _STATUSES: dict[str, Status] = {"pending": "candidate", "promoted": "active", "rejected": "rejected", "stale": "active"}
 _SHOWN_STATUS = {"candidate": "pending", "active": "promoted", "dormant": "promoted", "rejected": "rejected"}
 _SHOWN_LEARNED_BY = {"learn": "remember", "add": "manual"}
-_REQUIRED = ("id", "fact", "kind", "source", "confidence", "learned_by", "learned_at", "status", "risk_tier")
-_KEYS = (*_REQUIRED, "last_verified", "decay", "dest")
-TEXT_KEYS = frozenset(_KEYS) - {"confidence", "risk_tier"}
+KEYS = ("id", "fact", "kind", "source", "confidence", "learned_by", "learned_at", "last_verified", "decay", "status",
+        "risk_tier", "dest")  # fmt: skip
+"""The keys of a record in the spec's order."""
+_OPTIONAL = ("last_verified", "decay", "dest")
+TEXT_KEYS = frozenset(KEYS) - {"confidence", "risk_tier"}
 """Keys whose value is text, whatever it looks like."""
 
 
@@ -76,7 +78,7 @@ def read_item(record: Any) -> Memory:
     """The memory a record describes, under its id. Raises `InvalidInput` naming the key."""
     if not isinstance(record, Mapping):
         raise InvalidInput(f"an item must be a block of fields, is {record!r:.60}")
-    if missing := [key for key in _REQUIRED if record.get(key) is None]:
+    if missing := [key for key in KEYS if key not in _OPTIONAL and record.get(key) is None]:
         raise InvalidInput(f"{', '.join(missing)} is missing")
     for key in TEXT_KEYS & record.keys():
         if not isinstance(record[key], str | None):
@@ -139,7 +141,7 @@ def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
         kept["risk_tier"] = tier
     if (decay := record.get("decay")) and _decay(_decay_days(decay), None) != decay:
         kept["decay"] = decay
-    if unknown := {key: value for key, value in record.items() if key not in _KEYS}:
+    if unknown := {key: value for key, value in record.items() if key not in KEYS}:
         try:
             kept["keys"] = plain_data(unknown)
         except FieldError as error:
@@ -187,8 +189,14 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
         "status": status,
         "risk_tier": item.risk_tier,
         "dest": item.file if status in ("promoted", "stale") else None,
-        **(kept["keys"] if isinstance(kept.get("keys"), Mapping) else {}),
+        **_unknown_keys(kept),
     }
+
+
+def _unknown_keys(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a file that the format does not know; what it knows, only the memory states."""
+    keys = kept.get("keys")
+    return {key: value for key, value in keys.items() if key not in KEYS} if isinstance(keys, Mapping) else {}
 
 
 def _source(memory: Memory) -> str:

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from engram.dialects.frontmatter import split_frontmatter
-from engram.dialects.memory_v1.item import CURATED, SCHEMA, TEXT_KEYS, MemoryItem, item_record, read_item
+from engram.dialects.memory_v1.item import CURATED, KEYS, SCHEMA, TEXT_KEYS, MemoryItem, item_record, read_item
 from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import emit_list, is_bare, quoted
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
@@ -15,8 +15,6 @@ from engram.model.memory import Memory
 
 _LONGEST_FILE = 256 * 1024 * 1024
 _COMMENT_MARKS = ("<!--", "-->")
-_ORDER = ("id", "fact", "kind", "source", "confidence", "learned_by", "learned_at", "last_verified", "decay", "status",
-          "risk_tier", "dest")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -76,9 +74,9 @@ def dump(items: Sequence[MemoryItem], generated: date, *, file: str) -> str:
 
 
 def _block(record: Mapping[str, Any]) -> str:
-    lines = [f"    {key}: {_scalar(key, record[key])}" for key in _ORDER]
+    lines = [f"    {key}: {_scalar(key, record[key])}" for key in KEYS]
     text = "\n".join(["  - " + lines[0].lstrip(), *lines[1:], ""])
-    unknown = {key: value for key, value in record.items() if key not in _ORDER}
+    unknown = {key: value for key, value in record.items() if key not in KEYS}
     # Below the id, whose line is already there: a list of nothing but numbers would be written on one line.
     return text + emit_list([{"id": "", **unknown}], "  ").partition("\n")[2] if unknown else text
 
