@@ -1,14 +1,12 @@
 """Records of any shape: a mapping says which key or column holds which field of a memory. CSV by its header, JSON, JSON lines, YAML."""
 
-import csv
 import hashlib
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.engram_yaml import decode
+from engram.dialects.csv_table import TABLES, read_table
 from engram.dialects.fields import FieldError, plain_data, read_time
 from engram.dialects.record_files import SUFFIXES, records_in
 from engram.dialects.source import ImportSource, Projection, called, origin_of_path
@@ -16,7 +14,6 @@ from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 from engram.model.types import known_types
 
-TABLES = (".csv", ".tsv")
 _TEXTS = ("statement", "type", "scope", "situation", "context", "rationale", "domain", "source", "session")
 _TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
 _NUMBERS = ("confidence", "importance")
@@ -31,7 +28,10 @@ _USUAL = {
     "tags": ("tags",),
 }
 """Without a mapping, the names a column of a table usually has."""
-_LONGEST_CELL = 1_000_000
+_EARLIEST_EPOCH = 1e9
+"""Seconds since 1970 from which a number is one; a smaller one is a date such as 20250301, or nothing."""
+_MILLISECONDS = 1e11
+"""The number from which it counts milliseconds."""
 
 
 def parse_mapping(text: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
         raise InvalidInput(f"a mapping cannot fill {unknown[0]!r}; fields are {', '.join(FIELDS)}")
     source = ImportSource(origin=origin_of_path("import", path), whole=True)
     if path.suffix.lower() in TABLES:
-        header, rows = _table(path, source)
+        header, rows = read_table(path, source)
         records: Iterable[tuple[str, Any]] = rows
         mapping = mapping or {field: name for field, names in _USUAL.items() if (name := _first(names, header))}
         _require(mapping, header, path)
@@ -136,20 +136,23 @@ def _value(field: str, key: str, value: Any) -> Any:
 
 
 def moment(key: str, value: Any) -> Any:
-    """A time: ISO 8601, or seconds or milliseconds since 1970. Raises `InvalidInput` naming the key."""
+    """A time: ISO 8601, or from 2001 on seconds or milliseconds since 1970. Raises `InvalidInput` naming the key."""
     from datetime import UTC, datetime
 
-    text = value.strip() if isinstance(value, str) else value
+    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else value
     try:
-        number = float(text) if not isinstance(text, bool) else None
-    except (TypeError, ValueError):
-        number = None
-    try:
-        if number is not None:
-            return datetime.fromtimestamp(number / 1000 if abs(number) >= 1e11 else number, UTC)
+        if (number := _number(text)) >= _EARLIEST_EPOCH:
+            return datetime.fromtimestamp(number / 1000 if number >= _MILLISECONDS else number, UTC)
         return read_time(text)
     except (FieldError, OverflowError, ValueError, OSError):
         raise InvalidInput(f"{key} must be a date or a time such as 2026-01-31T09:30:00Z, is {value!r:.60}") from None
+
+
+def _number(text: Any) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def _unit(key: str, value: Any) -> float:
@@ -160,41 +163,6 @@ def _unit(key: str, value: Any) -> float:
     if not 0 <= number <= 1:
         raise InvalidInput(f"{key} must be a number from 0 to 1, is {value!r:.60}")
     return number
-
-
-def _table(path: Path, source: ImportSource) -> tuple[list[str], Iterator[tuple[str, Any]]]:
-    text = decode(path.read_bytes(), where=str(path))
-    csv.field_size_limit(_LONGEST_CELL)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-    except csv.Error as error:
-        raise InvalidInput(f"{path.name} line 1: {error}") from None
-    if not any(header):
-        raise InvalidInput(f"{path} has no header line")
-    return header, _rows(reader, header, path, source)
-
-
-def _rows(reader: Any, header: list[str], path: Path, source: ImportSource) -> Iterator[tuple[str, Any]]:
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            source.skipped.append((f"{path.name} line {reader.line_num}", f"not a row of a table: {error}"))
-            continue
-        where = f"{path.name} line {reader.line_num}"
-        if len(row) > len(header):
-            source.skipped.append((where, f"has {len(row)} cells, the header has {len(header)}"))
-        elif any(cell.strip() for cell in row):
-            yield where, dict(zip(header, row, strict=False))
-
-
-def _delimiter(text: str) -> str:
-    first = text.partition("\n")[0]
-    return max(",;\t", key=first.count)
 
 
 def _first(names: Iterable[str], header: list[str]) -> str:
