@@ -8,6 +8,7 @@ import pytest
 
 from engram.capture import import_source
 from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.importing import everything, imported_path, with_words
 
@@ -130,6 +131,16 @@ def test_a_mem0_export_keeps_ids_owners_times_and_metadata(backend: Backend, tmp
     assert (memory.scope, memory.user_id, memory.tags) == ("user:alice", "alice", ("food",))
     assert memory.metadata == {"app": "chat", "user_id": "alice", "hash": "ab"}
     assert memory.created is not None and memory.created.isoformat() == "2025-07-01T17:00:00.123000+00:00"
+
+
+@pytest.mark.parametrize(("agent", "user", "scope"), [
+    (7, "alice", "user:alice"), ("  ", "alice", "user:alice"), ("bot", None, "agent:bot"), ("bot", "alice", "agent:bot/alice"),
+    (["bot"], None, "global"),
+])  # fmt: skip
+def test_only_an_owner_with_a_name_owns_a_mem0_record(tmp_path: Path, agent: Any, user: Any, scope: str) -> None:
+    file = mem0(tmp_path / "e.json", record("Likes tea", agent_id=agent, user_id=user))
+    ((_, memory),) = import_source.read(file, format_="mem0").found
+    assert isinstance(memory, Memory) and memory.scope == scope
 
 
 def test_a_later_mem0_export_under_another_name_brings_only_what_changed(backend: Backend, tmp_path: Path) -> None:

@@ -76,13 +76,13 @@ def _memory(record: Any) -> Memory:
 
 def _scope(record: Mapping[str, Any]) -> str:
     """The scope of its owner: `agent:A/U`, `agent:A` or `user:U`, as `user_id` and `agent_id` name it in Engram."""
-    parts = [
-        value.strip().replace("%", "%25").replace("/", "%2F")
-        for key in ("agent_id", "user_id")
-        if isinstance(value := record.get(key), str) and value.strip()
-    ]
-    kind = "agent" if record.get("agent_id") else "user"
-    return parse_scope(f"{kind}:{'/'.join(parts)}") if parts else "global"
+    agent, user = (_owner(record.get(key)) for key in ("agent_id", "user_id"))
+    path = "/".join(filter(None, (agent, user)))
+    return parse_scope(f"{'agent' if agent else 'user'}:{path}") if path else "global"
+
+
+def _owner(value: Any) -> str:
+    return value.strip().replace("%", "%25").replace("/", "%2F") if isinstance(value, str) else ""
 
 
 def _time(record: Mapping[str, Any], key: str) -> Any:
