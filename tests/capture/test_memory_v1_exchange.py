@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engram import Engram
 from engram.capture.exporter import ExportReport, export_memory_v1
-from engram.dialects.memory_v1 import CURATED, LOG
+from engram.dialects.memory_v1 import CURATED, LOG, is_memory_v1
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.types import known_types
 from tests.backends import Backend
@@ -271,3 +271,18 @@ def test_exporting_importing_and_exporting_again_gives_the_same_bytes(
         imported_path(other, folder / "out", trusted=True)
         export(other, folder / "again")
     assert both(folder / "again") == both(folder / "out")
+
+
+@pytest.mark.parametrize("number", ["999999999", "99999999"])
+def test_a_large_number_of_a_file_does_not_end_the_count(backend: Backend, tmp_path: Path, number: str) -> None:
+    mem = backend.client()
+    imported_path(mem, put(tmp_path / "in", EXAMPLE.replace("mem-0001", f"mem-{number}")))
+    mem.add("Deploys happen on Mondays")
+    export(mem, tmp_path / "first")
+    mem.add("Backups run at noon")
+    export(mem, tmp_path / "second")
+    assert len(imported_path(mem, tmp_path / "second").unchanged) == 4
+
+
+def test_files_that_begin_with_a_byte_order_mark_are_recognised(tmp_path: Path) -> None:
+    assert is_memory_v1(put(tmp_path / "in", "\ufeff" + EXAMPLE))

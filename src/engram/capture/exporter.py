@@ -1,9 +1,10 @@
 """Exports memories in the formats of other tools. What the format calls a memory is minted once and kept as an alias."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from engram.dialects import memory_v1
 from engram.dialects.source import EXPORT_PLACES, origin_of_path
@@ -19,6 +20,8 @@ EXPORT = "export"
 """The operation in the journal that gives a memory the name it has in another format."""
 _NUMBERS = "export/memory.v1"
 """The state that keeps the highest number ever given, so that none is given twice."""
+_COUNTED = 10**8
+"""From this number on, one that a file brought does not move the count: it would soon end."""
 
 
 @dataclass(slots=True)
@@ -145,8 +148,14 @@ def _is_taken(store: Store, name: str) -> bool:
 
 def _fresh_numbers(store: Store, wanted: int) -> Iterator[str]:
     """The next free numbers as names, reserved before they are used: a crash leaves a gap, and never gives a number twice."""
-    highest = max((_number(_name_in(memory.aliases)) for memory in _all(store)), default=0)
-    state = store.change_state(_NUMBERS, lambda known: {"last": max(int(known.get("last", 0)), highest) + wanted})
+    numbers = (_number(_name_in(memory.aliases)) for memory in _all(store))
+    highest = max((number for number in numbers if number < _COUNTED), default=0)
+
+    def reserve(known: Mapping[str, Any]) -> dict[str, Any]:
+        last = int(known.get("last", 0))
+        return {"last": max(last if last < memory_v1.LARGEST_NUMBER - wanted else 0, highest) + wanted}
+
+    state = store.change_state(_NUMBERS, reserve)
     return (f"mem-{number:04d}" for number in count(int(state["last"]) - wanted + 1))
 
 

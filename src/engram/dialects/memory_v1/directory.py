@@ -12,7 +12,7 @@ from engram.disk import read_bytes
 from engram.model.errors import InvalidInput, NotFound, StoreError
 from engram.model.memory import Memory
 
-_LOOKS_LIKE = re.compile(rb"---\s*\n(?:[^\n]*\n){0,20}?schema:\s*[\"']?memory\.v")
+_LOOKS_LIKE = re.compile(rb"(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,20}?schema:\s*[\"']?memory\.v")
 _ENOUGH_TO_TELL = 4096
 
 
@@ -20,7 +20,7 @@ def is_memory_v1(path: Path) -> bool:
     """Whether a path looks like the files of some version of this format: a directory of them, or one of them."""
     if path.is_dir():
         return any(is_memory_v1(path / name) for name in (CURATED, LOG) if (path / name).is_file())
-    if path.suffix != ".md" or not path.is_file():
+    if path.suffix.lower() != ".md" or not path.is_file():
         return False
     with path.open("rb") as file:
         return _LOOKS_LIKE.match(file.read(_ENOUGH_TO_TELL)) is not None

@@ -22,6 +22,7 @@ LEARNED_BY = ("remember", "harvest", "manual", "import")
 STATED = frozenset({"statement", "type", "confidence", "created", "last_verified", "decay_days", "status"})
 """The fields of a memory that a record states."""
 ID = re.compile(r"mem-[0-9]{1,9}")
+LARGEST_NUMBER = 10**9 - 1
 _EXTRA = SCHEMA
 """Where a memory's `extra` keeps what only the file can say."""
 _DECAY = re.compile(r"\s*([0-9]{1,7})\s*([hdwmy])\s*")
