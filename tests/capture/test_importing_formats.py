@@ -54,6 +54,20 @@ def test_a_note_without_a_description_is_its_first_line(backend: Backend, tmp_pa
     assert with_words(mem, "Deploys happen on Mondays").type == "fact"
 
 
+def test_a_type_that_nobody_knows_is_kept_as_metadata(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    imported_path(mem, note(tmp_path / "n", "a.md", FEEDBACK.replace("type: feedback", "type: banana")))
+    memory = with_words(mem, "Integration tests hit a real database, never a mock")
+    assert (memory.type, memory.metadata["type"]) == ("preference", "banana")
+
+
+@pytest.mark.parametrize("name", ["t.JSON", "t.Jsonl", "t.YAML"])
+def test_the_case_of_a_suffix_does_not_matter(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(json.dumps({"statement": "Use tabs"}))
+    for path in (tmp_path / name, tmp_path):
+        assert len(import_source.read(path).found) == 1 and not import_source.read(path).not_read
+
+
 def test_notes_are_found_again_when_they_change(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     folder = note(tmp_path / "n", "a.md", FEEDBACK)

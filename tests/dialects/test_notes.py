@@ -190,3 +190,8 @@ def test_writing_reading_and_writing_again_gives_the_same_bytes(memory: Memory) 
 def test_the_name_of_a_note_has_its_category_and_its_time() -> None:
     memory = Memory(id="ENG-2026-0115-001", statement="x", type="correction", created=datetime(2026, 1, 15, tzinfo=UTC))
     assert name_for(memory).startswith("correction-1768435200000-")
+
+
+def test_a_list_keeps_its_plain_items_next_to_blocks() -> None:
+    keys = {"links": [{"targetId": "a", "strength": "0.5"}, "plain, with a comma", "b: c", {"targetId": "d"}]}
+    assert parse_note(render_note(keys, "text")) == (keys, "text")

@@ -50,7 +50,7 @@ def detected(path: Path) -> str:
     """The name of the format that a path has. Raises `InvalidInput` if it has none."""
     found = next((one.name for one in FORMATS.values() if one.detect(path)), "")
     if not found:
-        raise InvalidInput(f"{path} has nothing in a known format; `engram import --help` lists them")
+        raise InvalidInput(f"No known format found in {path}; `engram import --help` lists them")
     return found
 
 
@@ -149,7 +149,7 @@ def _mapped(path: Path, options: ReadOptions) -> ImportSource:
 def _has_records(path: Path) -> bool:
     from engram.dialects.record_files import SUFFIXES, record_files
 
-    return path.suffix in SUFFIXES if path.is_file() else any(True for _ in record_files(path))
+    return path.suffix.lower() in SUFFIXES if path.is_file() else any(True for _ in record_files(path))
 
 
 def _records(path: Path, options: ReadOptions) -> ImportSource:
@@ -161,7 +161,7 @@ def _records(path: Path, options: ReadOptions) -> ImportSource:
     if path.is_dir() and not (path / "store.json").is_file():  # what else a store contains is no record
         if notes := _count_of_notes(path):
             source.not_read.append(f"{path.name}: {notes} Markdown files; `--format markdown` imports them")
-        source.not_read += unread_files(path, lambda file: file.suffix in (*SUFFIXES, ".md"))
+        source.not_read += unread_files(path, lambda file: file.suffix.lower() in (*SUFFIXES, ".md"))
     return source
 
 

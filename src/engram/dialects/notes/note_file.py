@@ -105,7 +105,9 @@ def _lines(key: str, value: Any) -> list[str]:
 
 
 def _block(item: Any) -> Sequence[str]:
-    pairs = [f"{name}: {_scalar(value)}".rstrip() for name, value in item.items()] if isinstance(item, Mapping) else []
+    if not isinstance(item, Mapping):
+        return [f"  - {_list_item(item)}"]
+    pairs = [f"{name}: {_scalar(value)}".rstrip() for name, value in item.items()]
     return [("  - " if index == 0 else "    ") + pair for index, pair in enumerate(pairs)]
 
 
