@@ -69,7 +69,12 @@ class MemoryItem:
     @property
     def number(self) -> int:
         """The number in its id."""
-        return int(self.id.removeprefix("mem-"))
+        return number_in(self.id)
+
+
+def number_in(name: str) -> int:
+    """The number in an id."""
+    return int(name.removeprefix("mem-"))
 
 
 # -- reading

@@ -6,7 +6,16 @@ from datetime import date
 from typing import Any
 
 from engram.dialects.frontmatter import split_frontmatter
-from engram.dialects.memory_v1.item import CURATED, KEYS, SCHEMA, TEXT_KEYS, MemoryItem, item_record, read_item
+from engram.dialects.memory_v1.item import (
+    CURATED,
+    KEYS,
+    SCHEMA,
+    TEXT_KEYS,
+    MemoryItem,
+    item_record,
+    number_in,
+    read_item,
+)
 from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import emit_list, is_bare, quoted
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
@@ -105,7 +114,7 @@ def _curated_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
 
 
 def _log_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
-    newest = sorted(promoted, key=lambda record: (record["learned_at"], int(record["id"][4:])), reverse=True)
+    newest = sorted(promoted, key=lambda record: (record["learned_at"], number_in(record["id"])), reverse=True)
     lines = [
         f"- {record['learned_at']} · [{record['kind']}] {_inline(record['fact'])} "
         f"(conf {float(record['confidence']):.2f}, src {_inline(record['source'])}, id {record['id']})"
