@@ -8,7 +8,7 @@ import pytest
 
 from engram import Engram, Memory
 from engram.capture.exporter import export_memory_v1
-from engram.capture.importer import ImportReport
+from engram.capture.import_report import ImportReport
 from engram.dialects.engram_yaml import dump
 from engram.dialects.source import stated_source
 from engram.model.lazy import replace
@@ -64,6 +64,25 @@ def test_an_approved_change_takes_the_place_of_the_stored_one(backend: Backend, 
     mem.review.approve(waiting, actor="human")
     assert statuses(mem) == {TEA: "superseded", GOUT: "active"}
     assert table(mem, tmp_path, GOUT).unchanged == [waiting]
+
+
+def test_a_second_change_of_a_row_changes_what_waits(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    table(mem, tmp_path, TEA)
+    (waiting,) = table(mem, tmp_path, GOUT).waiting
+    done = table(mem, tmp_path, "Bob has diabetes")
+    assert (done.created, done.updated, done.waiting) == ([], [waiting], [waiting])
+    assert statuses(mem) == {TEA: "active", "Bob has diabetes": "candidate"}
+    mem.review.approve(waiting, actor="human")
+    assert statuses(mem) == {TEA: "superseded", "Bob has diabetes": "active"}
+
+
+def test_a_second_change_leaves_what_a_person_reworded_in_review(mem: Engram, tmp_path: Path) -> None:
+    table(mem, tmp_path, TEA)
+    (waiting,) = table(mem, tmp_path, GOUT).waiting
+    mem.review.edit(waiting, statement="Bob had gout in 2019", actor="human")
+    table(mem, tmp_path, "Bob has diabetes")
+    assert mem.get(waiting).statement == "Bob had gout in 2019"
 
 
 def test_a_rejected_change_is_not_proposed_again(mem: Engram, tmp_path: Path) -> None:
@@ -196,7 +215,8 @@ def test_a_link_to_a_memory_the_file_did_not_bring_is_dropped_and_named(
     own = mem.add(HTTPS, type="convention", source="human", pinned=True)
     done = records(mem, tmp_path, {"statement": HTTP, "associations": [{"target": own.id, "type": type_}]})
     assert with_words(mem, HTTP).associations == ()
-    assert own.id in done.skipped[0][1] and "evil.json" in done.skipped[0][1]
+    assert own.id in done.notices[0][1] and "evil.json" in done.notices[0][1]
+    assert (len(done.created), done.skipped) == (1, [])
     assert HTTP not in mem.inject("how are gems fetched").text.partition("## Evidence")[0]
 
 
@@ -206,7 +226,8 @@ def test_a_record_places_itself_among_no_versions_of_ours(mem: Engram, tmp_path:
     value: Any = {"supersedes": [own.id], "conflict_key": "gems"}.get(claim, own.id)
     done = records(mem, tmp_path, {"statement": HTTP, claim: value})
     assert not getattr(with_words(mem, HTTP), claim)
-    assert "did not come from evil.json" in done.skipped[0][1]
+    assert "did not come from evil.json" in done.notices[0][1]
+    assert (len(done.created), done.skipped) == (1, [])
     assert mem.get(own.id) == own
 
 

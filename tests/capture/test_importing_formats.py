@@ -39,7 +39,7 @@ Mocks hid a broken migration last quarter.
 def test_a_note_is_its_description_and_its_type(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     folder = note(tmp_path / "memory", "deep/feedback_testing.md", FEEDBACK)
-    assert import_source.detected(folder) == "markdown"
+    assert import_source.detect_format(folder) == "markdown"
     imported_path(mem, folder)
     memory = with_words(mem, "Integration tests hit a real database, never a mock")
     assert (memory.type, memory.source, memory.learned_by) == ("feedback", "import:memory", "import")
@@ -78,8 +78,8 @@ def test_notes_are_found_again_when_they_change(backend: Backend, tmp_path: Path
     assert (done.created, len(done.updated), len(everything(mem))) == ([], 1, 1)
     mem.update(done.updated[0], statement="Tests hit a real database")
     note(folder, "a.md", FEEDBACK.replace("never a mock", "never a stub"))
-    ((what, reason),) = imported_path(mem, folder).skipped
-    assert what == "a.md" and "statement changed here and there" in reason
+    ((what, reason),) = imported_path(mem, folder).notices
+    assert what == "a.md" and "statement changed both here and in the source" in reason
 
 
 def test_the_same_place_in_two_folders_is_two_notes(backend: Backend, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def record(memory: str, number: int = 1, **fields: Any) -> dict[str, Any]:
 def test_a_mem0_export_keeps_ids_owners_times_and_metadata(backend: Backend, tmp_path: Path, key: str) -> None:
     mem = backend.client()
     file = mem0(tmp_path / "export.json", record("Likes green tea", categories=["food"]), key=key)
-    assert import_source.detected(file) == "mem0"
+    assert import_source.detect_format(file) == "mem0"
     done = imported_path(mem, file)
     memory = mem.get(record("")["id"])
     assert done.created == [memory.id] and done.unseen == {"user:alice": 1}
@@ -178,7 +178,7 @@ def test_bad_mem0_records_are_named(backend: Backend, tmp_path: Path) -> None:
     done = imported_path(mem, mem0(tmp_path / "e.json", *records), format_="mem0")
     assert len(done.created) == 1
     reasons = " | ".join(reason for _, reason in done.skipped)
-    for words in ("memory is empty", "is there twice", "created_at must be", "id is missing"):
+    for words in ("memory is empty", "duplicate id", "created_at must be", "id is missing"):
         assert words in reasons
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engram.dialects.mapped_records import moment
+from engram.dialects.mapped_records import parse_timestamp
 from engram.model.errors import InvalidInput
 
 
@@ -22,10 +22,10 @@ from engram.model.errors import InvalidInput
     ],
 )
 def test_a_time_is_a_date_or_counts_since_1970(value: Any, wanted: str) -> None:
-    assert moment("when", value).isoformat() == wanted
+    assert parse_timestamp("when", value).isoformat() == wanted
 
 
 @pytest.mark.parametrize("value", ["2025", 2025, 0, -1, 12.5, True, "someday", "nan", "inf", [], {}])
 def test_what_is_no_time_is_refused_and_never_1970(value: Any) -> None:
     with pytest.raises(InvalidInput, match="when must be a date"):
-        moment("when", value)
+        parse_timestamp("when", value)

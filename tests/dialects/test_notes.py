@@ -111,8 +111,8 @@ def test_the_words_behind_a_note_stay_out_of_plain_recall() -> None:
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ("category: dream", "unknown category"),
-        ("category: fact\nstatus: sleeping", "unknown status"),
+        ("category: dream", "Unknown category"),
+        ("category: fact\nstatus: sleeping", "Unknown status"),
         ("category: fact\nconfidence: 7", "confidence must be"),
         ("category: fact\ncreated: yesterday", "created must be"),
     ],

@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
-from engram.capture.import_merge import IMPORT
 from engram.model.decision import DISTRUST
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.protocol import Filters, Image, Store
 from engram.text.content_hash import content_hash
 
+IMPORT = "import"
+"""The operation in the journal."""
 ContentKey = tuple[str, str]
 """The hash of a statement, and its scope."""
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from engram.dialects.csv_table import TABLES, read_table
-from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.fields import FieldError, plain_mapping, read_time, unit_number
 from engram.dialects.record_files import SUFFIXES, records_in
-from engram.dialects.source import ImportSource, Projection, called, origin_of_path
+from engram.dialects.source import ImportSource, Projection, origin_of_path, record_label
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 from engram.model.types import known_types
@@ -73,15 +73,11 @@ def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
 
 
 def _take(records: Iterable[tuple[str, Any]], mapping: Mapping[str, str], source: ImportSource) -> None:
-    seen: dict[str, str] = {}
     for where, record in records:
         try:
-            memory = mapped(record, mapping)
-            if (first := seen.setdefault(memory.id, where)) != where:
-                raise InvalidInput(f"is the same record as {first}; that one was read")
-            source.found.append((where, memory))
+            source.add(where, mapped(record, mapping))
         except EngramError as error:
-            source.skipped.append((called(record, where), str(error)))
+            source.skipped.append((record_label(record, where), str(error)))
 
 
 def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
@@ -99,11 +95,7 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
     kind = values.get("type", "")
     if kind and kind not in {one.name for one in known_types()}:
         rest, values["type"] = {**rest, mapping["type"]: kind}, "fact"
-    try:
-        metadata = plain_data(rest)
-    except FieldError as error:
-        raise InvalidInput(f"{error.path}: {error.what}") from None
-    return Memory(**{"id": _made_id(record), "type": "fact", **values, "metadata": metadata})
+    return Memory(**{"id": _made_id(record), "type": "fact", **values, "metadata": plain_mapping(rest)})
 
 
 def _at(record: Mapping[str, Any], key: str) -> Any:
@@ -122,9 +114,9 @@ def _made_id(record: Mapping[str, Any]) -> str:
 
 def _value(field: str, key: str, value: Any) -> Any:
     if field in _TIMES:
-        return moment(key, value)
+        return parse_timestamp(key, value)
     if field in _NUMBERS:
-        return _unit(key, value)
+        return unit_number(key, value)
     if field in _LISTS:
         items = value.replace(";", ",").split(",") if isinstance(value, str) else value
         if not isinstance(items, list):
@@ -135,7 +127,7 @@ def _value(field: str, key: str, value: Any) -> Any:
     return str(value).strip()
 
 
-def moment(key: str, value: Any) -> Any:
+def parse_timestamp(key: str, value: Any) -> Any:
     """A time: ISO 8601, or from 2001 on seconds or milliseconds since 1970. Raises `InvalidInput` naming the key."""
     from datetime import UTC, datetime
 
@@ -155,16 +147,6 @@ def _number(text: Any) -> float:
         return 0.0
 
 
-def _unit(key: str, value: Any) -> float:
-    try:
-        number = float(value) if not isinstance(value, bool) else -1
-    except (TypeError, ValueError):
-        number = -1
-    if not 0 <= number <= 1:
-        raise InvalidInput(f"{key} must be a number from 0 to 1, is {value!r:.60}")
-    return number
-
-
 def _first(names: Iterable[str], header: list[str]) -> str:
     lower = {name.lower(): name for name in header}
     return next((lower[name] for name in names if name in lower), "")
@@ -173,7 +155,7 @@ def _first(names: Iterable[str], header: list[str]) -> str:
 def _require(mapping: Mapping[str, str], header: list[str], path: Path) -> None:
     missing = [key for key in mapping.values() if key not in header]
     if missing or "statement" not in mapping:
-        wanted = f"no column {', '.join(map(repr, missing))}" if missing else "no column that is surely the statement"
+        wanted = f"no column {', '.join(map(repr, missing))}" if missing else "no recognisable statement column"
         raise InvalidInput(
             f"{path.name} has {wanted}; its columns are {', '.join(header)}. --map statement=COLUMN,… names them"
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
 from engram.dialects.json_records import strict_json
-from engram.dialects.source import ImportSource, called, origin_of_path
+from engram.dialects.source import ImportSource, origin_of_path, record_label
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 
@@ -51,7 +51,7 @@ def _read_file(file: Path, reading: ImportSource) -> None:
         try:
             reading.found.append((where, _record(record)))
         except EngramError as error:
-            reading.skipped.append((called(record, where), str(error)))
+            reading.skipped.append((record_label(record, where), str(error)))
 
 
 def records_in(file: Path, reading: ImportSource) -> list[tuple[str, Any]]:

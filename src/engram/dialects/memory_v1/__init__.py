@@ -8,13 +8,25 @@ from engram.dialects.memory_v1.item import (
     LOG,
     STATED,
     MemoryItem,
+    as_exported,
     has_status,
     number_in,
-    shown,
 )
 from engram.dialects.memory_v1.memory_file import dump, load
 
 __all__ = [
-    "CURATED", "ID", "LARGEST_NUMBER", "LOG", "STATED", "MemoryItem", "dump", "has_status", "is_memory_v1", "load", "number_in", "read_directory",
-    "refuse_overwriting", "shown",
+    "CURATED",
+    "ID",
+    "LARGEST_NUMBER",
+    "LOG",
+    "STATED",
+    "MemoryItem",
+    "as_exported",
+    "dump",
+    "has_status",
+    "is_memory_v1",
+    "load",
+    "number_in",
+    "read_directory",
+    "refuse_overwriting",
 ]  # fmt: skip

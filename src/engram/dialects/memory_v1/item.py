@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.fields import FieldError, plain_mapping, read_time, unit_number
 from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
@@ -85,7 +85,7 @@ def read_item(record: Any) -> Memory:
     if not isinstance(record, Mapping):
         raise InvalidInput(f"an item must be a block of fields, is {record!r:.60}")
     if missing := [key for key in KEYS if key not in _OPTIONAL and record.get(key) is None]:
-        raise InvalidInput(f"{', '.join(missing)} is missing")
+        raise InvalidInput(f"missing: {', '.join(missing)}")
     for key in TEXT_KEYS & record.keys():
         if not isinstance(record[key], str | None):
             raise InvalidInput(f"{key} must be text, is {record[key]!r:.60}")
@@ -99,7 +99,7 @@ def read_item(record: Any) -> Memory:
         status=_STATUSES[_choice(record, "status", _STATUSES)],
         source=record["source"],
         learned_by=_choice(record, "learned_by", LEARNED_BY),
-        confidence=_confidence(record["confidence"]),
+        confidence=unit_number("confidence", record["confidence"]),
         created=_day(record, "learned_at"),
         last_verified=_day(record, "last_verified") if verified else None,
         verification="user_confirmed" if verified else "unverified",
@@ -111,14 +111,8 @@ def read_item(record: Any) -> Memory:
 def _choice(record: Mapping[str, Any], key: str, known: Any) -> str:
     value = record[key]
     if value not in known:
-        raise InvalidInput(f"unknown {key} {value!r:.60}; known are {', '.join(known)}")
+        raise InvalidInput(f"Unknown {key} {value!r:.60}; choose {', '.join(known)}")
     return str(value)
-
-
-def _confidence(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"confidence must be a number from 0.0 to 1.0, is {value!r:.60}")
-    return float(value)
 
 
 def _day(record: Mapping[str, Any], key: str) -> datetime:
@@ -148,10 +142,7 @@ def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
     if (decay := record.get("decay")) and _decay(_decay_days(decay), None) != decay:
         kept["decay"] = decay
     if unknown := {key: value for key, value in record.items() if key not in KEYS}:
-        try:
-            kept["keys"] = plain_data(unknown)
-        except FieldError as error:
-            raise InvalidInput(f"{error.path}: {error.what}") from None
+        kept["keys"] = plain_mapping(unknown)
     return kept
 
 
@@ -168,7 +159,7 @@ def has_status(memory: Memory) -> bool:
     return memory.status in _SHOWN_STATUS
 
 
-def shown(memory: Memory, kind_of: Callable[[Memory], str], tier_of: Callable[[Memory], int]) -> Memory:
+def as_exported(memory: Memory, kind_of: Callable[[Memory], str], tier_of: Callable[[Memory], int]) -> Memory:
     """A memory as a reader of the format sees it."""
     record = item_record(MemoryItem("mem-0", memory, kind_of(memory), tier_of(memory)), date.min)
     record["confidence"] = float(record["confidence"])

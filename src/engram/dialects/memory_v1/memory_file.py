@@ -21,9 +21,9 @@ from engram.dialects.yaml_writer import emit_list, is_bare, quoted
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
+from engram.text.display import without_comments
 
 _LONGEST_FILE = 256 * 1024 * 1024
-_COMMENT_MARKS = ("<!--", "-->")
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ def load(text: str, *, where: str) -> MemoryFile:
 def _frontmatter(text: str, where: str) -> tuple[dict[str, Any], list[int]]:
     parts = split_frontmatter(text)
     if parts is None:
-        raise StoreCorrupt(f"{where}:1: has no frontmatter between two `---` lines, so it is no {SCHEMA} file")
+        raise StoreCorrupt(f"{where}:1: not a {SCHEMA} file: no frontmatter between two `---` lines")
     document = parse_yaml("\n" + parts.head, where=where, longest=_LONGEST_FILE, text_keys=TEXT_KEYS, list_key="items")
     tree = document.tree
     if not isinstance(tree, dict) or "schema" not in tree:
@@ -124,11 +124,5 @@ def _log_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text on one line that neither opens nor closes a comment, also where removing a mark would form another."""
-    shown: list[str] = []
-    for character in " ".join(text.split()):
-        shown.append(character)
-        for mark in _COMMENT_MARKS if character in "->" else ():
-            if "".join(shown[-len(mark) :]) == mark:
-                del shown[-len(mark) :]
-    return "".join(shown)
+    """Text on one line that neither opens nor closes a comment."""
+    return without_comments(" ".join(text.split()))

@@ -42,7 +42,6 @@ def read_notes(path: Path) -> ImportSource:
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; give the directory that holds facts/ and corrections/")
     source = ImportSource(origin=origin_of_path("import", path), whole=True)
-    seen: set[str] = set()
     others: dict[str, int] = {}
     for file in markdown_files(path, source.skipped):
         place = file.relative_to(path).as_posix()
@@ -53,13 +52,10 @@ def read_notes(path: Path) -> ImportSource:
         try:
             keys, body = parse_note(markdown_text(file))
             memory = read_note(keys, body, name=file.stem, folder=place.rpartition("/")[0])
-            if memory.id in seen:
-                raise InvalidInput(f"{memory.id} is there twice; the first one was read")
         except EngramError as error:
             source.skipped.append((place, str(error)))
             continue
-        seen.add(memory.id)
-        source.found.append((place, memory))
+        source.add(place, memory)
     source.not_read += [f"{name}: {count} Markdown files (not memories)" for name, count in sorted(others.items())]
     if not source.found and not source.skipped:
         raise InvalidInput(f"{path} contains no notes; they are below {', '.join(FOLDERS)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from engram.dialects.fields import FieldError, read_time
+from engram.dialects.fields import FieldError, read_time, unit_number
 from engram.dialects.notes.note_file import Keys, is_writable
 from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
@@ -70,7 +70,7 @@ def read_note(keys: Keys, body: str, *, name: str, folder: str) -> Memory:
 def _read(keys: Keys, body: str, name: str, folder: str) -> Memory:
     category = _text(keys, "category") or _category_of_folder(folder)
     if category not in CATEGORIES:
-        raise InvalidInput(f"unknown category {category!r:.60}; known are {', '.join(CATEGORIES)}")
+        raise InvalidInput(f"Unknown category {category!r:.60}; choose {', '.join(CATEGORIES)}")
     attributes = keys.get("structuredAttributes")
     attributes = (
         {key: value for key, value in attributes.items() if isinstance(value, str)}
@@ -112,7 +112,7 @@ def _status(keys: Keys, folder: str) -> Status:
         return "archived"
     status = _text(keys, "status") or "active"
     if status not in _STATUS_OF:
-        raise InvalidInput(f"unknown status {status!r:.60}; known are {', '.join(_STATUS_OF)}")
+        raise InvalidInput(f"Unknown status {status!r:.60}; choose {', '.join(_STATUS_OF)}")
     asleep = _text(keys, "engramStatus") == "dormant" or bool(_text(keys, "artifactType"))
     return "dormant" if asleep and status == "active" else _STATUS_OF[status]
 
@@ -143,13 +143,7 @@ def _texts(keys: Keys, key: str) -> tuple[str, ...]:
 
 def _unit(keys: Mapping[str, Any], key: str, default: float) -> float:
     text = _text(keys, key)
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        value = -1
-    if not 0 <= value <= 1:
-        raise InvalidInput(f"{key} must be a number from 0 to 1, is {text!r:.60}")
-    return value
+    return unit_number(key, text) if text else default
 
 
 def _time(keys: Keys, key: str) -> datetime | None:
@@ -196,7 +190,7 @@ def note_of(memory: Memory, name: str, resolve: Resolve) -> tuple[str, Keys, str
     return _folder(memory, keys, bool(kept.get("cold"))), ordered, body
 
 
-def shown(memory: Memory) -> Memory:
+def as_exported(memory: Memory) -> Memory:
     """A memory as a reader of its note sees it, with its own links."""
     folder, keys, body = note_of(memory, memory.id, lambda target: target)
     links = {
