@@ -15,6 +15,7 @@ from engram.model.errors import EngramError, InvalidInput
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
+from engram.model.reserved_keys import without_reserved
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope
 from engram.rules.sources import CONFIRMED, IMPORTED
@@ -97,5 +98,7 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     own = {key: value for key, value in record.items() if key in _FIELDS or key in FIELD_ALIASES}
     extra = {key: value for key, value in record.items() if key not in own}
     memory_id = str(own.pop("id", "") or "")
+    if isinstance(own.get("metadata"), Mapping):
+        own["metadata"] = without_reserved(own["metadata"])
     memory = draft(own, learned_by=IMPORTED, source="", now=now)
     return memory.but(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))
