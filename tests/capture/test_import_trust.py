@@ -9,8 +9,10 @@ import pytest
 from engram import Engram, Memory
 from engram.capture.exporter import export_memory_v1
 from engram.capture.import_report import ImportReport
+from engram.capture.importer import Importer
 from engram.dialects.engram_yaml import dump
-from engram.dialects.source import stated_source
+from engram.dialects.source import ImportSource, stated_source
+from engram.gates.proposal import GateSettings
 from engram.model.lazy import replace
 from engram.model.memory import Activation, Feedback
 from tests.backends import Backend
@@ -309,3 +311,21 @@ def test_an_export_does_not_undo_a_rejection_made_here(mem: Engram, tmp_path: Pa
     reject(mem, PAGES)
     export_memory_v1(mem.store, everything(mem), tmp_path / "out", now=mem.upkeep.clock(), actor="human", force=False)
     assert records(mem, tmp_path, {"statement": PAGES}, name="live.json").created == []
+
+
+def test_what_is_left_out_of_a_record_is_a_notice_and_no_skip(mem: Engram, tmp_path: Path) -> None:
+    mem.add(HTTPS, source="human", aliases=["gems"])
+    done = records(mem, tmp_path, {"statement": PAGES, "aliases": ["gems", "pages"]})
+    assert (len(done.created), done.skipped) == (1, [])
+    assert [notice for _, notice in done.notices] == [
+        "'gems' already names another memory; imported without this alias"
+    ]
+    assert mem.get("pages").statement == PAGES
+
+
+def test_an_import_respects_the_limits_of_the_store(mem: Engram, tmp_path: Path) -> None:
+    importer = Importer(
+        mem.store, mem.upkeep.clock, "global", "t.json", by_person=True, settings=GateSettings(max_added_bytes=10)
+    )
+    done = importer.run(ImportSource([("record 1", {"statement": PAGES})]), lambda *_: None)
+    assert done.created == [] and "maximum 10" in done.skipped[0][1]
