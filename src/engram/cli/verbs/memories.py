@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from engram.cli import display, views
 from engram.cli.display import Column, line, moment
 from engram.cli.parser import Argument, Option
-from engram.cli.records import memory_data, provenance_data
+from engram.cli.records import memory_data, plain, provenance_data
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
 from engram.model.fields import aware
@@ -21,8 +21,11 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     """Show everything about one memory or one ledger event.
 
     Its statement, state and strength, its origin and its file. Of a memory that awaits review also the quote it was derived
-    from, its duplicates, what it contradicts, and why the gates let it through.
+    from, its duplicates, what it contradicts, and why the gates let it through. What was told later and taken for the same is listed
+    in its own words, with a number; `engram separate ID N` takes one out.
     """
+    from engram.review.retellings import retellings_of
+
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
         event = mem.store.event(ref) if ref.startswith("EVT-") else None
@@ -32,7 +35,9 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
         memory, now = mem.get(ref, scope=scope or None), surface.now
         file = mem.store.file_of(memory.id)
         found = mem.review.provenance(memory.id, scopes=seen) if memory.status == "candidate" else None
+        retold = tuple(retellings_of(mem.store, memory, seen)) if found is None else ()
         more = {"provenance": provenance_data(found)} if found is not None else {}
+        more |= {"retellings": plain(retold)} if retold else {}
 
         def draw() -> None:
             views.card(memory, now, file)
@@ -40,6 +45,10 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
                 from engram.cli.walk import draw_provenance
 
                 draw_provenance(found)
+            elif retold:
+                from engram.cli.walk import draw_retellings
+
+                draw_retellings(retold)
 
         surface.answer({**memory_data(memory, now), "file": file, **more}, draw)
 
