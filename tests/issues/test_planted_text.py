@@ -265,7 +265,7 @@ def test_an_agent_by_mcp_replaces_nothing_a_person_said(ground: Ground) -> None:
 
 def test_what_an_agent_would_replace_waits_and_a_person_decides(ground: Ground) -> None:
     old = ground.stated[0]
-    answer = ground.mem.learn("I moved house last week.", source="agent", scope="global", supersedes=[old.id])
+    answer = ground.mem.learn("I changed the plan last week.", source="agent", scope="global", supersedes=[old.id])
     assert answer.memory and (answer.outcome, answer.memory.status) == (Outcome.CONTRADICTION, "candidate")
     assert answer.other and answer.other.id == old.id and "waits for review" in answer.reason
     with pytest.raises(Refused, match="said by a person"):
@@ -277,8 +277,8 @@ def test_what_an_agent_would_replace_waits_and_a_person_decides(ground: Ground) 
 
 Change = Callable[[Engram, str], object]
 CHANGES: dict[str, Change] = {
-    "update": lambda mem, i: mem.update(i, statement="I live in Moscow.", actor="agent"),
-    "revise": lambda mem, i: mem.revise(i, statement="I live in Moscow.", actor="agent"),
+    "update": lambda mem, i: mem.update(i, statement="I prefer tea.", actor="agent"),
+    "revise": lambda mem, i: mem.revise(i, statement="I prefer tea.", actor="agent"),
     "pin": lambda mem, i: mem.pin(i, actor="agent"),
     "unpin": lambda mem, i: mem.pin(i, False, actor="agent"),
     "forget": lambda mem, i: mem.forget(i, actor="agent"),

@@ -71,7 +71,12 @@ def main(arguments: Sequence[str]) -> None:
     except HelpRequested as request:
         from engram.cli import help as help_text
 
-        raise SystemExit(help_text.show(request, PROGRAM, {t: tuple(v) for t, v in SECTIONS.items()})) from None
+        try:
+            raise SystemExit(help_text.show(request, PROGRAM, {t: tuple(v) for t, v in SECTIONS.items()})) from None
+        except BrokenPipeError:
+            from engram.cli.surface import leave_quietly
+
+            leave_quietly()
     except UsageError as error:
         from engram.cli.help import complain
         from engram.cli.surface import USAGE, Surface

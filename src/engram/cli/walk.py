@@ -9,7 +9,7 @@ from engram.cli.display import ago, line, moment, shown
 from engram.cli.editor import edited
 from engram.cli.keys import can_read_keys, read_key
 from engram.cli.surface import Surface, reason_for_person, require_person
-from engram.model.errors import ChangedMeanwhile, EngramError
+from engram.model.errors import EngramError
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
@@ -153,12 +153,9 @@ class Walk:
         """Whether the person may go on to the next item; where nothing was decided, that is said and the item asked about again."""
         try:
             memory = self._decided(item, action)
-        except ChangedMeanwhile as error:
-            self.surface.say(f"engram: {error}")
-            return False
         except EngramError as error:
             self.surface.say(f"engram: {error}")
-            return True
+            return False
         if memory is None:
             self.surface.say(f"engram: {_UNDECIDED[action]}")
             return False

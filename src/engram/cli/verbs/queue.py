@@ -307,9 +307,10 @@ def _previewed(
         report_nothing(surface, verb, NO_MATCH)
         return []
     apart = [item for item in items if item.waits_as == "contradiction" and verb == "promote"]
-    chosen = [item.memory for item in items if item not in apart]
-    held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
-    chosen = [memory for memory in chosen if memory not in held]
+    others = [item.memory for item in items if not (item.waits_as == "contradiction" and verb == "promote")]
+    held = [memory for memory in others if not sensitive and reason_for_person(memory)]
+    left_out = {memory.id for memory in held}
+    chosen = [memory for memory in others if memory.id not in left_out]
     if chosen:
         preview(surface, f"{verb} {counted(len(chosen), 'candidate')}", chosen)
     if apart:
