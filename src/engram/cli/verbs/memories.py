@@ -1,7 +1,7 @@
 """show, list, history, lineage: read what is stored."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
 from engram.cli.display import Column, line, moment
@@ -11,6 +11,10 @@ from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
 from engram.model.fields import aware
 from engram.model.memory import Memory
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.review.retellings import RetoldAs
 
 AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
 Offset = Annotated[int, Option("--offset", metavar="N", help="Skip the first N.")]
@@ -24,8 +28,6 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     from, its duplicates, what it contradicts, and why the gates let it through. What was told later and taken for the same is listed
     in its own words, with a number; `engram separate ID N` takes one out.
     """
-    from engram.review.retellings import retellings_of
-
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
         event = mem.store.event(ref) if ref.startswith("EVT-") else None
@@ -35,7 +37,7 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
         memory, now = mem.get(ref, scope=scope or None), surface.now
         file = mem.store.file_of(memory.id)
         found = mem.review.provenance(memory.id, scopes=seen) if memory.status == "candidate" else None
-        retold = tuple(retellings_of(mem.store, memory, seen)) if found is None else ()
+        retold = _retold(mem, memory, seen) if found is None else ()
         more = {"provenance": provenance_data(found)} if found is not None else {}
         more |= {"retellings": plain(retold)} if retold else {}
 
@@ -51,6 +53,14 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
                 draw_retellings(retold)
 
         surface.answer({**memory_data(memory, now), "file": file, **more}, draw)
+
+
+def _retold(mem: "Engram", memory: Memory, scopes: Collection[str] | None) -> "Sequence[RetoldAs]":
+    if all(evidence.retelling is None for evidence in memory.evidence):
+        return ()
+    from engram.review.retellings import retellings_of
+
+    return tuple(retellings_of(mem.store, memory, scopes))
 
 
 def _show_event(event: Any) -> None:

@@ -150,6 +150,8 @@ def _draw_group(group: "QueueGroup", surface: Surface, mem: "Engram") -> None:
 
 def _draw_retold(mem: "Engram", memory: Memory) -> None:
     """The other words of a candidate that was told more than once."""
+    if all(evidence.retelling is None for evidence in memory.evidence):
+        return
     from engram.review.retellings import retold
 
     for number, words in enumerate(retold(mem.store, memory), start=1):
