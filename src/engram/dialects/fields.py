@@ -12,6 +12,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 
 _YES = frozenset({"true", "yes", "on"})
@@ -233,6 +234,26 @@ def write_confidence(value: float) -> float | str:
     if _shifted(number, -1) == value:
         return write_number(number)
     return str(Decimal(repr(value)).scaleb(1))
+
+
+def unit_number(key: str, value: Any) -> float:
+    """A number from 0 to 1, or the text of one. Raises `InvalidInput` naming the key."""
+    try:
+        number = float(value) if not isinstance(value, bool) else -1.0
+    except (OverflowError, TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise InvalidInput(f"{key} must be a number from 0 to 1, is {value!r:.60}")
+    return number
+
+
+def plain_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys that are no field, as `plain_data`. Raises `InvalidInput` naming the key."""
+    try:
+        found: dict[str, Any] = plain_data(value)
+    except FieldError as error:
+        raise InvalidInput(f"{error.path}: {error.what}") from None
+    return found
 
 
 def plain_data(value: Any, depth: int = 0) -> Any:

@@ -207,6 +207,8 @@ _MEMORY = Block(
 )
 MEMORY_KEYS = _MEMORY.keys
 """Keys at the top of a record that are fields."""
+FIELD_KEYS = _MEMORY.keys | _METADATA.keys
+"""The same, and those of its metadata, which a record may also have at the top."""
 TEXT_KEYS = _MEMORY.keys_read_by(fields.read_text, _read_required, fields.read_texts, fields.read_tags)
 """Keys at the top of a record whose value is text or a list of texts."""
 
