@@ -17,7 +17,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Review": {
         "queue": "queue", "review": "review", "promote": "queue", "reject": "queue", "edit": "amend", "merge": "amend",
-        "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
+        "separate": "amend", "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
         "traverse": "graph", "trust": "trust", "distrust": "distrust",
     },
     "Tasks and documents": {

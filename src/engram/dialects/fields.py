@@ -396,7 +396,11 @@ class Block:
 
     def write_list(self, records: Any) -> list[dict[str, Any]]:
         """The list of mappings for a list of records."""
-        return [self.write(record, record.extra) for record in records]
+        return [self.write_item(record) for record in records]
+
+    def write_item(self, record: Any) -> dict[str, Any]:
+        """The mapping for one record, with its own unknown keys."""
+        return self.write(record, record.extra)
 
 
 def add_unknown(out: dict[str, Any], unknown: Any, known: frozenset[str]) -> None:
