@@ -15,8 +15,8 @@ import yaml
 
 from engram import Engram
 from engram.aio import AsyncEngram
+from engram.capture.import_report import ImportReport
 from engram.capture.import_source import read
-from engram.capture.importer import ImportReport
 from engram.cli.surface import Surface
 from engram.mcp import arguments as asks
 from engram.mcp.tools import TOOLS
@@ -527,8 +527,8 @@ def test_no_import_makes_a_name_mean_two_memories(ground: Ground) -> None:
     for ref in ("bakery", "bread", own.id):
         assert mem.get(ref).id == own.id
     assert (mem.get("closed").statement, mem.get("sold").statement) == ("The bakery never opens", "The bakery was sold")
-    told = [reason for _, reason in done.skipped]
-    assert told[0] == f"'bakery', 'bread', '{own.id}' means another memory here; taken in without it"
+    told = [reason for _, reason in done.notices]
+    assert told[0] == f"'bakery', 'bread', '{own.id}' already name another memory; imported without them"
     assert len(told) == 2 and "'closed'" in told[1]
     planted[1]["statement"] = "The bakery moved far away"
     ground.write("planted.json", json.dumps(planted))

@@ -19,7 +19,7 @@ UNDECIDED = frozenset({"use", "purge", "reread", "split"}) | BOOKKEEPING
 """Entries that nobody decided, or that cannot be undone."""
 RECENT = 200
 """How many entries `undo_last` looks at."""
-MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
+MAKING = frozenset({"add", "learn", "import", "edit", "split", "separate", "revise"})
 """Decisions a memory's history can begin with; one that begins with another has been pruned."""
 
 
