@@ -20,14 +20,14 @@ from engram.capture.import_links import BATCH, RecordLinks
 from engram.capture.import_merge import IMPORT, has_same_fields, merged_by_field, says_the_same
 from engram.capture.import_origin import RecordOrigin
 from engram.capture.import_trust import ANSWERING, as_the_files_word, has_same_words, without_claims
+from engram.capture.withdrawal import Withdrawals
 from engram.dialects.source import EXPORT_PLACES, ImportSource, called
 from engram.gates.instructions import injection_problem
-from engram.gates.proposal import GateSettings
+from engram.gates.proposal import GateSettings, Neighbour
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
-from engram.model.decision import DISTRUST
 from engram.model.errors import EngramError, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
@@ -37,7 +37,7 @@ from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
-from engram.store.protocol import Filters, Image, Progress, Store, Transaction
+from engram.store.protocol import Image, Progress, Store, Transaction
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
@@ -96,8 +96,8 @@ class Importer:
     """What this import has added so far, by the id it has here."""
     by_content: dict[tuple[str, str], str] = field(default_factory=dict)
     """The same by content and scope."""
-    rejected: dict[tuple[str, str], str] | None = None
-    """What was rejected here before this import, by content and scope; None until it is looked up."""
+    out: Mapping[int, Neighbour] = field(default_factory=dict)
+    """What a person rejected or retired here, by the identity of the record that says the same."""
     place: str = ""
     """Where the record that is being decided is: its file, and its line or number."""
     held: set[str] = field(default_factory=set)
@@ -131,14 +131,19 @@ class Importer:
             self._take_slice(records[start : start + BATCH], dry_run)
             progress("Importing", min(start + BATCH, len(records)), len(records))
         if not dry_run:
-            self.links.complete(self.name, self.source)
+            self.links.complete(self.name, self.actor)
         self._count_unseen([one.memory for one in records])
         return self.done
 
     @property
     def source(self) -> str:
-        """The source in the journal, and of memories that name none."""
+        """The source of memories that name none, and in the journal, unless a person vouches for the file."""
         return f"import:{self.name}"
+
+    @property
+    def actor(self) -> str:
+        """Who decides, for the journal."""
+        return "human" if self.trusted else self.source
 
     def _last_export(self, origin: str) -> datetime | None:
         moment = self.store.state(EXPORT_PLACES).get(origin)
@@ -213,9 +218,12 @@ class Importer:
     def _take_slice(self, placed: Sequence[PlacedRecord], dry_run: bool) -> None:
         records = [one.memory for one in placed]
         known = self.ids.stored(records)
+        self.out = (
+            {} if self.trusted else Withdrawals(self.store).found([one for one in records if one.status in _LIVE])
+        )
         with self.store.deciding(
             IMPORT,
-            actor=self.source,
+            actor=self.actor,
             reason=f"from {self.name}",
             scopes=sorted({memory.scope for memory in (*records, *known)}),
             about=[memory.id for memory in known],
@@ -258,10 +266,10 @@ class Importer:
             else:
                 self.done.unchanged.append(twin)
             return None
-        if not self.trusted and record.status in _LIVE and (refused := self._rejected_here(key)):
-            self.ids.here[record.id] = refused
-            self._skip(record, f"{refused} says exactly this, and was rejected in review")
+        if self._is_rejected(record):
             return None
+        if id(record) in self.out:  # a person retired it: they are asked again
+            record = record.but(status="candidate")
         new = self._new(record, deciding, taken=known is not None)
         if new.status in _LIVE and key[0]:  # signs alone have no content to compare
             self.by_content[key] = new.id
@@ -272,14 +280,14 @@ class Importer:
         known = self.read.get(self.by_content.get(key, "")) or deciding.exact(*key)
         return known.id if known is not None and same_text(known.statement, record.statement) else ""
 
-    def _rejected_here(self, key: tuple[str, str]) -> str:
-        """The memory with this content and scope that was rejected here, for what it says and not for who said it, or ""."""
-        if self.rejected is None:
-            found = self.store.listing(Filters(statuses=("rejected",)))
-            self.rejected = {(content_hash(memory.statement), memory.scope): memory.id for memory in found}
-        memory_id = self.rejected.get(key, "") if key[0] else ""
-        decisions = self.store.history(memory_id) if memory_id else ()
-        return memory_id if decisions and decisions[-1].op not in (IMPORT, DISTRUST) else ""
+    def _is_rejected(self, record: Memory) -> bool:
+        """Whether a person rejected here what a record says, which is reported."""
+        out = self.out.get(id(record))
+        if out is None or out.memory.status != "rejected":
+            return False
+        self.ids.here[record.id] = out.memory.id
+        self._skip(record, f"{out.memory.id} says this, and was {out.decided}")
+        return True
 
     def _subordinate(self, memory: Memory, deciding: Transaction) -> Memory:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
@@ -357,7 +365,12 @@ class Importer:
             self.done.updated.remove(known.id)
             self._skip(record, f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
             return None
-        if changed.status not in (*ANSWERING, "candidate") or not self._waits(changed):
+        out = self.out.get(id(record))
+        is_out = out is not None and out.memory.id != known.id and not has_same_words(changed, known)
+        if is_out and self._is_rejected(record):
+            self.done.updated.remove(known.id)
+            return None
+        if changed.status not in (*ANSWERING, "candidate") or not (is_out or self._waits(changed)):
             return changed
         if known.status not in ANSWERING:
             return changed.but(status="candidate")
@@ -377,9 +390,6 @@ class Importer:
         twin = self.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
         if twin and twin != known.id:
             self.done.unchanged.append(twin)
-            return None
-        if refused := self._rejected_here(key):
-            self._skip(record, f"{refused} says exactly this, and was rejected in review")
             return None
         new = changed.but(
             id=deciding.new_id(self.clock()), name=deciding.free_name(slug(changed.situation or changed.statement), changed.scope),
