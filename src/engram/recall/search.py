@@ -7,10 +7,11 @@ from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
-from engram.model.event import VERBATIM, Event
+from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
+from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, with_excerpts
@@ -177,10 +178,7 @@ class Searcher:
         return self._retrieved(replace(query.checked(), vector=self._vector(query)))
 
     def _retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
-        question = query.text[:MAX_QUESTION]
-        dates = date_spans(question, self.zone)
-        terms = tuple(query_terms(without_dates(question, dates))) or tuple(query_terms(question))
-        query = replace(query, text=question, terms=terms, windows=[(date.since, date.until) for date in dates])
+        query = with_terms(query, self.zone)
         candidates = self.store.candidates(query.store_query, query.store_filters)
         return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
 
@@ -246,6 +244,14 @@ class Searcher:
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
+
+
+def with_terms(query: SearchQuery, zone: tzinfo) -> SearchQuery:
+    """The query with its index terms and the times that its dates name."""
+    question = query.text[:MAX_QUESTION]
+    dates = date_spans(question, zone)
+    terms = tuple(query_terms(without_dates(question, dates))) or tuple(query_terms(question))
+    return replace(query, text=question, terms=terms, windows=[(date.since, date.until) for date in dates])
 
 
 class Scored(NamedTuple):
@@ -315,7 +321,7 @@ def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
         return ""
     if record.status not in filters.statuses:
         return f"status {record.status}"
-    return _outlived(record, now) if filters.statuses == LIVE and filters.known_at is None else ""
+    return _outlived(record, now) if record.status in LIVE and filters.known_at is None else ""
 
 
 def _outlived(memory: Memory, now: datetime) -> str:
