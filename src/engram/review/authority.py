@@ -8,7 +8,7 @@ from engram.model.lazy import fields
 from engram.model.memory import Memory
 from engram.model.relations import REVIEWED
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, rank_of
-from engram.store.history import OUT, placed_by
+from engram.store.history import OUT, decided_by_person, placed_by
 from engram.store.protocol import Image
 
 _OF_USE = frozenset((
@@ -42,7 +42,7 @@ def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> 
 
 def is_rejected_by_person(memory: Memory, history: Sequence[Image]) -> bool:
     """Whether a person rejected a memory, so that it is not proposed again as long as the rejection is stored."""
-    return memory.status == "rejected" and bool(history) and rank_of(_placed(history).actor) == Rank.PERSON
+    return memory.status == "rejected" and decided_by_person(history)
 
 
 def refuse_status(actor: str, memory: Memory, status: str) -> None:
