@@ -152,7 +152,7 @@ def test_add_returns_the_memory_and_the_same_one_again(cli: Console) -> None:
     first = cli.json("add", "Nightly builds run at two", "--type", "factual")
     again = cli.json("add", "Nightly builds run at two")
     assert first["id"] == again["id"]
-    assert first["source"] == "manual"
+    assert (first["source"], first["status"]) == ("agent", "active")
 
 
 def test_autonomous_capture_meets_the_quality_gates(cli: Console) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from engram import Engram, EngramError, Memory
-from engram.cli.main import PROGRAM
 from engram.rules.eligibility import eligibility
 from engram.store.protocol import Filters
 from tests.backends import Backend
@@ -17,6 +16,7 @@ from tests.cli.conftest import Console, cli  # noqa: F401
 from tests.issues.test_owners import OPERATORS, WRITES, public_calls
 
 AGENT = "agent"
+SCOPE = "global"
 SAID = "The api listens on port 8080"
 KINDS = {
     "rejected": ("Deployments happen on weekdays only", "weekdays only"),
@@ -45,24 +45,24 @@ def kept(memory: Memory | None) -> str:
 
 
 def filled(mem: Engram, folder: Path) -> World:
-    mem.remember(SAID)
-    own = kept(mem.learn("The lift has a blue door", source=AGENT).memory)
-    other = kept(mem.learn("Screenshots are compared with pixelmatch", source=AGENT).memory)
-    rejected = kept(mem.learn(KINDS["rejected"][0], source="harness:codex:acme").memory)
+    mem.remember(SAID, scope=SCOPE)
+    own = kept(mem.learn("The lift has a blue door", source=AGENT, scope=SCOPE).memory)
+    other = kept(mem.learn("Screenshots are compared with pixelmatch", source=AGENT, scope=SCOPE).memory)
+    rejected = kept(mem.learn(KINDS["rejected"][0], source="harness:codex:acme", scope=SCOPE).memory)
     mem.review.reject(rejected, actor="human")
-    retired = kept(mem.learn("Backups run at noon", source=AGENT).memory)
+    retired = kept(mem.learn("Backups run at noon", source=AGENT, scope=SCOPE).memory)
     mem.forget(retired, actor="human")
     return World(mem, folder, own, other, rejected, retired)
 
 
 def file_of(world: World, text: str) -> Path:
     path = world.folder / "pack.json"
-    path.write_text(json.dumps([{"statement": text, "source": "human", "pinned": True}]))
+    path.write_text(json.dumps([{"statement": text, "source": "human", "pinned": True, "scope": SCOPE}]))
     return path
 
 
 def approved(world: World, text: str, *, all_: bool = False) -> None:
-    found = world.mem.learn(text, source="harness:codex:acme").memory or world.mem.get(world.rejected)
+    found = world.mem.learn(text, source="harness:codex:acme", scope=SCOPE).memory or world.mem.get(world.rejected)
     if all_:
         world.mem.review.promote_all([found.id], actor=AGENT)
     else:
@@ -70,7 +70,7 @@ def approved(world: World, text: str, *, all_: bool = False) -> None:
 
 
 def edited_and_approved(world: World, text: str) -> None:
-    waiting = kept(world.mem.learn("The cat is called Tom", source=AGENT, type="people").memory)
+    waiting = kept(world.mem.learn("The cat is called Tom", source=AGENT, scope=SCOPE, type="people").memory)
     world.mem.review.edit(waiting, statement=text, actor=AGENT)
     world.mem.review.approve(waiting, actor=AGENT)
 
@@ -83,7 +83,7 @@ def settled(world: World, keep: str, text: str) -> None:
 
 
 def told(world: World, text: str) -> None:
-    world.mem.capture("talk", "user", text, source=AGENT)
+    world.mem.capture("talk", "user", text, source=AGENT, scope=SCOPE)
     world.mem.flush_captures("talk")
 
 
@@ -94,7 +94,7 @@ def read(world: World, text: str) -> None:
 
 
 def turned(world: World, text: str) -> None:
-    task = world.mem.start_task("Work")
+    task = world.mem.start_task("Work", scope=SCOPE)
     world.mem.record_turn(task.id, user=text)
     world.mem.process_memory_jobs()
 
@@ -106,14 +106,14 @@ def summed_up(world: World, text: str) -> None:
 
 Door = Callable[[World, str], object]
 DOORS: dict[str, Door] = {
-    "learn": lambda w, t: w.mem.learn(t, source=AGENT),
-    "learn: supersedes": lambda w, t: w.mem.learn(t, source=AGENT, supersedes=[w.rejected]),
-    "learn: wider scope": lambda w, t: w.mem.learn(t, source=AGENT, scope="global", situation="always"),
-    "remember": lambda w, t: w.mem.remember(t, source="tool:remember"),
-    "add": lambda w, t: w.mem.add(t, source=AGENT),
-    "add: named source": lambda w, t: w.mem.add_batch([{"statement": t, "source": AGENT}]),
-    "add_batch": lambda w, t: w.mem.add_batch([{"statement": t}], source=AGENT),
-    "add_conversation": lambda w, t: w.mem.add_conversation(f"{t}.", source=AGENT),
+    "learn": lambda w, t: w.mem.learn(t, source=AGENT, scope=SCOPE),
+    "learn: supersedes": lambda w, t: w.mem.learn(t, source=AGENT, supersedes=[w.rejected], scope=SCOPE),
+    "learn: in a situation": lambda w, t: w.mem.learn(t, source=AGENT, scope=SCOPE, situation="always"),
+    "remember": lambda w, t: w.mem.remember(t, source="tool:remember", scope=SCOPE),
+    "add": lambda w, t: w.mem.add(t, source=AGENT, scope=SCOPE),
+    "add: named source": lambda w, t: w.mem.add_batch([{"statement": t, "source": AGENT, "scope": SCOPE}]),
+    "add_batch": lambda w, t: w.mem.add_batch([{"statement": t, "scope": SCOPE}], source=AGENT),
+    "add_conversation": lambda w, t: w.mem.add_conversation(f"{t}.", source=AGENT, scope=SCOPE),
     "capture": told,
     "flush_captures": told,
     "read_due_captures": told,
@@ -130,7 +130,10 @@ DOORS: dict[str, Door] = {
     "review.resolve": lambda w, t: settled(w, "merge", t),
     "review.approve": approved,
     "review.promote_all": lambda w, t: approved(w, t, all_=True),
-    "review.promote_eligible": lambda w, t: (w.mem.learn(t, source=AGENT), w.mem.review.promote_eligible(actor=AGENT)),
+    "review.promote_eligible": lambda w, t: (
+        w.mem.learn(t, source=AGENT, scope=SCOPE),
+        w.mem.review.promote_eligible(actor=AGENT),
+    ),
     "review.undo_last": lambda w, t: (w.mem.undo(w.retired, actor="human"), w.mem.review.undo_last(actor=AGENT)),
     "undo": lambda w, t: w.mem.undo(w.rejected, actor=AGENT),
     "import_memories": lambda w, t: w.mem.import_memories(file_of(w, t), actor=AGENT),
@@ -150,10 +153,32 @@ PROPOSING = frozenset(("harvest", "import_chats"))
 WORDLESS = frozenset(
     (
         *("pin", "verify", "reinforce", "forget", "purge", "feedback", "relate", "graph.relate", "graph.unrelate"),
-        *("lineages.forget", "review.reject", "review.retire", "review.reinforce", "review.reject_all", "review.undo_bulk"),
-        *("review.distrust", "review.restore_trust", "sessions.start", "sessions.observe_batch", "observe", "observe_batch"),
+        *(
+            "lineages.forget",
+            "review.reject",
+            "review.retire",
+            "review.reinforce",
+            "review.reject_all",
+            "review.undo_bulk",
+        ),
+        *(
+            "review.distrust",
+            "review.restore_trust",
+            "sessions.start",
+            "sessions.observe_batch",
+            "observe",
+            "observe_batch",
+        ),
         *("start_task", "pause_task", "resume_task", "complete_task", "fail_task", "cancel_task", "soft_delete_task"),
-        *("record_event", "create_checkpoint", "jobs.retry", "tasks.start", "tasks.move", "tasks.pause", "tasks.resume"),
+        *(
+            "record_event",
+            "create_checkpoint",
+            "jobs.retry",
+            "tasks.start",
+            "tasks.move",
+            "tasks.pause",
+            "tasks.resume",
+        ),
         *("tasks.complete", "tasks.fail", "tasks.cancel", "tasks.delete", "tasks.record_event", "tasks.record_events"),
         *("tasks.checkpoint", "doctor", "health_check", "rebuild_index", "open", "close", "gen_context"),
         *("upkeep.sync", "upkeep.rebuild_index", "upkeep.reembed", "upkeep.purge", "upkeep.backup", "upkeep.fold"),
@@ -182,7 +207,7 @@ def harm(mem: Engram, key: str) -> list[str]:
         for memory in mem.list(limit=None)
         if key in f"{memory.statement} {memory.situation} {memory.rationale}" and eligibility(memory, now).consider
     ]
-    given = mem.inject(f"What is known about {key} and the lift?")
+    given = mem.inject(f"What is known about {key} and the lift?", scope=SCOPE)
     if any(key in item.memory.statement for item in given.items):
         active.append("injected")
     return active

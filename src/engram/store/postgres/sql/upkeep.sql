@@ -95,7 +95,7 @@ SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'engram'::regnamespace A
 SELECT extversion FROM pg_extension WHERE extname = 'vector'
 
 -- name: old_images
--- %(ids)s and %(since)s: memories that were taken out of use, each with the decision that did it, which stays with what follows.
+-- Given are the memories that were taken out of use, each with the decision that did it, which stays with what follows.
 SELECT count(*) FROM engram.journal_images i
 LEFT JOIN unnest(%(ids)b::text[], %(since)b::bigint[]) AS kept(id, seq) ON kept.id = i.id
 WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge' AND (kept.seq IS NULL OR i.seq < kept.seq)
