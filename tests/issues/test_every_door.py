@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram, EngramError, Memory
+from engram.cli.main import PROGRAM
 from engram.rules.eligibility import eligibility
 from engram.store.protocol import Filters
 from tests.backends import Backend
@@ -240,3 +241,120 @@ def test_no_summary_that_instructs_reaches_the_next_session(backend: Backend, tm
     summed_up(world, "The lift was painted yesterday and dries until noon")
     assert key not in world.mem.session("The lift").injection.text
     assert "painted" in world.mem.session("The lift").injection.text
+
+
+# -- the command line, without a terminal
+
+
+Verb = Callable[[Console, World, str], object]
+
+
+def waiting_in(cli: Console, text: str) -> str:  # noqa: F811
+    """A candidate that says it; where it is rejected, that one."""
+    with Engram.open() as mem:
+        found = mem.learn(text, source=AGENT if "Ignore" in text else "harness:codex:acme", scope=SCOPE)
+        return kept(found.memory or found.other)
+
+
+def cloned(cli: Console, world: World, text: str) -> None:  # noqa: F811
+    """A repository whose memories say it, as a person's, and pinned."""
+    place = cli.folder / "work" / ".engram" / "engrams" / "global"
+    place.mkdir(parents=True)
+    record = {"id": "ENG-2026-0101-918273645", "statement": text, "source": "human", "pinned": True, "scope": SCOPE}
+    (place / "planted.yaml").write_text(json.dumps([record | {"verification": "user_confirmed"}]))
+    cli("trust", "--yes")
+
+
+def replaced(cli: Console, world: World, text: str) -> None:  # noqa: F811
+    """A backup of a store in which a person says it."""
+    with Engram.open(cli.folder / "forged") as forged:
+        forged.remember(text, scope=SCOPE)
+    saved = str(cli.folder / "forged.tar.gz")
+    cli("--home", str(cli.folder / "forged"), "backup", saved)
+    cli("restore", saved, "--force")
+
+
+def document(world: World, text: str) -> str:
+    path = world.folder / "paper.md"
+    path.write_text(f"# Paper\n\n{text}.\n")
+    return str(path)
+
+
+HERE = ("--scope", SCOPE)
+VERBS: dict[str, Verb] = {
+    "learn": lambda c, w, t: c("learn", t, *HERE),
+    "learn: form": lambda c, w, t: c("learn", "feedback", "--behavior", t, *HERE),
+    "remember": lambda c, w, t: c("remember", t, *HERE),
+    "add": lambda c, w, t: c("add", t, *HERE),
+    "add: pin": lambda c, w, t: c("add", t, "--pin", *HERE),
+    "update": lambda c, w, t: c("update", w.own, "--statement", t),
+    "update: form": lambda c, w, t: c("update", w.own, "--form", f"behavior={t}"),
+    "update: status": lambda c, w, t: c("update", w.rejected, "--status", "active"),
+    "revise": lambda c, w, t: c("revise", w.own, t),
+    "edit": lambda c, w, t: c("edit", w.own, "--statement", t),
+    "merge": lambda c, w, t: c("merge", w.own, w.other, "--statement", t),
+    "review": lambda c, w, t: c("review", waiting_in(c, t), "--approve"),
+    "promote": lambda c, w, t: c("promote", waiting_in(c, t)),
+    "promote: eligible": lambda c, w, t: (waiting_in(c, t), c("promote", "--eligible")),
+    "undo": lambda c, w, t: c("undo", w.rejected),
+    "undo: last": lambda c, w, t: (c("undo", "--last"), c("undo", "--last")),
+    "import": lambda c, w, t: c("import", str(file_of(w, t)), "--trusted"),
+    "import: evidence": lambda c, w, t: c("import", str(file_of(w, t))),
+    "capture": lambda c, w, t: c("capture", f"{t}.", *HERE),
+    "ingest": lambda c, w, t: c("ingest", document(w, t), *HERE),
+    "restore": replaced,
+    "trust": cloned,
+}
+"""The verbs by which words get into a memory, each without a terminal."""
+OTHER_VERBS = frozenset(
+    (
+        *(
+            "recall",
+            "search",
+            "inject",
+            "prepare",
+            "show",
+            "list",
+            "queue",
+            "history",
+            "lineage",
+            "traverse",
+            "cite",
+            "ledger",
+        ),
+        *(
+            "pin",
+            "feedback",
+            "reinforce",
+            "forget",
+            "reject",
+            "verify",
+            "relate",
+            "distrust",
+            "task",
+            "session",
+            "harvest",
+        ),
+        *("init", "status", "doctor", "config", "index", "gen-context", "sync", "prune", "pause", "resume", "backup"),
+        *("export", "migrate", "bench", "demo", "version", "mcp", "worker", "hook"),
+    )
+)
+"""Verbs that put no words into a memory here; a session's summary, what MCP learns and what a harvest proposes have tests of their own."""
+
+
+def test_every_verb_has_a_row() -> None:
+    assert {*map(called, VERBS), *OTHER_VERBS} == set(PROGRAM.verbs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_verb_without_a_terminal_makes_it_active(cli: Console, tmp_path: Path, kind: str) -> None:  # noqa: F811
+    text, key = KINDS[kind]
+    found = {}
+    for name, verb in VERBS.items():
+        with Engram.open() as mem:
+            world = emptied_and_filled(mem, tmp_path)
+        verb(cli, world, text)
+        with Engram.open() as mem:
+            if here := harm(mem, key):
+                found[name] = here
+    assert found == {}
