@@ -10,7 +10,7 @@ __all__ = ["MAKING", "OUT", "decided_by_person", "is_reworded", "kept_from", "pl
 
 OUT = ("rejected", "retired", "superseded")
 """The statuses of what was taken out of use."""
-MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
+MAKING = frozenset({"add", "learn", "import", "edit", "split", "separate", "revise"})
 """Decisions a memory's history can begin with; one that begins with another has been pruned."""
 _PLACING = MAKING | {"reject", "forget", "distrust", "resolve", "merge", "approve", "undo", "compare"}
 """Decisions that take memories out of use. Others, such as `verify`, find them so."""
