@@ -336,7 +336,7 @@ OTHER_VERBS = frozenset(
             "harvest",
         ),
         *("init", "status", "doctor", "config", "index", "gen-context", "sync", "prune", "pause", "resume", "backup"),
-        *("export", "migrate", "bench", "demo", "version", "mcp", "worker", "hook"),
+        *("export", "migrate", "bench", "demo", "version", "mcp", "worker", "hook", "separate"),
     )
 )
 """Verbs that put no words into a memory here; a session's summary, what MCP learns and what a harvest proposes have tests of their own."""
