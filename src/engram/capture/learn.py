@@ -300,9 +300,11 @@ class Learner:
         # A program decides for its owner; no other source tells the agent that reads it what to do.
         if _rank_of_added(new, source) < Rank.PROGRAM and injection_problem(new):
             new = new.but(status="candidate")
-        heads = replaced_by(deciding, new)
+        # What waits replaces nothing, but review decides between it and what it would replace.
+        heads = replaced_by(deciding, new.but(status="active") if new.supersedes else new)
         if above := outranking_head(heads, new.source):
             return _contradicting(new.but(status="candidate"), above, now, waits_alone=new.status == "active")
+        heads = heads if new.status == "active" else []
         if not heads and change is not None:
             return self._changes.applied(deciding, new, change)
         return superseding(deciding, new, heads, self.clock()) if heads else new
