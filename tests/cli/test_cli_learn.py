@@ -196,6 +196,7 @@ def test_of_two_that_wait_neither_is_called_current(cli: Console) -> None:
     assert "stays current" not in told and "--keep" not in told
 
 
+@pytest.mark.usefixtures("person")
 def test_add_tells_what_it_superseded(cli: Console) -> None:
     old = cli.json("add", "The user lives in Berlin.")["id"]
     told = cli("add", "The user moved to Lisbon.").stderr
