@@ -12,6 +12,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields, MemoryFields, aware
 from engram.model.memory import Memory, render_form
 from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.scopes import GLOBAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.ledger import CONVERSATION
@@ -443,6 +444,22 @@ class WriteVerbs(Facets):
         meaning = meaning_of(memory)
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
+
+    def infer_scope(self, statement: str, *, type: str = "", situation: str = "") -> tuple[str, str]:  # noqa: A002
+        """The scope for a new memory by what it says, and why: the directory's for what is about its project, else `global`.
+
+        The rules are those of `engram.gates.locality`; nothing is written.
+        """
+        from engram.gates.locality import ProjectPlace, locality
+        from engram.store.scopes import is_within, repository_of
+
+        scope, top = self._scopes.scope(), repository_of(self.directory)
+        if scope is None or top is None:
+            return GLOBAL, ""
+        folders = dict.fromkeys((self.directory, top))
+        place = ProjectPlace(scope, lambda path: any(is_within(folder, path) for folder in folders))
+        reason = locality(statement, place, type_name=type, situation=situation)
+        return (scope, reason) if reason else (GLOBAL, "")
 
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""

@@ -1,4 +1,4 @@
-"""init, config, mcp, demo, version: the store and the program itself."""
+"""init, config, demo, version: the store and the program itself."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -137,13 +137,6 @@ def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
         display.write(rows[0][1])
     else:
         display.fields(rows)
-
-
-def mcp(surface: Surface) -> None:
-    """Serve this memory to agents over stdio (MCP)."""
-    from engram.mcp.server import main
-
-    main(str(surface.home.expanduser().absolute()) if surface.home else None)
 
 
 def demo(surface: Surface, fast: Fast = False) -> None:
