@@ -38,7 +38,7 @@ def test_home_and_json_stand_before_or_after_the_verb(cli: Console) -> None:
     assert cli("show", after["id"]).exit_code == 3
 
 
-@pytest.mark.parametrize("words", [("nonsense",), ("recall",), ("list", "--nonsense"), ("list", "--limit", "many")])
+@pytest.mark.parametrize("words", [("nonsense",), ("search",), ("list", "--nonsense"), ("list", "--limit", "many")])
 def test_wrong_usage_is_exit_2(cli: Console, words: tuple[str, ...]) -> None:
     assert cli(*words).exit_code == 2
 

@@ -124,6 +124,8 @@ class AsyncEngram(Twin[Engram], Opened):
     search = awaited(Engram.search)
     deep_search = awaited(Engram.deep_search)
     recall = awaited(Engram.recall)
+    recall_context = awaited(Engram.recall_context)
+    prepare = awaited(Engram.prepare)
     recall_critical = awaited(Engram.recall_critical)
     trace_recall = awaited(Engram.trace_recall)
     get_context_block = awaited(Engram.get_context_block)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engram.model.decision import Decision, Related
     from engram.model.hit import Hit, Injected, Injection
     from engram.model.memory import Memory
+    from engram.recall.context import RecalledContext
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.review.bulk import BulkDecision
@@ -154,6 +155,23 @@ def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> di
         data |= {"filtered": plain(hits.filtered), "terms": list(hits.terms), "pruned_terms": list(hits.pruned_terms)}
         data["trace"] = plain(recall.trace)
     return data
+
+
+def context_data(context: "RecalledContext") -> dict[str, Any]:
+    """What was recalled with its context."""
+    sections = [
+        {"phase": one.phase, "title": one.title, "provenance": one.provenance, "text": one.text}
+        | ({"relevance": round(one.relevance, 3)} if one.relevance else {})
+        for one in context.sections
+    ]
+    return {
+        "query": context.query,
+        "text": context.text,
+        "summary": context.summary,
+        "stopped": context.stopped,
+        "warnings": list(context.warnings),
+        "sections": sections,
+    }
 
 
 def budget_data(trace: "RecallTrace", budget: int) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from engram.client.arguments import Owner
+from engram.client.context_verbs import ContextVerbs
 from engram.client.facets import PAUSED
-from engram.client.read_verbs import ReadVerbs
 from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.arguments import words
@@ -55,7 +55,7 @@ class Setup:
         return cls(settings, _policy(policy, settings, config), _embedder(settings), _zone(time_zone, settings))
 
 
-class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
+class Engram(WriteVerbs, ContextVerbs, WorkVerbs):
     """An agent's memory. Open it with `Engram.open()`, use it as a context manager.
 
     Facets: `mem.review` (what waits for review), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,

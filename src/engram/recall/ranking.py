@@ -14,7 +14,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import memory_document
-from engram.store.protocol import Candidates, DocumentPosition, IndexedPassage, PassageRange, Store
+from engram.store.protocol import Candidates, DocumentPosition, IndexedPassage, PassageRange, PassageReader
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -53,7 +53,7 @@ class Ranked:
         return tuple(Part(name, value) for name, value in self.shares.items())
 
 
-def rank(store: Store, candidates: Candidates, query: "SearchQuery") -> list[Ranked]:
+def rank(store: PassageReader, candidates: Candidates, query: "SearchQuery") -> list[Ranked]:
     """Documents, best first, each with the probability that it is about the question."""
     lists = {"keyword": candidates.lexical, "semantic": candidates.semantic}
     if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
@@ -97,7 +97,9 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
     return {n: parts[n] for n in sorted(totals, key=lambda n: (-totals[n], n))[:wanted]}
 
 
-def _relevance_in_context(store: Store, query: "SearchQuery", judged: "Judged", rows: "Integers") -> dict[int, float]:
+def _relevance_in_context(
+    store: PassageReader, query: "SearchQuery", judged: "Judged", rows: "Integers"
+) -> dict[int, float]:
     """The relevance of these rows, from the same passages; by their place in the order."""
     from engram.recall.relevance import probabilities
 
@@ -105,7 +107,7 @@ def _relevance_in_context(store: Store, query: "SearchQuery", judged: "Judged", 
     return dict(enumerate(probabilities(query, judged.alike, cosines, judged.passages, rows).tolist()))
 
 
-def _relevance_alone(store: Store, query: "SearchQuery", numbers: Sequence[int]) -> dict[int, float]:
+def _relevance_alone(store: PassageReader, query: "SearchQuery", numbers: Sequence[int]) -> dict[int, float]:
     """The same for the order of a single retriever: each document by itself, without its neighbours."""
     import numpy as np
 
@@ -143,7 +145,7 @@ def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integ
     return cosines
 
 
-def _is_bundled(store: Store) -> bool:
+def _is_bundled(store: PassageReader) -> bool:
     """Whether the store's vectors are the bundled model's."""
     from engram.embedding.static import NAME
 
@@ -181,7 +183,9 @@ def _scaled(
     return ranked
 
 
-def judge(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[list[IndexedPassage], Judged | None]":
+def judge(
+    store: PassageReader, candidates: Candidates, query: "SearchQuery"
+) -> "tuple[list[IndexedPassage], Judged | None]":
     """Every document considered, and the evidence for each; None where there are no documents."""
     from engram.recall.fusion import evidence_of
     from engram.recall.passages import Passage, Passages, bounded
@@ -202,7 +206,7 @@ def judge(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[
 
 
 def _placed(
-    store: Store, candidates: Candidates, query: "SearchQuery"
+    store: PassageReader, candidates: Candidates, query: "SearchQuery"
 ) -> "tuple[list[IndexedPassage], Vectors | None]":
     from engram.recall.passages import best_parents
 
@@ -284,7 +288,7 @@ def _as_known(place: IndexedPassage, memory: Memory) -> IndexedPassage:
 
 
 def _meanings(
-    store: Store, placed: Sequence[IndexedPassage], vectors: "Vectors | None", query: "SearchQuery"
+    store: PassageReader, placed: Sequence[IndexedPassage], vectors: "Vectors | None", query: "SearchQuery"
 ) -> "Vectors | None":
     if query.vector is None:
         return None
@@ -313,3 +317,10 @@ def with_excerpts(hits: "Hits", terms: Sequence[str]) -> None:
     from engram.recall.passages import add_excerpts
 
     add_excerpts(hits, terms, _lexicon(alike=True))
+
+
+def excerpt(text: str, terms: Sequence[str]) -> str:
+    """The sentences of a long text that are about the question; a short text whole."""
+    from engram.recall.passages import excerpt_of
+
+    return excerpt_of(text, terms, _lexicon(alike=True)) or text

@@ -177,10 +177,7 @@ class Searcher:
         return self._retrieved(replace(query.checked(), vector=self._vector(query)))
 
     def _retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
-        question = query.text[:MAX_QUESTION]
-        dates = date_spans(question, self.zone)
-        terms = tuple(query_terms(without_dates(question, dates))) or tuple(query_terms(question))
-        query = replace(query, text=question, terms=terms, windows=[(date.since, date.until) for date in dates])
+        query = with_terms(query, self.zone)
         candidates = self.store.candidates(query.store_query, query.store_filters)
         return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
 
@@ -246,6 +243,14 @@ class Searcher:
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
+
+
+def with_terms(query: SearchQuery, zone: tzinfo) -> SearchQuery:
+    """The query with its index terms and the times that its dates name."""
+    question = query.text[:MAX_QUESTION]
+    dates = date_spans(question, zone)
+    terms = tuple(query_terms(without_dates(question, dates))) or tuple(query_terms(question))
+    return replace(query, text=question, terms=terms, windows=[(date.since, date.until) for date in dates])
 
 
 class Scored(NamedTuple):

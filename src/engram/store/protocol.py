@@ -288,6 +288,24 @@ class Transaction(Protocol):
         """Add or replace a memory. Without a vector, a changed text is embedded after the commit."""
 
 
+class PassageReader(Protocol):
+    """What the ranking reads of an index: that of a store, or that of sources."""
+
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
+        """Each document's session, task or file, and its position there."""
+
+    def passages(
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
+        """These documents, then every document of these ranges, with their vectors."""
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts, in the index's space; None without an embedder."""
+
+    def embedder_name(self) -> str:
+        """The embedder that made the vectors."""
+
+
 class Store(Protocol):
     """A backend."""
 

@@ -20,10 +20,10 @@ def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
     The override counts only if its digest is in `trusted`, and a team store without a repository only if
     something is trusted: downloaded files must not choose whose memories they see. None outside of any repository.
     """
-    top = repository_of(path) if trusted else _git_above(path)
+    top = repository_of(path) if trusted else git_top(path)
     if top is None:
         return None
-    return _override(top, trusted) or _from_remote(top) or f"project:{_clean(_main_worktree(top).name)}"
+    return _override(top, trusted) or _from_remote(top) or f"project:{_clean(main_worktree(top).name)}"
 
 
 def session_scope(directory: str, remote: str = "", trusted: Collection[str] = ()) -> str | None:
@@ -41,7 +41,8 @@ def repository_of(path: Path) -> Path | None:
     return _nearest(path, lambda folder: (folder / ".git").exists() or _holds_team(folder))
 
 
-def _git_above(path: Path) -> Path | None:
+def git_top(path: Path) -> Path | None:
+    """The root of the worktree that a path is in; None outside of a repository."""
     return _nearest(path, lambda folder: (folder / ".git").exists())
 
 
@@ -151,9 +152,22 @@ def _git_folder(top: Path) -> Path | None:
         return None
 
 
-def _main_worktree(top: Path) -> Path:
+def main_worktree(top: Path) -> Path:
+    """The root of the main worktree, from that of any; the same without a repository."""
     git = _git_folder(top)
     return git.parent if git is not None and git.name == ".git" else top
+
+
+def worktrees(top: Path) -> list[Path]:
+    """The roots of the linked worktrees of a repository, from that of any of its worktrees."""
+    git = _git_folder(top)
+    found = []
+    for entry in sorted(git.glob("worktrees/*/gitdir")) if git is not None else ():
+        try:
+            found.append(Path(entry.read_text("utf-8").strip()).parent)
+        except (OSError, UnicodeDecodeError):
+            continue
+    return [path for path in found if path.is_absolute()]
 
 
 def _from_remote(top: Path) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display, views
 from engram.cli.parser import Argument, Option
-from engram.cli.records import hit_data, injection_data, recall_data
+from engram.cli.records import context_data, hit_data, injection_data, recall_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
     MemoryFilters,
@@ -23,16 +23,25 @@ from engram.cli.views import TRACE_TOKENS, account, understood
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.text.display import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engram.client import Engram
+    from engram.recall.context import ContextSection, RecalledContext
     from engram.recall.recaller import Recall
 
 Task = Annotated[str, Argument("TASK", "What the agent is about to do; - reads it from stdin.")]
-Query = Annotated[str, Argument("QUERY", "What the prompt is about; - reads it from stdin.")]
-BlockTokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of the whole block.")]
-Header = Annotated[str, Option("--header", metavar="TEXT", help="A first line of your own.")]
-ByType = Annotated[bool, Option("--by-type", help="A heading for each type of memory.")]
+RecallQuery = Annotated[
+    str, Argument("QUERY", "What to look for; - reads it from stdin. Without one: recent sessions.")
+]
+MemoriesOnly = Annotated[bool, Option("--memories-only", help="Only memories; no files and sessions of other tools.")]
+Bytes = Annotated[int | None, Option("--bytes", metavar="N", help="Byte budget of the whole text.")]
+Block = Annotated[bool, Option("--block", help="Print a block that quotes memories instead; no use is recorded.")]
+BlockTokens = Annotated[int, Option("--tokens", metavar="N", help="With --block: its token budget.")]
+Header = Annotated[str, Option("--header", metavar="TEXT", help="With --block: a first line of your own.")]
+ByType = Annotated[bool, Option("--by-type", help="With --block: a heading for each type of memory.")]
 Kinds = Annotated[
     list[str] | None,
     Option("--kind", metavar="KIND", help="memory or event (repeatable). Default: memory."),
@@ -62,9 +71,11 @@ Queries = Annotated[int | None, Option("--queries", metavar="N", help="With --de
 
 def recall(
     surface: Surface,
-    question: Question,
     filters: MemoryFilters,
     ranking: Ranking,
+    question: RecallQuery = "",
+    memories_only: MemoriesOnly = False,
+    budget: Bytes = None,
     session: Session = "",
     date: Date = None,
     answer: Answered = False,
@@ -73,19 +84,27 @@ def recall(
     tokens: TraceTokens = None,
     min_relevance: MinRelevance = ABOUT,
 ) -> None:
-    """Answer a question from memory.
+    """Answer a question from memory, and from what other tools' files say about it.
 
-    Searches what applies in this directory, to its user and globally. Recalled memories are reinforced. Questions about the
-    current value, a past value, an event and a history are answered from different places, and a time such as `last week` is a
-    strict window; stderr says how the question was interpreted. --answer uses the words of the memories, or a model where
-    one is configured. Without a confident match the answer is that nothing is known, and the closest memories follow
-    separately. --trace shows how the answer was found: how the question was interpreted, each search, the parts of each
-    score, and what was left out and why.
+    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
+    memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
+    --answer, --explain and --trace, which are about memories. Without a query: what was said in the recent sessions of
+    this project, and what was remembered meanwhile. None of these files is ever written.
+
+    Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
+    different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
+    uses the words of the memories, or a model where one is configured. Without a confident match the answer is that nothing is
+    known, and the closest memories follow separately. --trace shows how the answer was found: how the question was
+    interpreted, each search, the parts of each score, and what was left out and why.
     """
     asked = filters.chosen()
     if not trace and (expect or tokens is not None):
         raise InvalidInput("--expect and --tokens need --trace")
     question = text_or_stdin(question)
+    if not question.strip():
+        _recent(surface, budget, ranking.limit)
+        return
+    only = memories_only or answer or trace or ranking.explain or bool(asked)
     with surface.memory() as mem:
         check_types(mem, filters.type_)
         asked |= {"question_date": date, "limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion}
@@ -93,7 +112,8 @@ def recall(
         now, at = surface.now, aware(filters.as_of, mem.time_zone)
         if not trace:
             found = mem.recall(question, explain=ranking.explain, session=session, **asked)
-            _show(surface, found, now, at, explain=ranking.explain, answer=answer)
+            context = None if only else _with_sources(surface, mem, question, found, budget)
+            _show(surface, found, now, at, explain=ranking.explain, answer=answer, context=context)
             return
         room = TRACE_TOKENS if tokens is None else tokens
         traced = mem.trace_recall(question, max_tokens=room, expected_terms=expect or [], **asked)
@@ -102,22 +122,67 @@ def recall(
         account(surface, traced, room, at or now)
 
 
+def _recent(surface: Surface, budget: int | None, limit: int) -> None:
+    """The recent sessions of this project."""
+    with surface.memory() as mem, display.progress("Reading sessions") as progress:
+        found = mem.recall_context(budget=budget, limit=limit, progress=progress)
+        surface.warn(found.warnings)
+        surface.answer(context_data(found), lambda: display.block(found.text))
+        if not found.sections:
+            surface.hint(
+                "engram: no recent sessions of this project; `engram recall QUERY` searches memories and files"
+            )
+
+
+def _with_sources(
+    surface: Surface, mem: "Engram", question: str, found: "Recall", budget: int | None
+) -> "RecalledContext":
+    with display.progress("Reading sources") as progress:
+        context = mem.recall_context(question, memories=found, budget=budget, progress=progress)
+    surface.warn(context.warnings)
+    return context
+
+
 def _show(
-    surface: Surface, found: "Recall", now: datetime, as_of: datetime | None, *, explain: bool, answer: bool
+    surface: Surface,
+    found: "Recall",
+    now: datetime,
+    as_of: datetime | None,
+    *,
+    explain: bool,
+    answer: bool,
+    context: "RecalledContext | None" = None,
 ) -> None:
     if found.window is not None or found.intent != "current":
         surface.hint(f"engram: {understood(found)}")
     surface.warn(found.warnings)
+    from_sources = [section for section in context.sections if section.phase != "memories"] if context else []
     if surface.as_json:
-        surface.json(recall_data(found, as_of or now, explain=explain))
+        data = recall_data(found, as_of or now, explain=explain)
+        surface.json(data | {"context": context_data(context)} if context is not None else data)
+        return
+    if not found.hits and from_sources:
+        pass
     elif not found.hits:
         views.nothing_known(found, now)
     elif (explain or surface.drawn) and not answer:
         views.hits(found.hits, now, explain=explain, dated=found.intent != "current", zone=found.zone)
     else:
         sys.stdout.write((found.answer if answer else found.text) + "\n")
+    _show_sources(from_sources, apart=bool(found.hits))
     if not found.hits:
-        surface.hint("engram: nothing found; `engram search` looks in every scope")
+        nothing = "no memory about this" if from_sources else "nothing found"
+        surface.hint(f"engram: {nothing}; `engram search` looks in every scope")
+
+
+def _show_sources(sections: "Sequence[ContextSection]", *, apart: bool) -> None:
+    title = ""
+    for section in sections:
+        if section.title != title:
+            title = section.title
+            display.block(f"{chr(10) if apart else ''}## {title}")
+            apart = True
+        display.block(section.line)
 
 
 def search(
@@ -164,11 +229,22 @@ def inject(
     budget: Budget = None,
     session: Session = "",
     min_relevance: MinRelevance = HELPFUL,
+    block: Block = False,
+    tokens: BlockTokens = 2000,
+    header: Header = "",
+    by_type: ByType = False,
 ) -> None:
     """Print what an agent should know before a task.
 
-    Worded for its prompt, within a token budget, each item with the reason why it was chosen.
+    Worded for its prompt, within a token budget, each item with the reason why it was chosen. --block prints the summary of
+    the session, then critical facts, which are never left out, then what the task needs; it records no use and gives no
+    directions: every memory is quoted as it is.
     """
+    if block:
+        _print_block(surface, text_or_stdin(task), tokens, header, by_type, session, scope, min_relevance)
+        return
+    if header or by_type:
+        raise InvalidInput("--header and --by-type need --block")
     with surface.memory() as mem:
         found = mem.inject(
             text_or_stdin(task), scope=scope or None, budget=budget, session=session, min_relevance=min_relevance
@@ -185,25 +261,19 @@ def _left_out(number: int) -> str:
     return f"{number} left out, see `--json`" if number else "nothing left out"
 
 
-def prepare(
+def _print_block(
     surface: Surface,
-    query: Query,
-    tokens: BlockTokens = 2000,
-    header: Header = "",
-    by_type: ByType = False,
-    session: Session = "",
-    scope: Scopes = None,
-    min_relevance: MinRelevance = HELPFUL,
+    query: str,
+    tokens: int,
+    header: str,
+    by_type: bool,
+    session: str,
+    scope: list[str] | None,
+    min_relevance: float,
 ) -> None:
-    """Print memories as a block for a prompt, within a token budget.
-
-    The summary of the session, then critical facts, which are never left out, then what the query needs. Unlike `inject` it
-    records no use and gives no directions: every memory is quoted as it is.
-    """
     from engram.embedding.tokenizer import count_tokens
 
     check_least("--tokens", tokens, 1)
-    query = text_or_stdin(query)
     with surface.memory() as mem:
         text = mem.get_context_block(
             query, max_tokens=tokens, header=header, group_by_type=by_type, session=_summarised(mem, session),
@@ -216,6 +286,25 @@ def prepare(
             surface.hint("engram: no memory is relevant to this")
         elif surface.drawn:
             surface.hint(f"engram: {used} of {tokens} tokens")
+
+
+def prepare(surface: Surface, task: Task, budget: Bytes = None) -> None:
+    """Print a briefing before a task: what memories and the files of other tools say about it.
+
+    The task is split into two or three questions, phrased as tasks; what answers them is printed once, every line with its
+    place. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
+    """
+    task = text_or_stdin(task)
+    with surface.memory() as mem:
+        with display.progress("Reading sources") as progress:
+            found = mem.prepare(task, budget=budget, progress=progress)
+        surface.warn(found.context.warnings)
+        data = {"task": task, "queries": list(found.queries), "text": found.text}
+        surface.answer(data | {"context": context_data(found.context)}, lambda: display.block(found.text))
+        if surface.drawn:
+            surface.hint(f"engram: looked for {', '.join(map(quoted, found.queries))}")
+        if not found.context.sections:
+            surface.hint("engram: nothing is known about this task")
 
 
 def _summarised(mem: "Engram", session: str) -> str:

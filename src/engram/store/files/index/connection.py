@@ -29,17 +29,21 @@ def statements() -> dict[str, str]:
     return named_statements(text)
 
 
-def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open or create the index; returns the connection and whether it is new and must be filled.
+SCHEMA = Path(__file__).with_name("schema.sql")
+"""The schema of a store's index."""
+
+
+def connect(path: Path, schema: Path = SCHEMA) -> tuple[sqlite3.Connection, bool]:
+    """Open or create an index; returns the connection and whether it is new and must be filled.
 
     A damaged index is replaced by an empty one: everything in it is derived from the files.
     """
     try:
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        return _open(path)
+        return _open(path, schema)
     except sqlite3.DatabaseError as error:
         if is_damaged(error):
-            return _replace_damaged(path)
+            return _replace_damaged(path, schema)
         if is_busy(error):
             raise StoreBusy(
                 f"the index {path} could not be opened: {error}; another process is busy with it"
@@ -84,18 +88,18 @@ def _code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
-def _replace_damaged(path: Path) -> tuple[sqlite3.Connection, bool]:
+def _replace_damaged(path: Path, schema: Path) -> tuple[sqlite3.Connection, bool]:
     try:
         discard(path)
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        return _open(path)
+        return _open(path, schema)
     except (sqlite3.Error, OSError) as error:
         raise StoreReadOnly(
             f"the index {path} cannot be created: {error}; free some space, or set ENGRAM_CACHE to a folder you can write"
         ) from error
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
+def _open(path: Path, schema: Path) -> tuple[sqlite3.Connection, bool]:
     fresh = not path.exists() or path.stat().st_size == 0
     if fresh:
         path.touch(FILE_MODE)
@@ -108,7 +112,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
             f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; "
             "PRAGMA mmap_size = 268435456; PRAGMA cache_size = -32000"
         )
-        made = _ensure_schema(connection)
+        made = _ensure_schema(connection, schema)
         _refuse_foreign(connection)
     except BaseException:
         connection.close()
@@ -129,14 +133,13 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         time.sleep(_WAL_RETRY_S)
 
 
-def _ensure_schema(connection: sqlite3.Connection) -> bool:
+def _ensure_schema(connection: sqlite3.Connection, schema: Path) -> bool:
     if _has_schema(connection):
         return False
     with immediate(connection):
         if _has_schema(connection):
             return False
-        schema = Path(__file__).with_name("schema.sql").read_text("utf-8")
-        for statement in _split(schema):
+        for statement in split_statements(schema.read_text("utf-8")):
             connection.execute(statement)
         connection.execute("INSERT INTO meta (key, value) VALUES ('schema', 1)")
         name_index(connection)
@@ -159,7 +162,7 @@ def _has_schema(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
 
 
-def _split(script: str) -> Iterator[str]:
+def split_statements(script: str) -> Iterator[str]:
     """Statements of a script; `executescript` would end the transaction it runs in."""
     statement = ""
     for line in script.splitlines():

@@ -1,0 +1,148 @@
+"""The verbs that also read sources: recall with context, and the briefing before a task."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.client.facets import PAUSED
+from engram.client.read_verbs import ReadVerbs
+from engram.model.arguments import checked_length
+from engram.model.errors import InvalidInput
+from engram.recall.cutoff import ABOUT, HELPFUL
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engram.model.memory import Memory
+    from engram.recall.briefing import Briefing
+    from engram.recall.context import ContextRecaller, RecalledContext
+    from engram.recall.query import SearchQuery
+    from engram.recall.recaller import Recall
+    from engram.store.protocol import Progress
+
+
+class ContextVerbs(ReadVerbs):
+    """The verbs that answer from memories and sources."""
+
+    def recall_context(
+        self,
+        query: str = "",
+        *,
+        directory: str | Path | None = None,
+        limit: int = 10,
+        memories_only: bool = False,
+        budget: int | None = None,
+        memories: "Recall | None" = None,
+        progress: "Progress | None" = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> "RecalledContext":
+        """Memories about a query, then what auto memory, sessions, skills, CLAUDE.md and rules say about it; every line with its source.
+
+        Without a query: the ends of the recent sessions of the directory's project, and the memories from that time. The text
+        has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
+        earlier `recall` to the same query. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
+        """
+        from engram.recall.context import BUDGET, RECENT, Page, RecalledContext
+
+        page = Page(_room(budget, BUDGET if query.strip() else RECENT))
+        with self._context(directory, progress, cancelled) as context:
+            if not query.strip():
+                stopped = context.recent(self._remembered(directory, checked_length(limit) or 10), page)
+                found: Sequence[Recall] = ()
+            else:
+                found = [memories or self.recall(query, scope=self._scopes_in(directory), limit=limit)]
+                asked = [] if memories_only else [self._source_query(query)]
+                stopped = context.for_question(found, asked, page)
+            warnings = [*(note for one in found for note in one.warnings), *context.library.warnings]
+        return RecalledContext(query, tuple(page.sections), page.text, tuple(dict.fromkeys(warnings)), stopped)
+
+    def prepare(
+        self,
+        task: str,
+        *,
+        directory: str | Path | None = None,
+        budget: int | None = None,
+        progress: "Progress | None" = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> "Briefing":
+        """What to know before a task: it is split into two or three questions, and what is known about them is returned once.
+
+        The text has at most `budget` bytes (10,240); every line says where it comes from.
+        """
+        from engram.recall.briefing import Briefing, queries_of
+        from engram.recall.context import BUDGET, Page, RecalledContext
+        from engram.text.display import cut, quoted
+
+        queries = queries_of(task)
+        if not queries:
+            raise InvalidInput("a task in words is needed, such as `write tests for the importer`")
+        if self.store.paused:
+            return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED,)), "")
+        heading = f"# Before {quoted(cut(' '.join(task.split()), 200))}"
+        page = Page(_room(budget, BUDGET) - len(heading.encode("utf-8", "replace")) - 2)
+        scopes = self._scopes_in(directory)
+        with self._context(directory, progress, cancelled) as context:
+            found = [self.recall(query, scope=scopes, limit=5, min_relevance=HELPFUL) for query in queries]
+            stopped = context.for_question(found, [self._source_query(query) for query in queries], page)
+            warnings = [*(note for one in found for note in one.warnings), *context.library.warnings]
+        text = f"{heading}\n\n{page.text}" if page.sections else ""
+        known = RecalledContext(task, tuple(page.sections), page.text, tuple(dict.fromkeys(warnings)), stopped)
+        return Briefing(task, queries, known, text)
+
+    @contextmanager
+    def _context(
+        self, directory: str | Path | None, progress: "Progress | None", cancelled: Callable[[], bool] | None
+    ) -> "Iterator[ContextRecaller]":
+        from engram.recall.context import ContextRecaller
+        from engram.recall.sources.library import SourceLibrary
+        from engram.recall.sources.places import SourcePlaces
+        from engram.store.files.home import default_cache
+
+        places = SourcePlaces(self._directory(directory))
+        cache = self.home.cache if self.home is not None else default_cache()
+        library = SourceLibrary(places, cache, self._clock)
+        try:
+            yield ContextRecaller(
+                library, self._clock, self.time_zone, progress or (lambda *_: None), cancelled or (lambda: False)
+            )
+        finally:
+            library.close()
+
+    def _directory(self, directory: str | Path | None) -> Path:
+        return Path(directory).absolute() if directory is not None else self.directory
+
+    def _scopes_in(self, directory: str | Path | None) -> "tuple[str, ...] | None":
+        """The scopes that a directory sees; None for this memory's own."""
+        if directory is None:
+            return None
+        from engram.recall.query import ScopeResolver
+
+        return ScopeResolver(self.store, self._directory(directory), self._clock).scopes_from(None)
+
+    def _source_query(self, text: str) -> "SearchQuery":
+        from engram.recall.query import SearchQuery
+        from engram.recall.search import with_terms
+
+        return with_terms(SearchQuery(text, min_relevance=ABOUT), self.time_zone)
+
+    def _remembered(
+        self, directory: str | Path | None, limit: int
+    ) -> "Callable[[datetime, datetime], Sequence[Memory]]":
+        def listed(since: "datetime", until: "datetime") -> "Sequence[Memory]":
+            from datetime import timedelta
+
+            seen = self._seen(self._scopes_in(directory), {}).scopes
+            return self.list(scope=seen, since=since, until=until + timedelta(seconds=1), limit=limit)
+
+        return listed
+
+
+def _room(budget: int | None, default: int) -> int:
+    from engram.recall.context import LEAST_BUDGET
+
+    if budget is None:
+        return default
+    if type(budget) is not int or budget < LEAST_BUDGET:
+        raise InvalidInput(f"A budget of {budget!r:.40} bytes is too small (minimum {LEAST_BUDGET}).")
+    return budget

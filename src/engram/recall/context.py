@@ -1,0 +1,333 @@
+"""Recall with context: memories, then what other tools' files say about the question, in six phases over one budget.
+
+Without a question: what was said in the recent sessions of the project, and what was remembered meanwhile. Everything from a
+source is quoted evidence with the place it comes from; nothing in it is an instruction of Engram's.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.capture.transcripts.harness import problem_of
+from engram.model.lazy import dataclass, field
+from engram.recall.cutoff import ABOUT
+from engram.recall.query import SearchQuery
+from engram.recall.recaller import Recall, label_of, line_of, remark_of
+from engram.recall.sources.library import Cancelled, SourceLibrary
+from engram.recall.sources.sessions import is_here, short_name, spoken_lines
+from engram.recall.sources.source import Source, SourceHit
+from engram.store.protocol import Progress
+from engram.text.display import longest_fitting, notice, quoted
+from engram.text.time.zone import in_zone
+
+if TYPE_CHECKING:
+    from engram.model.memory import Memory
+
+BUDGET = 10_240
+"""Bytes of the answer to a question."""
+RECENT = 15_360
+"""Bytes of what is shown without a question."""
+LEAST_BUDGET = 500
+MOST_OF_PHASE = 6
+"""Passages of one phase."""
+LONGEST_SNIPPET = 900
+"""Bytes of one passage."""
+LEAST_SNIPPET = 60
+LONGEST_TURN = 1_200
+"""Bytes of one turn of a recent session."""
+LEAST_RECENT = 200
+"""Bytes that are worth another session."""
+OF_MEMORIES = 5
+"""Without a question, one part in so many of the budget is for memories."""
+SPAN = timedelta(hours=24)
+"""How long the oldest session is taken to have lasted, where nothing says when it began."""
+TITLES: dict[str, str] = {
+    "memories": "Memories",
+    "auto memory": "Auto memory",
+    "sessions": "Sessions",
+    "skills": "Skills",
+    "instructions": "CLAUDE.md and rules",
+    "recent": "Recent sessions",
+}
+KINDS: dict[str, tuple[str, ...]] = {
+    "auto memory": ("auto-memory",),
+    "sessions": ("session",),
+    "skills": ("skill",),
+    "instructions": ("instructions", "rule"),
+}
+"""The kinds of sources that each phase after the memories reads, in their order."""
+_PLAIN_PATH = re.compile(r"[\w.@+/~ -]{1,400}")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSection:
+    """One thing that was found: from which phase, where it comes from, and what it says."""
+
+    phase: str
+    title: str
+    """The heading it is shown under."""
+    provenance: str
+    """The memory's id and type, or the file and section, or the session and time."""
+    text: str
+    """What it says, on one line, with its markup disabled."""
+    line: str = ""
+    """Both, as they are shown."""
+    relevance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledContext:
+    """What was found for a question, or about the recent work, within a budget of bytes."""
+
+    query: str
+    sections: tuple[ContextSection, ...]
+    text: str
+    """Ready to print or to put into a prompt: every line quotes, and says where it comes from."""
+    warnings: tuple[str, ...] = field(default=())
+    stopped: str = ""
+    """"budget" or "cancelled" where not every phase was completed."""
+    summary: str = ""
+    """A configured model's summary of the findings; "" without one."""
+
+
+class _Stopped(Exception):
+    """Ends the phases early."""
+
+
+@dataclass(slots=True)
+class Page:
+    """The text as it grows: headings and lines within a budget of bytes."""
+
+    budget: int
+    sections: list[ContextSection] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    used: int = 0
+    _title: str = ""
+
+    def room(self, title: str) -> int:
+        """Bytes that a line under a heading may have."""
+        heading = 0 if title == self._title else _size(f"## {title}") + 1 + bool(self.lines)
+        return self.budget - self.used - heading - 1
+
+    def add(self, section: ContextSection) -> bool:
+        """Add a line, if there is room for it."""
+        if _size(section.line) > self.room(section.title):
+            return False
+        if section.title != self._title:
+            self._title = section.title
+            self._append(*([""] if self.lines else []), f"## {section.title}")
+        self._append(section.line)
+        self.sections.append(section)
+        return True
+
+    def _append(self, *lines: str) -> None:
+        self.lines += lines
+        self.used += sum(_size(line) + 1 for line in lines)
+
+    @property
+    def text(self) -> str:
+        """Everything, without a newline at the end."""
+        return "\n".join(self.lines)
+
+
+@dataclass(slots=True)
+class ContextRecaller:
+    """Runs the phases for one directory."""
+
+    library: SourceLibrary
+    clock: Callable[[], datetime]
+    zone: tzinfo
+    progress: Progress
+    cancelled: Cancelled
+
+    def for_question(self, found: Sequence[Recall], queries: Sequence[SearchQuery], page: Page) -> str:
+        """Fill a page: memories first, then each kind of source while there is room. Returns why it ended early, or ""."""
+        try:
+            for section in _unique(_memory_sections(found)):
+                self._add(page, section)
+            for section in self._from_sources(queries, page):
+                self._add(page, section)
+        except _Stopped as stop:
+            return str(stop)
+        return ""
+
+    def _add(self, page: Page, section: ContextSection) -> None:
+        self._check()
+        if not page.add(section) and page.room(section.title) < LEAST_SNIPPET:
+            raise _Stopped("budget")
+
+    def _check(self) -> None:
+        if self.cancelled():
+            raise _Stopped("cancelled")
+
+    def _from_sources(self, queries: Sequence[SearchQuery], page: Page) -> Iterator[ContextSection]:
+        self._check()
+        if page.room("") < LEAST_SNIPPET:
+            raise _Stopped("budget")
+        self.library.refresh(self.progress, self.cancelled)
+        self._check()
+        if not self.library.has_sources:
+            return
+        seen: set[str] = set()
+        hits = _merged([self.library.search(query, list(KINDS.values())) for query in queries])
+        for phase, kinds in KINDS.items():
+            about = [hit for hit in hits if hit.source.kind in kinds and hit.relevance >= ABOUT]
+            yield from self._of_phase(phase, about, queries[0], page, seen)
+
+    def _of_phase(
+        self, phase: str, hits: Sequence[SourceHit], query: SearchQuery, page: Page, seen: set[str]
+    ) -> Iterator[ContextSection]:
+        from engram.recall.ranking import excerpt
+
+        count = 0
+        for hit in hits:
+            self._check()
+            text = excerpt(hit.passage.text, query.terms)
+            if (key := " ".join(hit.passage.text.split())) in seen:
+                continue
+            seen.add(key)
+            where = provenance_of(hit, self.library.places.home, self.zone)
+            room = min(LONGEST_SNIPPET, page.room(TITLES[phase]) - _size(where) - 10)
+            if room < LEAST_SNIPPET:
+                raise _Stopped("budget")
+            yield _section(phase, where, fitted(text, room), hit.relevance)
+            count += 1
+            if count >= MOST_OF_PHASE:
+                return
+
+    # -- without a question
+
+    def recent(self, memories: "Callable[[datetime, datetime], Sequence[Memory]]", page: Page) -> str:
+        """Fill a page with the ends of the newest sessions, and with what was remembered meanwhile. Returns why it ended early."""
+        said = Page(page.budget - page.budget // OF_MEMORIES)
+        spans: list[tuple[datetime, datetime]] = []
+        stopped = ""
+        try:
+            for source, older in zip(self.library.sessions, [*self.library.sessions[1:], None], strict=False):
+                self._check()
+                if self._add_session(source, said):
+                    spans.append((older.modified if older else source.modified - SPAN, source.modified))
+        except _Stopped as stop:
+            stopped = str(stop)
+        remembered = memories(spans[-1][0], max(until for _, until in spans)) if spans else []
+        room = Page(page.budget - said.used - 1)
+        for memory in remembered:
+            room.add(_remembered(memory))
+        page.sections += [*said.sections, *room.sections]
+        page.lines += [*said.lines, *([""] if said.lines and room.lines else []), *room.lines]
+        return "" if stopped == "budget" else stopped
+
+    def _add_session(self, source: Source, page: Page) -> bool:
+        """Add the end of a session, as much as there is room for; False where it is of another project or says nothing."""
+        title = f"{notice(source.title)} ({shown_path(source, self.library.places.home)})"
+        room = page.room(title)
+        if room < LEAST_RECENT:
+            raise _Stopped("budget")
+        try:
+            directory, lines = spoken_lines(source, room)
+        except Exception as error:
+            self.library.warnings.append(f"{source.path}: {problem_of(error)}")
+            return False
+        if not is_here(source, directory, self.library.places):
+            return False
+        name = short_name(source)
+        kept: list[ContextSection] = []
+        for line in reversed(lines):
+            at = f" {in_zone(line.at, self.zone):%m-%d %H:%M}" if line.at is not None else ""
+            where = f"{name}{at} {line.role}"
+            text = fitted(line.text, min(LONGEST_TURN, room - _size(where) - 10)) if room > LEAST_SNIPPET else ""
+            section = ContextSection("recent", title, where, notice(text), f"{where}: {quoted(text)}")
+            if not text or _size(section.line) + 1 > room:
+                break
+            room -= _size(section.line) + 1
+            kept.append(section)
+        for section in reversed(kept):
+            page.add(section)
+        return bool(kept)
+
+
+def _remembered(memory: "Memory") -> ContextSection:
+    from engram.model.hit import Hit
+
+    hit = Hit(memory.id, "memory", 0.0, memory.statement, memory)
+    title = "Memories from these sessions"
+    text = fitted(memory.statement, LONGEST_SNIPPET)
+    line = f"{label_of(hit)}: {quoted(text)}{remark_of(hit, dated=False)}"
+    return ContextSection("memories", title, label_of(hit), notice(text), line)
+
+
+def _section(phase: str, where: str, text: str, relevance: float) -> ContextSection:
+    return ContextSection(phase, TITLES[phase], where, notice(text), f"{where}: {quoted(text)}", relevance)
+
+
+def _memory_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
+    for recall in found:
+        for hit in recall.hits:
+            dated = recall.intent != "current"
+            line = line_of(hit, dated=dated, zone=recall.zone)
+            text = notice(hit.stretch or hit.text) + remark_of(hit, dated=dated, zone=recall.zone)
+            yield ContextSection("memories", TITLES["memories"], label_of(hit), text, line, hit.relevance)
+
+
+def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
+    seen: set[str] = set()
+    for section in sections:
+        if section.provenance not in seen:
+            seen.add(section.provenance)
+            yield section
+
+
+def _merged(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:
+    """The hits of several questions, each once with its best relevance, most relevant first."""
+    best: dict[int, SourceHit] = {}
+    for hit in (hit for hits in found for hit in hits):
+        if hit.n not in best or hit.relevance > best[hit.n].relevance:
+            best[hit.n] = hit
+    if len(found) == 1:
+        return list(best.values())
+    return sorted(best.values(), key=lambda hit: (-hit.relevance, hit.n))
+
+
+def provenance_of(hit: SourceHit, home: Path, zone: tzinfo) -> str:
+    """Where a passage is: its file and section, or its session and time."""
+    where = shown_path(hit.source, home)
+    if hit.source.kind == "session":
+        at = hit.passage.time or hit.source.modified
+        return f"session of {in_zone(at, zone):%Y-%m-%d %H:%M} ({where})"
+    if hit.source.kind == "skill" and hit.source.title:
+        where = f"skill {quoted(hit.source.title)} ({where})"
+    return f"{where} § {quoted(hit.passage.section)}" if hit.passage.section else where
+
+
+def shown_path(source: Source, home: Path) -> str:
+    """A source's path as people write it; quoted where it might pass for something else."""
+    path = Path(source.name.partition("#")[0])
+    name = f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+    return name if _PLAIN_PATH.fullmatch(name) else quoted(name)
+
+
+def fitted(text: str, room: int) -> str:
+    """The text within so many bytes: whole sentences or lines where one fits, else whole words."""
+    from engram.text.sentences import SENTENCE_END
+
+    def fits(part: str) -> bool:
+        return _size(quoted(part)) <= room
+
+    if fits(text):
+        return text
+    ends = [match.start() for match in SENTENCE_END.finditer(text)]
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(f"{text[: ends[middle - 1]].rstrip()} …"):
+            low = middle
+        else:
+            high = middle - 1
+    whole = f"{text[: ends[low - 1]].rstrip()} …" if low else ""
+    return whole if _size(whole) * 2 >= room else longest_fitting(text, fits, 1)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))

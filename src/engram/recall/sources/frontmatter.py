@@ -1,0 +1,50 @@
+"""The header of a rule or a skill."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from engram.dialects.frontmatter import split_frontmatter
+from engram.model.errors import EngramError
+
+_FIELD = re.compile(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
+_PATHS = re.compile(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
+_SEPARATOR = re.compile(r"\n[ \t]*-[ \t]+|,(?![^{\n]*\})")
+
+
+def header_of(text: str) -> Mapping[str, Any]:
+    """The fields of a file's header; where it is no YAML, its plain lines; empty if it has none."""
+    parts = split_frontmatter(text)
+    if parts is None:
+        return {}
+    from engram.dialects.yaml_parser import parse_yaml
+
+    try:
+        tree = parse_yaml(parts.head).tree
+    except EngramError:
+        tree = None
+    if isinstance(tree, dict):
+        return tree
+    return {name: value.strip().strip("\"'") for name, value in _FIELD.findall(parts.head)}
+
+
+def body_of(text: str) -> str:
+    """A file without its header."""
+    parts = split_frontmatter(text)
+    return text if parts is None else parts.body
+
+
+def globs_of(text: str) -> list[str]:
+    """The globs in the field `paths` of a rule's header. People write them unquoted, which YAML would not read: `- **/*.ts`."""
+    parts = split_frontmatter(text)
+    found = _PATHS.search(parts.head) if parts is not None else None
+    if found is None:
+        return []
+    listed = _SEPARATOR.split(found[1].rstrip().removeprefix("[").removesuffix("]"))
+    return [glob for glob in (one.strip().strip("\"'").strip() for one in listed) if glob]
+
+
+def text_field(header: Mapping[str, Any], name: str) -> str:
+    """A field on one line; "" if it is no text."""
+    value = header.get(name)
+    return " ".join(value.split()) if isinstance(value, str) else ""

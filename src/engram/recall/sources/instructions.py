@@ -1,0 +1,95 @@
+"""CLAUDE.md and AGENTS.md up the tree, the user's and the managed one, and the files they import with `@path`."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.recall.sources.documents import Documents, read_text
+from engram.recall.sources.places import SourcePlaces, resolved
+
+NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
+MOST_HOPS = 5
+"""Imports of imports that are followed, as in Claude Code."""
+MOST_IMPORTS = 200
+TEXTS = (".md", ".markdown", ".mdx", ".txt")
+"""Endings of files that may be imported from elsewhere in the home: a cloned repository must not have keys shown."""
+_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
+_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
+_PUNCTUATION = ".,;:!?'\"*_>]}`"
+
+
+def find_instructions(documents: Documents) -> None:
+    """Add the instructions that apply in the directory, nearest first, then the user's and the managed ones, and their imports."""
+    places = documents.places
+    for folder in places.upwards():
+        for name in NAMES:
+            if is_own(folder / name, places):
+                _add_with_imports(documents, folder / name, folder)
+    _add_with_imports(documents, places.config / "CLAUDE.md")
+    _add_with_imports(documents, places.managed / "CLAUDE.md")
+
+
+def is_own(path: Path, places: SourcePlaces) -> bool:
+    """Whether a file exists and may speak here: above the project it must belong to the user or the administrator."""
+    try:
+        owner = path.stat().st_uid
+    except OSError:
+        return False
+    return path.is_relative_to(places.top) or owner in (os.getuid(), 0)
+
+
+def _add_with_imports(documents: Documents, path: Path, *further: Path) -> None:
+    """Add a file and what it imports, hop by hop; every file once, so that a cycle ends."""
+    target = documents.add("instructions", path, *further)
+    waiting = [(target, path)] if target is not None else []
+    left = MOST_IMPORTS
+    for _ in range(MOST_HOPS):
+        imported = []
+        for origin, named in waiting:
+            for wanted in imports_of(read_text(origin)):
+                left -= 1
+                at = None if left < 0 else _import_of(wanted, (named.parent, origin.parent), documents.places)
+                if at is not None and (found := documents.add("instructions", at, at.parent)) is not None:
+                    imported.append((found, at))
+        waiting = imported
+
+
+def imports_of(text: str) -> Iterator[str]:
+    """The paths that a text imports, as written; those in code are only shown."""
+    plain = _SPAN.sub("", _FENCED.sub("", text))
+    yield from dict.fromkeys(found[1].replace("\\ ", " ") for found in _IMPORT.finditer(plain))
+
+
+def _import_of(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) -> Path | None:
+    """The file that an import names and that may be read; with trailing punctuation of the sentence around it, or without."""
+    while wanted:
+        for path in _candidates(wanted, folders, places):
+            try:
+                if path.is_file():
+                    return path if _may_import(resolved(path), places) else None
+            except (OSError, ValueError):
+                continue
+        if wanted[-1] not in _PUNCTUATION:
+            return None
+        wanted = wanted[:-1]
+    return None
+
+
+def _candidates(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) -> list[Path]:
+    if wanted == "~" or wanted.startswith("~/"):
+        return [places.home / wanted[2:]]
+    path = Path(wanted)
+    return [path] if path.is_absolute() else [Path(os.path.normpath(folder / path)) for folder in folders]
+
+
+def _may_import(target: Path, places: SourcePlaces) -> bool:
+    """Whether a file is in the project or the user's configuration, or a text that is not hidden elsewhere in the home."""
+    if any(target.is_relative_to(root) for root in places.allowed):
+        return True
+    home = resolved(places.home)
+    if home == Path(home.anchor) or not target.is_relative_to(home):
+        return False
+    hidden = any(part.startswith(".") for part in target.relative_to(home).parts)
+    return not hidden and target.suffix.lower() in TEXTS

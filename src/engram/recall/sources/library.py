@@ -1,0 +1,189 @@
+"""The library of a directory's sources: finds them, keeps their index up to date by stat, and searches it."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.capture.transcripts.harness import Problems
+from engram.model.lazy import cached_property, dataclass, field, replace
+from engram.recall.sources.auto_memory import find_auto_memory
+from engram.recall.sources.documents import Documents
+from engram.recall.sources.index import IndexedSource, SourceIndex, stamp_of
+from engram.recall.sources.instructions import find_instructions
+from engram.recall.sources.places import SourcePlaces
+from engram.recall.sources.rules import find_rules
+from engram.recall.sources.sections import file_content, session_content
+from engram.recall.sources.sessions import directory_of, find_sessions, is_here, spoken_lines
+from engram.recall.sources.skills import find_skills
+from engram.recall.sources.source import Source, SourceContent, SourceHit
+from engram.store.protocol import Candidates, Progress
+
+if TYPE_CHECKING:
+    from engram.recall.query import SearchQuery
+
+SECONDS = 15.0
+"""How long one call may read sources that are new; the rest waits for the next call."""
+WITHOUT_INDEX = 40
+"""Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
+AT_ONCE = 24
+"""Sources that are indexed in one transaction."""
+SWEPT = 100
+"""Sources of other projects that one call looks for, to drop those that are gone."""
+RESTED = timedelta(hours=1)
+"""How long a source that was looked for is not looked for again."""
+POOL = 30
+"""Candidates per retriever and phase."""
+Cancelled = Callable[[], bool]
+
+
+@dataclass()
+class SourceLibrary:
+    """The sources that say something about one directory."""
+
+    places: SourcePlaces
+    cache: Path
+    clock: Callable[[], datetime]
+    warnings: list[str] = field(default_factory=list)
+    seconds: float = SECONDS
+
+    @cached_property
+    def documents(self) -> list[Source]:
+        """The files: instructions, rules, auto memory and skills."""
+        documents = Documents(self.places)
+        for find in (find_auto_memory, find_instructions, find_rules, find_skills):
+            find(documents)
+        return documents.found
+
+    @cached_property
+    def sessions(self) -> list[Source]:
+        """The sessions that may belong to the project, newest first."""
+        problems = Problems()
+        found = find_sessions(self.places, problems)
+        self.warnings += problems.found[:3]
+        return found
+
+    @cached_property
+    def index(self) -> SourceIndex:
+        """The index, as far as it was filled."""
+        found = SourceIndex.open(self.cache)
+        if found.warning:
+            self.warnings.append(found.warning)
+        return found
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there is anything to search."""
+        return bool(self.documents or self.sessions)
+
+    def close(self) -> None:
+        """Close the index, if it was opened."""
+        if "index" in vars(self):
+            self.index.close()
+
+    def refresh(self, progress: Progress, cancelled: Cancelled) -> None:
+        """Read what is new or changed, within the time for it, and choose what searches use."""
+        sources = [*self.documents, *self.sessions]
+        if not sources:
+            return
+        if not self.index.is_kept and len(self.sessions) > WITHOUT_INDEX:
+            sources = [*self.documents, *self.sessions[:WITHOUT_INDEX]]
+        known = self.index.known(sources)
+        unread = [source for source in sources if self._is_unread(source, known.get(source.name))]
+        if unread:
+            left = self._read(unread, progress, cancelled)
+            known = self.index.known(sources)
+            if left:
+                self.warnings.append(
+                    f"{left} of {len(sources)} sources are not read yet; the next recall goes on with them"
+                )
+        wanted = {known[one.name].number: _titled(one, known[one.name]) for one in sources if self._has(one, known)}
+        self.index.want(wanted)
+        self._sweep(wanted)
+
+    def _is_unread(self, source: Source, known: IndexedSource | None) -> bool:
+        if known is None or known.stamp != stamp_of(source):
+            return True
+        return not known.loaded and source.session is not None and is_here(source, known.directory, self.places)
+
+    def _has(self, source: Source, known: Mapping[str, IndexedSource]) -> bool:
+        found = known.get(source.name)
+        if found is None or not found.loaded:
+            return False
+        return source.session is None or is_here(source, found.directory, self.places)
+
+    def _read(self, unread: Sequence[Source], progress: Progress, cancelled: Cancelled) -> int:
+        """Read and index sources; returns how many there was no time for."""
+        deadline = time.monotonic() + self.seconds
+        batch: list[tuple[Source, SourceContent, bool]] = []
+        for number, source in enumerate(unread):
+            progress("Reading sources", number, len(unread))
+            if cancelled() or time.monotonic() > deadline:
+                self.index.put(batch, self.clock())
+                return len(unread) - number
+            batch.append(self._content(source))
+            if len(batch) >= AT_ONCE:
+                self.index.put(batch, self.clock())
+                batch = []
+        self.index.put(batch, self.clock())
+        progress("Reading sources", len(unread), len(unread))
+        return 0
+
+    def _content(self, source: Source) -> tuple[Source, SourceContent, bool]:
+        """A source as it is indexed; one that cannot be read has no passages until it changes."""
+        if source.session is None:
+            return source, file_content(source), True
+        try:
+            directory = directory_of(source.session)
+            if not is_here(source, directory, self.places):
+                return source, SourceContent((), directory=directory), False
+            return source, session_content(*spoken_lines(source)), True
+        except Exception as error:
+            problems = Problems()
+            problems.add(source.path, error)
+            self.warnings += problems.found
+            return source, SourceContent(()), True
+
+    def _sweep(self, wanted: Mapping[int, Source]) -> None:
+        """Drop some of the sources of other projects that are gone."""
+        if not self.index.is_kept:
+            return
+        now = self.clock()
+        old = self.index.unchecked(now - RESTED, SWEPT)
+        if not old:
+            return
+        if gone := [number for number, path in old if number not in wanted and not Path(path).exists()]:
+            self.index.forget(gone)
+        self.index.note_checked((number for number, _ in old), now)
+
+    # -- search
+
+    def search(self, query: "SearchQuery", phases: Sequence[Sequence[str]]) -> list[SourceHit]:
+        """The passages that are about a question, best first, from each of these groups of kinds."""
+        from engram.recall.ranking import rank
+
+        vectors = self.index.embed([query.text])
+        assert vectors is not None
+        found = [self.index.candidates(query.terms, vectors[0], kinds, POOL) for kinds in phases]
+        joined = Candidates(
+            sorted((pair for one in found for pair in one.lexical), key=lambda pair: -pair[1]),
+            sorted((pair for one in found for pair in one.semantic), key=lambda pair: -pair[1]),
+            max((one.total for one in found), default=0),
+            {term: count for one in found for term, count in one.frequency.items()},
+        )
+        numbers = {n for n, _ in (*joined.lexical, *joined.semantic)}
+        if not numbers:
+            return []
+        ranked = rank(self.index, joined, replace(query, vector=vectors[0], limit=max(1, len(numbers))))
+        records = self.index.found([place.n for place in ranked])
+        return [
+            SourceHit(place.n, *records[place.n], place.match, place.relevance)
+            for place in ranked
+            if place.n in records
+        ]
+
+
+def _titled(source: Source, known: IndexedSource) -> Source:
+    """The source under the name that it gives itself."""
+    return replace(source, title=known.title) if known.title != source.title else source

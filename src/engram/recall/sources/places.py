@@ -1,0 +1,167 @@
+"""Where sources are: the project, its worktrees, the user's and the managed configuration of Claude Code; and which paths may be read."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from engram.disk import UNREADABLE, reading
+from engram.model.lazy import cached_property, dataclass, field
+from engram.store.scopes import git_top, main_worktree, worktrees
+
+LONGEST_SLUG = 200
+"""Characters of a project's folder name in Claude Code; a longer one is cut, and a hash is added."""
+LONGEST_SETTINGS = 1024 * 1024
+_NOT_PLAIN = re.compile(r"[^a-zA-Z0-9]")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": r"C:\Program Files\ClaudeCode"}
+_OWN_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
+
+
+@dataclass(frozen=True)
+class SourcePlaces:
+    """The folders in which a project's sources are looked for."""
+
+    directory: Path
+    """Where the agent works."""
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    managed: Path = field(default_factory=lambda: Path(_MANAGED.get(sys.platform, "/etc/claude-code")))
+    """The folder of an organisation's own CLAUDE.md and settings."""
+
+    @cached_property
+    def home(self) -> Path:
+        """The user's home."""
+        return Path(self.environment.get("HOME") or Path.home())
+
+    @cached_property
+    def config(self) -> Path:
+        """The user's configuration of Claude Code."""
+        return Path(self.environment.get("CLAUDE_CONFIG_DIR") or self.home / ".claude")
+
+    @cached_property
+    def top(self) -> Path:
+        """The root of the project: of the repository, else the directory itself."""
+        return git_top(self.directory) or self.directory.absolute()
+
+    @cached_property
+    def main(self) -> Path:
+        """The root of the main worktree, whose auto memory all worktrees share. A worktree that it does not list is none of its."""
+        main = main_worktree(self.top)
+        return main if main == self.top or resolved(self.top) in map(resolved, worktrees(main)) else self.top
+
+    @cached_property
+    def roots(self) -> tuple[Path, ...]:
+        """The roots of the project: this worktree, the main one and the others, as they are named and resolved."""
+        named = (self.top, self.main, *worktrees(self.main))
+        return tuple(dict.fromkeys(one for path in named for one in (path, resolved(path))))
+
+    @cached_property
+    def allowed(self) -> tuple[Path, ...]:
+        """Folders whose files may be read, wherever a link to them is."""
+        return tuple(
+            root for path in (self.top, self.config, self.managed) if (root := resolved(path)) != Path(root.anchor)
+        )
+
+    def upwards(self) -> Iterator[Path]:
+        """The directory and every folder above it, nearest first; where it is reached through links, as it is named."""
+        at = self.directory.absolute()
+        yield from (at, *at.parents)
+
+    def project_folders(self) -> list[Path]:
+        """The folders in which Claude Code keeps what belongs to this project: by its main worktree first, then by the directory."""
+        projects = self.config / "projects"
+        if named := self.environment.get(_OWN_NAME):
+            return [projects / Path(named).name]
+        paths = dict.fromkeys((self.main, resolved(self.main), *self.roots, self.directory, resolved(self.directory)))
+        folders = [folder for path in paths for folder in _named_for(projects, str(path))]
+        return list(dict.fromkeys(folders))
+
+    def holds(self, directory: str) -> bool:
+        """Whether a folder belongs to the project: one of its roots, or below one."""
+        path = Path(directory)
+        return bool(directory) and any(path.is_relative_to(root) for root in self.roots)
+
+    def may_read(self, path: Path, *further: Path) -> Path | None:
+        """The file that a path leads to, if it is in an allowed folder or a further one; None otherwise."""
+        target = resolved(path)
+        inside = any(target.is_relative_to(root) for root in (*self.allowed, *map(resolved, further)))
+        return target if inside and target.is_file() else None
+
+    @cached_property
+    def managed_settings(self) -> Mapping[str, Any]:
+        """The settings of the organisation."""
+        return settings_of(self.managed / "managed-settings.json")
+
+    @cached_property
+    def user_settings(self) -> Mapping[str, Any]:
+        """The settings of the user."""
+        return settings_of(self.config / "settings.json")
+
+
+def resolved(path: Path) -> Path:
+    """Where a path leads; the path itself if that cannot be told, such as in a loop of links."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path
+
+
+def settings_of(path: Path) -> Mapping[str, Any]:
+    """A settings file; empty if there is none, or it is no JSON object."""
+    try:
+        with reading(path) as file:
+            loaded = json.loads(file.read(LONGEST_SETTINGS))
+    except UNREADABLE:
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def slug(path: str) -> str:
+    """The name that Claude Code gives the folder of a project: every character that is no letter or digit becomes `-`."""
+    name = _dashed(path)
+    return name if len(name) <= LONGEST_SLUG else f"{name[:LONGEST_SLUG]}-{_hash(path)}"
+
+
+def _dashed(path: str) -> str:
+    # JavaScript replaces each half of a character beyond 16 bits.
+    return "".join("--" if ord(char) > 0xFFFF else char for char in path).translate(_DASHES)
+
+
+class _Dashes(dict[int, str]):
+    def __missing__(self, code: int) -> str:
+        self[code] = kept = _NOT_PLAIN.sub("-", chr(code))
+        return kept
+
+
+_DASHES = _Dashes()
+
+
+def _hash(path: str) -> str:
+    """The hash of a long path, as Claude Code computes it without Bun; with Bun it is another one."""
+    value = 0
+    data = path.encode("utf-16-le", "surrogatepass")
+    for at in range(0, len(data), 2):
+        value = (value * 31 + int.from_bytes(data[at : at + 2], "little")) & 0xFFFFFFFF
+    value = abs(value - (1 << 32) if value >= 1 << 31 else value)
+    digits = ""
+    while value:
+        value, rest = divmod(value, len(_DIGITS))
+        digits = _DIGITS[rest] + digits
+    return digits or "0"
+
+
+def _named_for(projects: Path, path: str) -> list[Path]:
+    """The folders of a project; of a long path any with its beginning, since versions of the program hash it differently."""
+    name = _dashed(path)
+    if len(name) <= LONGEST_SLUG:
+        return [projects / name]
+    begins = f"{name[:LONGEST_SLUG]}-"
+    try:
+        others = sorted(one for one in os.listdir(projects) if one.startswith(begins) and "-" not in one[len(begins) :])
+    except OSError:
+        others = []
+    exact = slug(path)
+    return [projects / one for one in dict.fromkeys((exact, *others)) if one == exact or len(others) == 1]

@@ -1,0 +1,77 @@
+"""`.claude/rules`: up the tree and the user's; a rule with `paths:` applies where a file of the project matches one of its globs."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from engram.recall.sources.documents import Documents, files_below, read_text
+from engram.recall.sources.frontmatter import globs_of
+from engram.recall.sources.globs import compiled, expanded, fixed_folder
+from engram.recall.sources.instructions import is_own
+from engram.recall.sources.places import SourcePlaces
+
+MOST_ENTRIES = 20_000
+"""Files and folders of a project that are looked at for a match; in a larger one a rule that matched none of them applies."""
+_SKIPPED = frozenset(
+    (".git", "node_modules", ".venv", "venv", "__pycache__", "target", "dist", "build", ".tox", ".cache")
+)
+
+
+def find_rules(documents: Documents) -> None:
+    """Add the rules that apply in the project."""
+    places = documents.places
+    folders = [rules for folder in places.upwards() if is_own(rules := folder / ".claude" / "rules", places)]
+    found: list[tuple[Path, Path, list[str]]] = []
+    for folder in (*folders, places.config / "rules"):
+        for path in files_below(folder, ".md", places.allowed):
+            target = places.may_read(path, folder)
+            if target is not None:
+                found.append((path, folder, globs_of(read_text(target))))
+    applying = _matching([globs for *_, globs in found if globs], places)
+    for path, folder, globs in found:
+        if not globs or tuple(globs) in applying:
+            documents.add("rule", path, folder)
+
+
+def _matching(rules: Sequence[list[str]], places: SourcePlaces) -> set[tuple[str, ...]]:
+    """The lists of globs of which one matches a file of the project."""
+    matched = set[tuple[str, ...]]()
+    left = MOST_ENTRIES
+    for globs in rules:
+        for pattern in (one for glob in globs for one in expanded(glob)):
+            used, hit = _has_match(pattern, places.top, left)
+            left -= used
+            if hit or left <= 0:
+                matched.add(tuple(globs))
+                break
+    return matched
+
+
+def _has_match(pattern: str, top: Path, most: int) -> tuple[int, bool]:
+    """How many entries were looked at, and whether a file below the top matches."""
+    wanted, looked = compiled(pattern), 0
+    for path in _files(top, fixed_folder(pattern)):
+        looked += 1
+        if wanted.fullmatch(path):
+            return looked, True
+        if looked >= most:
+            break
+    return looked, False
+
+
+def _files(top: Path, start: str) -> Iterator[str]:
+    """The files below a folder of the project, as paths relative to the project; nothing is followed out of it."""
+    waiting = [start]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(top / folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_symlink() or not entry.is_dir():
+                yield path
+            elif entry.name not in _SKIPPED:
+                waiting.append(path)

@@ -1,0 +1,132 @@
+"""The sessions of Claude Code, Codex and OpenCode in this project: found by the harvest's readers, read from their ends."""
+
+from collections import deque
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from engram.capture.transcripts.harness import (
+    HARNESSES,
+    NAMES,
+    Problems,
+    StoredSession,
+    default_root,
+    reader_of,
+)
+from engram.capture.transcripts.transcript import TranscriptTurn
+from engram.gates.secrets.scan import redact
+from engram.model.lazy import dataclass
+from engram.recall.sources.places import SourcePlaces, slug
+from engram.recall.sources.source import Source
+from engram.text.display import cut, word
+
+READ = 51_200
+"""Bytes of a session's turns that are read for a question: its end."""
+TAIL = 2 * 1024 * 1024
+"""Bytes at the end of a transcript in which they are looked for; most of a transcript are results of tools."""
+LONGEST_TURN = 2_000
+"""Characters of one turn that are kept."""
+LONGEST_RESULT = 120
+"""Characters of the first line that a tool returned."""
+_BEYOND, _SEARCHED = 400, 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenLine:
+    """One turn as it may be shown: redacted and cut."""
+
+    role: str
+    text: str
+    at: datetime | None
+
+
+def find_sessions(places: SourcePlaces, problems: Problems) -> list[Source]:
+    """The sessions that may belong to the project, newest first. What a session does not say before it is read, `is_here` decides."""
+    found: list[StoredSession] = []
+    for harness in HARNESSES:
+        reader = reader_of(harness)
+        for root in _roots(harness, places):
+            try:
+                found.extend(reader.sessions(root, problems))
+            except Exception as error:
+                problems.add(root, error)
+    here = [one for one in found if not one.directory or places.holds(one.directory)]
+    here.sort(key=lambda one: (one.modified, one.name), reverse=True)
+    return [Source("session", one.name, one.path, one.stamp, one.modified, _title(one), one) for one in here]
+
+
+def _roots(harness: str, places: SourcePlaces) -> list[Path]:
+    """Where a harness may keep sessions of the project: of Claude Code the folders named for it and for folders below it."""
+    root = default_root(harness, places.environment)
+    if harness != "claude-code":
+        return [root]
+    exact = places.project_folders()
+    begins = tuple(f"{slug(str(path))}-" for path in places.roots)
+    with suppress(OSError):
+        below = (path for path in sorted(root.iterdir()) if path.name.startswith(begins) and path.is_dir())
+        return list(dict.fromkeys([*(one for one in exact if one.is_dir()), *below]))
+    return []
+
+
+def _title(session: StoredSession) -> str:
+    return f"{NAMES[session.harness]} session {_id_of(session)}"
+
+
+def short_name(source: Source) -> str:
+    """A handle for a session on every line of it: the beginning of its id."""
+    assert source.session is not None
+    return word(_id_of(source.session)[:8])
+
+
+def _id_of(session: StoredSession) -> str:
+    name = session.path.stem if session.grows else session.name.rpartition("#")[2] or session.path.stem
+    return name.rpartition("rollout-")[2]
+
+
+def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine]]:
+    """The folder of a session, and its last turns within so many bytes, in their order; the last one whatever its size.
+
+    Raises `OSError` if the session cannot be read.
+    """
+    assert source.session is not None
+    reader = reader_of(source.session.harness)
+    size = source.session.stamp[0] if source.session.grows else 0
+    reading = reader.read(source.session, max(0, size - TAIL))
+    kept: deque[tuple[TranscriptTurn, str]] = deque()
+    used = 0
+    for turn in reading.transcript.turns:
+        if text := _beginning(turn):
+            kept.append((turn, text))
+            used += _size(turn, text)
+            while used > most and len(kept) > 1:
+                used -= _size(*kept.popleft())
+    return reading.transcript.directory, [_line(turn, text) for turn, text in kept]
+
+
+def directory_of(session: StoredSession) -> str:
+    """The folder that a session ran in, from its opening; "" if it does not say. Raises `OSError` if it cannot be read."""
+    size = session.stamp[0] if session.grows else 0
+    return session.directory or reader_of(session.harness).read(session, size).transcript.directory
+
+
+def is_here(source: Source, directory: str, places: SourcePlaces) -> bool:
+    """Whether a session belongs to the project: by its folder, or where it names none by the folder it is kept in."""
+    return places.holds(directory) if directory else source.path.parent in places.project_folders()
+
+
+def _beginning(turn: TranscriptTurn) -> str:
+    """What may be shown of a turn, and a little more: a secret at the cut is recognised only as a whole."""
+    if turn.role == "tool":
+        first = next((line.strip() for line in turn.content[:_SEARCHED].splitlines() if line.strip()), "")
+        return first[: LONGEST_RESULT + _BEYOND]
+    return turn.content[: LONGEST_TURN + _BEYOND + _SEARCHED].strip()[: LONGEST_TURN + _BEYOND]
+
+
+def _size(turn: TranscriptTurn, text: str) -> int:
+    longest = LONGEST_RESULT if turn.role == "tool" else LONGEST_TURN
+    return len(text[:longest].encode("utf-8", "replace")) + len(turn.role) + 2
+
+
+def _line(turn: TranscriptTurn, text: str) -> SpokenLine:
+    longest = LONGEST_RESULT if turn.role == "tool" else LONGEST_TURN
+    return SpokenLine(turn.role, cut(redact(text)[0], longest), turn.at)
