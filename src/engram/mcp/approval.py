@@ -167,7 +167,7 @@ def _resolve(mem: "Engram", shown: Sequence[Memory], choice: str, _: dict[str, A
 
 
 def _forget(mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any]) -> Forgotten:
-    retired = mem.review.retire(shown[0].id, actor=HUMAN, shown=shown)
+    retired = mem.lineages.forget(shown[0].id, actor=HUMAN, reason=given.get("reason", ""), shown=shown)
     return Forgotten(memory=Card.of(retired))
 
 

@@ -135,7 +135,8 @@ class UpdateArguments(FormArguments):
 class RecallArguments(Arguments):
     """A question."""
 
-    question: str = Field(description="What you want to know, in the terms of the subject.")
+    question: str = Field(default="", description="In the terms of the subject. Empty: the recent sessions here.")
+    sources: bool = Field(default=False, description="Search CLAUDE.md, rules, skills and past sessions, too.")
     scope: SeenFrom = ""
     limit: int = Field(default=10, ge=1, le=50)
     mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"
@@ -154,6 +155,13 @@ class Inject(Arguments):
     budget: Budget = 0
     min_relevance: MinRelevance = HELPFUL
     session_id: SessionId = ""
+
+
+class PrepareArguments(Arguments):
+    """A task to be briefed about."""
+
+    task: str = Field(description="What you are about to do.")
+    budget: int = Field(default=10_240, ge=500, le=100_000, description="Bytes of text.")
 
 
 class FeedbackArguments(Arguments):

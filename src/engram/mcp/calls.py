@@ -2,6 +2,7 @@
 
 import logging
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from mcp.types import (
     ElicitRequestFormParams,
     ElicitResult,
     InputRequiredResult,
+    LoggingLevel,
     TextContent,
 )
 from pydantic import ValidationError
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 
 DECISION = "decision"
 """The field of a person's answer, and the name of the question where the client repeats the call with it."""
+_BEFORE_WORK = 2
+"""Steps before the work itself: waiting for the turn, and opening the store. Progress may only grow."""
+_BETWEEN_REPORTS = 0.1
+"""Seconds between two reports of progress."""
 _log = logging.getLogger(__name__)
 Context = ServerRequestContext[Any, Any]
 
@@ -66,20 +72,22 @@ class LazyMemory:
 
 
 class Call:
-    """What a running tool may use: the memory, a way to report progress, and whether it was cancelled."""
+    """What a running tool may use: the memory, ways to report to the client, and whether it was cancelled."""
 
     def __init__(
         self,
         memory: LazyMemory,
         report: Callable[[float, float | None, str], None] = lambda done, total, message: None,
+        tell: Callable[[LoggingLevel, str], None] = lambda level, text: None,
         check: Callable[[], None] = lambda: None,
         *,
         can_ask: bool = False,
     ) -> None:
-        self._memory = memory
-        self.report = report
-        self.check = check
-        """Raises where the client cancelled the call."""
+        self._memory, self._report, self._check = memory, report, check
+        self._reported = -1.0
+        self._next_report = 0.0
+        self.tell = tell
+        """Logs something for the client."""
         self.can_ask = can_ask
         """Whether the client can ask its user a question."""
         self.question: ApprovalQuestion | None = None
@@ -88,10 +96,29 @@ class Call:
     @property
     def mem(self) -> "Engram":
         """The open store."""
-        if not self._memory.is_open:
-            self.report(0, None, "opening the memory")
-        self.check()
-        return self._memory.get()
+        self._check()
+        if self._memory.is_open:
+            return self._memory.get()
+        self._report(1, None, "Opening the memory")
+        mem = self._memory.get()
+        self.tell("info", f"opened the memory at {mem.store.place}")
+        return mem
+
+    def step(self, work: str, done: int, total: int) -> None:
+        """Report progress, at most ten times a second; what is not further than before is not reported."""
+        now = time.monotonic()
+        if done <= self._reported or (now < self._next_report and done != total):
+            return
+        self._reported, self._next_report = done, now + _BETWEEN_REPORTS
+        self._report(done + _BEFORE_WORK, total + _BEFORE_WORK, work)
+
+    def cancelled(self) -> bool:
+        """Whether the client cancelled the call."""
+        try:
+            self._check()
+        except CancelledError:
+            return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +152,14 @@ class ToolCaller:
     async def _run(self, ctx: Context, tool: "Tool", work: Callable[[Call], Answered]) -> Answered:
         begun = time.monotonic()
         if self.turn.available_tokens < 1:
-            await ctx.session.report_progress(0, None, "waiting for another call to end")
-        call = Call(self.memory, partial(_report, ctx), anyio.from_thread.check_cancelled, can_ask=can_ask(ctx))
+            await ctx.session.report_progress(0, None, "Waiting for another call to end")
+        call = Call(
+            self.memory,
+            partial(_report, ctx),
+            lambda level, text: anyio.from_thread.run(self.log.send, ctx, level, text),
+            anyio.from_thread.check_cancelled,
+            can_ask=can_ask(ctx),
+        )
         done = await anyio.to_thread.run_sync(work, call, limiter=self.turn)
         await self.log.send(ctx, "debug", f"{tool.name} took {(time.monotonic() - begun) * 1000:.0f} ms")
         if self.memory.is_open:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hit, Injected
     from engram.model.memory import Memory
     from engram.model.timeline import TimelineEntry
+    from engram.recall.context import ContextSection
 
 
 def _inert(value: Any) -> Any:
@@ -99,6 +100,19 @@ class MemoryCard(BaseModel):
         """One injected memory."""
         memory = item.memory
         return cls(id=memory.id, type=memory.type, statement=memory.statement, reason=item.reason)
+
+
+class PassageCard(BaseModel):
+    """Something that was found, and where."""
+
+    phase: Text = Field(description="memories, auto memory, sessions, skills or instructions.")
+    provenance: Text
+    text: Text
+
+    @classmethod
+    def of(cls, section: "ContextSection") -> Self:
+        """The card of a section."""
+        return cls.model_validate(section, from_attributes=True)
 
 
 class MomentCard(BaseModel):

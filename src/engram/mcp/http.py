@@ -8,7 +8,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import uvicorn
@@ -23,6 +23,7 @@ from engram.model.lazy import dataclass
 from engram.text.display import shown
 
 if TYPE_CHECKING:
+    from mcp.server import Server
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PATH = "/mcp"
@@ -125,15 +126,13 @@ def _mended(receive: "Receive") -> "Receive":
     return whole
 
 
-def app(memory: LazyMemory, turn: anyio.CapacityLimiter, options: HttpOptions, token: str) -> "ASGIApp":
+def app(server: "Server[Any]", options: HttpOptions, token: str) -> "ASGIApp":
     """The application: Host and Origin are checked by the SDK, the token here."""
     names = [*_LOCAL_NAMES, _bracketed(options.host), *options.names]
     hosts = [one for name in dict.fromkeys(names) for one in (name, f"{name}:*")]
     origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-    served = build(memory, turn).streamable_http_app(
-        streamable_http_path=PATH, host=options.host, transport_security=security
-    )
+    served = server.streamable_http_app(streamable_http_path=PATH, host=options.host, transport_security=security)
     return TokenGate(served, token)
 
 
@@ -150,9 +149,9 @@ async def serve(memory: LazyMemory, options: HttpOptions) -> None:
     _say(f"engram: serving MCP at http://{_bracketed(options.host)}:{port}{PATH}")
     if options.token_file is None:
         _say(f"engram: token (shown once): {token}")
-    turn = anyio.CapacityLimiter(1)
+    server = build(memory, anyio.CapacityLimiter(1))
     config = uvicorn.Config(
-        app(memory, turn, options, token),
+        app(server, options, token),
         log_level="warning",
         access_log=False,
         server_header=False,

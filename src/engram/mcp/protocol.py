@@ -51,11 +51,12 @@ def build(
     turn: anyio.CapacityLimiter,
     tools: Mapping[str, Tool] = TOOLS,
     prompts: PromptLibrary | None = None,
+    resources: ResourceReader | None = None,
 ) -> Server[Any]:
     """The server. `turn` admits one call at a time, of all connections together."""
     log = ClientLog()
     caller = ToolCaller(memory, turn, log)
-    reader = ResourceReader(memory, turn)
+    reader = resources or ResourceReader(memory, turn)
     library = prompts or PromptLibrary()
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:

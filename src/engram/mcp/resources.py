@@ -1,7 +1,7 @@
 """What a client may read: the memories of this project, the state of the store, and single memories."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
@@ -12,6 +12,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.types import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     CompleteRequestParams,
     CompleteResult,
     Completion,
@@ -24,6 +25,7 @@ from mcp.types import (
     ResourceTemplate,
     TextResourceContents,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from engram.gates.secrets.scan import redact
 from engram.gates.trust import HIGHEST_TIER
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 
 RECALL, STATUS, MEMORY = "memory://recall", "memory://status", "memory://memory/"
 TEMPLATE = f"{MEMORY}{{id}}"
-NOT_FOUND = -32002
-"""The protocol's code for a resource that does not exist, up to 2025."""
+NOT_FOUND_UNTIL_2025 = -32002
+"""The protocol's code for a resource that does not exist; since 2026 that is an invalid parameter."""
 MOST_LISTED = 50
 """Memories that are listed, the newest; any other can be read by its id."""
 MOST_COMPLETED = 100
@@ -53,8 +55,14 @@ Context = ServerRequestContext[Any, Any]
 class ResourceReader:
     """Lists and reads resources. Reading one is no use of a memory: it reinforces nothing."""
 
-    def __init__(self, memory: LazyMemory, turn: anyio.CapacityLimiter) -> None:
+    def __init__(
+        self,
+        memory: LazyMemory,
+        turn: anyio.CapacityLimiter,
+        reads: "Mapping[str, Callable[[Engram], str]] | None" = None,
+    ) -> None:
         self._memory, self._turn = memory, turn
+        self._reads = _READS if reads is None else reads
 
     async def listed(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
         """What there is to read: the two that always exist, then the newest memories."""
@@ -74,15 +82,15 @@ class ResourceReader:
     async def read(self, ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """The text of a resource; an unknown address is an error."""
         uri = str(params.uri)
-        work = _READS.get(uri)
+        work = self._reads.get(uri)
         if work is None and uri.startswith(MEMORY) and len(uri) > len(MEMORY):
             work = partial(_one, ref=unquote(uri.removeprefix(MEMORY)))
         if work is None:
-            raise _no_such(uri, "memory://recall, memory://status and memory://memory/{id} can be read")
+            raise _no_such(ctx, uri, "memory://recall, memory://status and memory://memory/{id} can be read")
         try:
             text = await self._run(work)
         except NotFound as error:
-            raise _no_such(uri, str(error)) from None
+            raise _no_such(ctx, uri, str(error)) from None
         kind = "application/json" if uri == STATUS else "text/plain"
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
@@ -158,6 +166,7 @@ def _matching(mem: "Engram", typed: str) -> list[str]:
 _READS = {RECALL: _recall, STATUS: _status}
 
 
-def _no_such(uri: str, advice: str) -> MCPError:
+def _no_such(ctx: Context, uri: str, advice: str) -> MCPError:
     text = f"No resource {quoted(redact(uri)[0][:100])}; {notice(redact(advice)[0])}"
-    return MCPError(NOT_FOUND, text, {"uri": inert(redact(uri)[0][:200])})
+    code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else NOT_FOUND_UNTIL_2025
+    return MCPError(code, text, {"uri": inert(redact(uri)[0][:200])})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, Field
 
-from engram.mcp.cards import Card, MemoryCard, MomentCard, RelatedCard, Remembered, Text
+from engram.mcp.cards import Card, MemoryCard, MomentCard, PassageCard, RelatedCard, Remembered, Text
 from engram.model.decision import Decision, Outcome
 from engram.model.hit import CLOSEST, NOTHING_KNOWN
 from engram.rules.scopes import GLOBAL
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from engram.model.hit import Hit, Injection
     from engram.model.memory import Memory
     from engram.model.timeline import TimelineEntry
+    from engram.recall.briefing import Briefing
+    from engram.recall.context import RecalledContext
     from engram.recall.recaller import Recall as Found
     from engram.review.explanation import Explanation
 
@@ -93,6 +95,13 @@ class Recalled(ToolResult):
         hits, near = _remembered(found.hits), _remembered(found.nearest)
         return cls(memories=hits, text=found.text, nearest=near, warnings=list(found.warnings))
 
+    @classmethod
+    def with_sources(cls, context: "RecalledContext", found: "Found | None" = None) -> Self:
+        """What memories and sources say about a question; without one, the recent sessions."""
+        hits, near = (_remembered(found.hits), _remembered(found.nearest)) if found is not None else ([], [])
+        text = context.text or NOTHING_KNOWN
+        return cls(memories=hits, text=text, nearest=[] if context.sections else near, warnings=list(context.warnings))
+
     def as_text(self) -> str:
         """The lines found, with a note on how to read them; close results under a heading of their own."""
         body = self.text if self.text == NOTHING_KNOWN else f"{QUOTED}\n{self.text}"
@@ -129,6 +138,31 @@ class Prepared(ToolResult):
     def as_text(self) -> str:
         """The text for the prompt."""
         return (self.text.rstrip() or "Nothing in memory is relevant to this task.") + _noted(self.warnings)
+
+
+class Briefed(ToolResult):
+    """What is known for a task, from memories and sources."""
+
+    queries: list[Text] = Field(description="The questions the task was split into.")
+    passages: list[PassageCard]
+    text: Text
+    warnings: list[Text]
+
+    @classmethod
+    def of(cls, briefing: "Briefing") -> Self:
+        """A briefing."""
+        context = briefing.context
+        return cls(
+            queries=list(briefing.queries),
+            passages=[PassageCard.of(section) for section in context.sections],
+            text=briefing.text,
+            warnings=list(context.warnings),
+        )
+
+    def as_text(self) -> str:
+        """The briefing, with a note on how to read it."""
+        body = f"{QUOTED}\n{self.text}" if self.text else "Nothing is known that this task needs."
+        return body + _noted(self.warnings)
 
 
 class Started(Prepared):

@@ -11,6 +11,7 @@ from engram.mcp import approval, arguments
 from engram.mcp.approval import AGENT, PersonNeeded
 from engram.mcp.cards import Card
 from engram.mcp.results import (
+    Briefed,
     Changed,
     Ended,
     Forgotten,
@@ -129,7 +130,12 @@ def _update(call: "Call", given: arguments.UpdateArguments) -> Changed:
 
 
 def _recall(call: "Call", given: arguments.RecallArguments) -> Recalled:
-    found = call.mem.recall(
+    mem = call.mem
+    if not given.question:
+        return Recalled.with_sources(
+            mem.recall_context(limit=given.limit, progress=call.step, cancelled=call.cancelled)
+        )
+    found = mem.recall(
         given.question,
         scope=given.scope or None,
         limit=given.limit,
@@ -140,7 +146,14 @@ def _recall(call: "Call", given: arguments.RecallArguments) -> Recalled:
         session=given.session_id,
         min_relevance=given.min_relevance,
     )
-    return Recalled.of(found)
+    if not given.sources:
+        return Recalled.of(found)
+    context = mem.recall_context(given.question, memories=found, progress=call.step, cancelled=call.cancelled)
+    return Recalled.with_sources(context, found)
+
+
+def _prepare(call: "Call", given: arguments.PrepareArguments) -> Briefed:
+    return Briefed.of(call.mem.prepare(given.task, budget=given.budget, progress=call.step, cancelled=call.cancelled))
 
 
 def _inject(call: "Call", given: arguments.Inject) -> Prepared:
@@ -241,6 +254,15 @@ TOOLS: dict[str, Tool] = {
             READS,
         ),
         Tool(
+            "prepare",
+            "Prepare for a task",
+            "A briefing before work: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about the task.",
+            arguments.PrepareArguments,
+            Briefed,
+            _prepare,
+            READS,
+        ),
+        Tool(
             "learn",
             "Learn a fact",
             "Propose a memory: a correction, convention, decision, lesson or fact that will matter again. Gates check it; the answer "
@@ -290,6 +312,7 @@ TOOLS: dict[str, Tool] = {
             # be talked into forgetting a constraint. A second call is one more decision in the history.
             Effect(destructive=True),
             not_found=_IDS,
+            changes=lambda given: {"reason": given.reason},
         ),
         Tool(
             "show",
