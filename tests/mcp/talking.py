@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters, stdio_client
@@ -21,6 +22,8 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult, TextContent, Tool
 
 from engram import Engram, Memory
+from engram.mcp.calls import LazyMemory
+from engram.mcp.protocol import build
 
 COMMAND = [sys.executable, "-m", "engram.mcp"]
 PATIENCE = 120.0
@@ -155,6 +158,15 @@ def kept(store: Path) -> list[Memory]:
 def opened(store: Path) -> Engram:
     """The store itself, beside the servers."""
     return Engram.open(store / "home", cache=store / "cache")
+
+
+@contextmanager
+def talking_inside(mem: Engram, *, mode: str = "auto", **callbacks: Any) -> Iterator[Talk]:
+    """A conversation with a server in this process, on a store that is open already."""
+    server = build(LazyMemory(lambda: mem), anyio.CapacityLimiter(1))
+    client = Client(server, mode=mode, read_timeout_seconds=PATIENCE, **callbacks)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as connected:
+        yield Talk(portal, connected, Path(mem.store.place))
 
 
 @dataclass(frozen=True)

@@ -448,7 +448,8 @@ class WriteVerbs(Facets):
     def infer_scope(self, statement: str, *, type: str = "", situation: str = "") -> tuple[str, str]:  # noqa: A002
         """The scope for a new memory by what it says, and why: the directory's for what is about its project, else `global`.
 
-        The rules are those of `engram.gates.locality`; nothing is written.
+        The rules are those of `engram.gates.locality`. What `global` knows already, or has an older value of, stays there. Nothing is
+        written.
         """
         from engram.gates.locality import ProjectPlace, locality
         from engram.store.scopes import is_within, repository_of
@@ -459,7 +460,16 @@ class WriteVerbs(Facets):
         folders = dict.fromkeys((self.directory, top))
         place = ProjectPlace(scope, lambda path: any(is_within(folder, path) for folder in folders))
         reason = locality(statement, place, type_name=type, situation=situation)
-        return (scope, reason) if reason else (GLOBAL, "")
+        return (scope, reason) if reason and not self._is_known_everywhere(statement, type) else (GLOBAL, "")
+
+    def _is_known_everywhere(self, statement: str, type_name: str) -> bool:
+        """Whether `global` has the same statement, or the fact that this is a new value of: it then belongs there."""
+        from engram.text.content_hash import content_hash
+
+        draft = Memory(id="", statement=statement).but(**({"type": type_name} if type_name else {}))
+        key = self.policy.applied(draft, typed=bool(type_name)).conflict_key
+        same = self.store.exact(content_hash(statement), GLOBAL)
+        return same is not None or bool(key and self.store.heads(key, GLOBAL))
 
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""

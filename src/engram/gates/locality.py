@@ -4,15 +4,15 @@ The first rule that applies decides:
 
 1. It names this project: "this repo", the repository's name, or a path that exists in it.
 2. It is about a person ("I prefer", "the user"), or of a type that describes people: not this project's.
-3. It speaks of the team ("we", "our"), or of one of its parts ("the billing service"), or is of a type such as decision or
-   convention: this project's.
+3. It speaks of the team ("we", "our"), or one of its sentences is about a part ("The billing service …"), or it is of a type such
+   as decision or convention: this project's.
 4. Anything else holds everywhere.
 """
 
 import re
 from collections.abc import Callable, Sequence
 
-from engram.gates.tables import Phrases, phrases, plain
+from engram.gates.tables import phrases, plain
 from engram.model.lazy import dataclass
 from engram.model.types import type_or_default
 
@@ -21,8 +21,9 @@ _PATH = re.compile(r"(?<![\w:/])(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*/?")
 _MOST_PATHS = 20
 """Words of a statement that are looked up as paths."""
 _SHORTEST_NAME = 3
-_LONGEST_NAME = 4
-"""Words between an article and its noun, at most, and the article."""
+_LONGEST_NAME = 5
+"""Words of what a sentence is about, with the article."""
+_SENTENCE = re.compile(r"[.!?;:\n]+\s+")
 _JOINTS = frozenset(
     ("of", "in", "for", "to", "with", "a", "an", "every", "any", "is", "are", "and", "or", "on", "from")
 )
@@ -44,7 +45,7 @@ class ProjectPlace:
         full = self.scope.partition(":")[2].casefold()
         last = full.rpartition("/")[2]
         is_common = last in phrases(_TABLE, "common").words or len(last) < _SHORTEST_NAME
-        return [full] if is_common or last == full else [full, last]
+        return [name for name, counts in ((full, "/" in full), (last, not is_common)) if counts]
 
 
 def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situation: str = "") -> str:
@@ -60,7 +61,7 @@ def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situat
         return ""
     if phrases(_TABLE, "person").find(prepared, words):
         return ""
-    if said := phrases(_TABLE, "team").find(prepared, words) or _part(prepared, phrases(_TABLE, "components")):
+    if said := phrases(_TABLE, "team").find(prepared, words) or _part(statement):
         return f"it says “{said}”"
     return f"it is a {type_name}" if type_name in phrases(_TABLE, "types").words else ""
 
@@ -76,23 +77,17 @@ def _path_of(text: str, place: ProjectPlace) -> str:
     return next((word for word in candidates[:_MOST_PATHS] if place.exists(word)), "")
 
 
-def _part(prepared: str, parts: Phrases) -> str:
-    """The part of a project that is spoken of as a known one: "the search cluster"."""
-    if named := next((f"the{run}" for run in parts.runs if f" the{run}" in prepared), ""):
-        return named.strip()
-    words = prepared.split()
-    for place, word in enumerate(words):
-        start = _article(words, place) if word in parts.words else place
-        if start < place:
-            return " ".join(words[start : place + 1])
+def _part(text: str) -> str:
+    """The part of a project that a sentence is about, spoken of as a known one: "The search cluster keeps …"."""
+    parts = phrases(_TABLE, "components")
+    for sentence in _SENTENCE.split(text):
+        words = plain(sentence).split()
+        if words[:1] != ["the"]:
+            continue
+        for length in range(2, _LONGEST_NAME + 1):
+            named = " ".join(words[:length])
+            if words[length - 1 : length] and words[length - 1] in _JOINTS:
+                break
+            if parts.find(f" {named} ", frozenset(words[1:length])):
+                return named
     return ""
-
-
-def _article(words: Sequence[str], place: int) -> int:
-    """The place of the "the" that a word belongs to; its own place where there is none."""
-    for before in range(place - 1, max(-1, place - 1 - _LONGEST_NAME), -1):
-        if words[before] == "the":
-            return before
-        if words[before] in _JOINTS:
-            break
-    return place
