@@ -16,9 +16,8 @@ def imported(
 
 
 def imported_path(mem: Engram, path: Path, *, format_: str = "", trusted: bool = False, **mapping: str) -> ImportReport:
-    """Import a path, as a person does where it is trusted; the format is recognised unless it is given."""
-    actor = "human" if trusted else "manual"
-    return mem.import_memories(path, format=format_, mapping=mapping, trusted=trusted, actor=actor)
+    """Import a path, as a person does; the format is recognised unless it is given."""
+    return mem.import_memories(path, format=format_, mapping=mapping, trusted=trusted, actor="human")
 
 
 def everything(mem: Engram) -> list[Memory]:

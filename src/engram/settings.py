@@ -51,6 +51,8 @@ class Settings:
     """Turns after which a session's buffer is read."""
     capture_minutes: int = 15
     """Minutes from its oldest turn after which a session's buffer is read."""
+    capture_model_timeout: int = 10
+    """Seconds that the capture of a turn waits for the model; turns that take longer stay in the buffer, and it is asked again later."""
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Your own policies by name: the tables `[policies.NAME]`, which `engram.gates.policies` reads."""
     signals: Mapping[str, Any] = field(default_factory=dict)
@@ -73,6 +75,7 @@ RANGES = {
     "model_daily_tokens": (0, 10**9),
     "capture_turns": (1, 1_000),
     "capture_minutes": (1, 10_080),
+    "capture_model_timeout": (1, 600),
 }
 """The allowed range of each number."""
 

@@ -56,6 +56,7 @@ def test_a_plur_directory_is_recognised_and_bad_entries_are_named(cli: Console, 
     assert "status" in done["skipped"][0]["reason"]
 
 
+@pytest.mark.usefixtures("person")
 def test_what_was_imported_is_found(cli: Console, plur: Path) -> None:
     cli("import", str(plur))
     assert cli.json("recall", "parcel", "--scope", "project:demo")["hits"][0]["id"] == "ENG-2026-11-15-001"
@@ -73,6 +74,7 @@ def test_importing_twice_changes_nothing(cli: Console, plur: Path) -> None:
     assert len(cli.json("history", "ENG-2026-11-15-001")) == 1
 
 
+@pytest.mark.usefixtures("person")
 def test_a_plur_round_trip_gives_every_entry_back(cli: Console, plur: Path) -> None:
     cli("import", str(plur))
     target = cli.folder / "back"

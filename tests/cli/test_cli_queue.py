@@ -345,6 +345,17 @@ def test_a_source_is_taken_out_and_put_back(cli: Console) -> None:
     assert cli.json("distrust") == {}
 
 
+@pytest.mark.usefixtures("person")
+def test_distrust_names_what_a_person_confirmed_and_says_how_to_take_it_out(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    cli("promote", ids[0], stdin="y\n")
+    result = cli("distrust", "harness:codex", stdin="y\n")
+    assert f"kept: 1 that a person confirmed ({ids[0]}); --include-confirmed takes those out as well" in result.stderr
+    assert [status(cli, ref) for ref in ids] == ["active", "rejected", "rejected"]
+    cli("distrust", "harness:codex", "--include-confirmed", stdin="y\n")
+    assert status(cli, ids[0]) == "retired"
+
+
 def test_distrust_since_takes_a_time(cli: Console) -> None:
     ids = proposed(cli, *FACTS)
     assert cli.json("distrust", "harness:codex", "--since", "2999-01-01", "--yes")["done"] == []

@@ -328,6 +328,20 @@ def test_an_edited_record_that_cannot_be_read_is_kept_and_named(cli: Console, wa
     assert cli.json("show", waiting[0])["statement"] == FACTS[0]
 
 
+def test_the_walk_says_of_what_is_only_probable_that_it_may_repeat(cli: Console) -> None:
+    current = cli.json("remember", "Screenshots are compared with pixelmatch")["memory"]["id"]
+    with Engram.open(cli.folder / "home", cache=cli.folder / "cache") as mem:
+        added = mem.add("Visual tests fail above two percent", status="candidate", source=HARNESS)
+        mem.relate(added.id, current, "may_repeat")
+    person = Person("review")
+    person.sees(f"may repeat {current}")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
+    found = cli.json("show", added.id)["provenance"]
+    assert (found["same"], [one["id"] for one in found["may_repeat"]]) == ([], [current])
+
+
 def test_the_walk_merges_a_candidate_into_what_it_resembles(cli: Console) -> None:
     current = cli.json("remember", "Screenshots are compared with pixelmatch")["memory"]["id"]
     with Engram.open(cli.folder / "home") as mem:

@@ -174,13 +174,13 @@ def test_what_is_probably_told_again_is_shown_to_the_reviewer_as_a_duplicate(mem
     older, newer = retold(mem, tmp_path)
     assert [(link.target, link.type) for link in mem.get(newer).associations] == [(older, "may_repeat")]
     for one, other in ((older, newer), (newer, older)):
-        assert [memory.id for memory in mem.review.provenance(one).neighbours.same] == [other]
+        assert [memory.id for memory in mem.review.provenance(one).neighbours.similar] == [other]
 
 
 def test_what_is_probably_told_again_is_no_duplicate_of_what_was_rejected(mem: Engram, tmp_path: Path) -> None:
     older, newer = retold(mem, tmp_path)
     mem.review.reject(older, reason="wrong", actor="human")
-    assert mem.review.provenance(newer).neighbours.same == ()
+    assert mem.review.provenance(newer).neighbours.similar == ()
 
 
 def test_a_duplicate_in_another_scope_is_shown_only_to_who_sees_that_scope(mem: Engram) -> None:
@@ -188,8 +188,8 @@ def test_a_duplicate_in_another_scope_is_shown_only_to_who_sees_that_scope(mem: 
     shown = mem.learn(OTHER, scope="global", source="human").memory
     assert hidden is not None and shown is not None
     mem.relate(shown.id, hidden.id, "may_repeat")
-    assert mem.review.provenance(shown.id, scopes=["global"]).neighbours.same == ()
-    assert [one.id for one in mem.review.provenance(shown.id).neighbours.same] == [hidden.id]
+    assert mem.review.provenance(shown.id, scopes=["global"]).neighbours.similar == ()
+    assert [one.id for one in mem.review.provenance(shown.id).neighbours.similar] == [hidden.id]
 
 
 def test_what_is_probably_told_again_waits_even_where_harvested_facts_are_promoted(mem: Engram, tmp_path: Path) -> None:

@@ -487,7 +487,7 @@ def test_a_file_is_vouched_for_at_a_terminal_only(cli: Console, monkeypatch: pyt
     refused = cli("import", "--trusted", str(file))
     assert refused.exit_code == 1 and "at a terminal" in refused.stderr
     done = cli.json("import", str(file))
-    assert done["evidence"] == ["ENG-2026-0101-001"]
+    assert (done["waiting"], done["evidence"]) == (["ENG-2026-0101-001"], [])
     assert cli.json("inject", "deploy")["directives"] == []
     as_person(monkeypatch)
     assert cli.json("import", "--trusted", str(file))["updated"] == ["ENG-2026-0101-001"]

@@ -32,6 +32,7 @@ from engram.model.errors import EngramError, Refused
 from engram.model.fields import FIELD_ALIASES
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, Activation, Association, Evidence, Memory
+from engram.model.reserved_keys import without_reserved
 from engram.review.distrust import distrust_reason
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
@@ -102,6 +103,8 @@ class Importer:
     """Where the record that is being decided is: its file, and its line or number."""
     held: set[str] = field(default_factory=set)
     """Records that wait for review here, and are current where they come from."""
+    proposals: dict[str, Memory] = field(default_factory=dict)
+    """What earlier imports of this file proposed and still waits, by the memory that it would supersede."""
 
     def take(self, source: ImportSource, progress: Progress, *, dry_run: bool = False) -> ImportReport:
         """Import what this store lacks; a dry run only reports it. Raises `InvalidInput` for records that supersede each other.
@@ -124,6 +127,7 @@ class Importer:
         by_id = {one.memory.id: one.memory for one in records if one.memory.id}
         for memory in by_id.values():
             refuse_cycle(memory, memory.id, by_id.get)
+        self.proposals = self._waiting_changes()
         self.ids.wanted = set(by_id)
         self.ids.identify([one.memory for one in records])
         records.sort(key=lambda one: one.memory.id in self.ids.here)  # those whose id cannot stay come first
@@ -134,6 +138,11 @@ class Importer:
             self.links.complete(self.name, self.source)
         self._count_unseen([one.memory for one in records])
         return self.done
+
+    def _waiting_changes(self) -> dict[str, Memory]:
+        found = self.store.listing(Filters(statuses=("candidate",)))
+        ours = (one for one in found if one.learned_by == IMPORTED and one.source == self.source)
+        return {older: one for one in ours for older in one.supersedes}
 
     @property
     def source(self) -> str:
@@ -213,6 +222,7 @@ class Importer:
     def _take_slice(self, placed: Sequence[PlacedRecord], dry_run: bool) -> None:
         records = [one.memory for one in placed]
         known = self.ids.stored(records)
+        known += [self.proposals[memory.id] for memory in known if memory.id in self.proposals]
         with self.store.deciding(
             IMPORT,
             actor=self.source,
@@ -381,15 +391,27 @@ class Importer:
         if refused := self._rejected_here(key):
             self._skip(record, f"{refused} says exactly this, and was rejected in review")
             return None
+        waiting = self._waiting_change(known, deciding)
         new = changed.but(
-            id=deciding.new_id(self.clock()), name=deciding.free_name(slug(changed.situation or changed.statement), changed.scope),
-            aliases=(), status="candidate", source=self.source, learned_by=IMPORTED, verification="unverified", pinned=False,
+            **self._identity(changed, waiting, deciding), status="candidate", source=self.source, learned_by=IMPORTED, verification="unverified", pinned=False,
             supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(),
         )  # fmt: skip
-        self.done.created.append(new.id)
+        (self.done.created if waiting is None else self.done.updated).append(new.id)
         self.read[new.id] = new
         self.by_content[key] = new.id
         return new
+
+    def _waiting_change(self, known: Memory, deciding: Transaction) -> Memory | None:
+        """The change of a memory that this file proposed before, if it waits as the file had it."""
+        before = deciding.get(self.proposals[known.id].id) if known.id in self.proposals else None
+        return before if before is not None and (before.status, before.learned_by) == ("candidate", IMPORTED) else None
+
+    def _identity(self, changed: Memory, waiting: Memory | None, deciding: Transaction) -> dict[str, Any]:
+        """The identity of a proposed change: that of the one which waits already, or a new one."""
+        if waiting is not None:
+            return {"id": waiting.id, "name": waiting.name, "aliases": waiting.aliases, "created": waiting.created}
+        name = deciding.free_name(slug(changed.situation or changed.statement), changed.scope)
+        return {"id": deciding.new_id(self.clock()), "name": name, "aliases": ()}
 
     def _changed(self, record: Memory, known: Memory) -> Memory | None:
         """A memory as a record of it would have it; None if it stays as it is."""
@@ -397,6 +419,8 @@ class Importer:
             record = without_claims(record, known, keeps_use=self.reading.whole)
         if self.reading.projection is not None:
             record = self._completed(record, known)
+        elif not self.trusted and record.id in self.held and known.status in ANSWERING:
+            record = record.but(status=known.status)  # whether its words wait is decided once it differs
         vouched = self.trusted and said_by(record) > said_by(known)
         if self.reading.whole and (self.reading.projection is not None or not vouched):
             if has_same_fields(self._here(record, known), known):  # the usual case, and reading a history takes long
@@ -509,6 +533,8 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     own = {key: value for key, value in record.items() if key in _FIELDS or key in FIELD_ALIASES}
     extra = {key: value for key, value in record.items() if key not in own}
     memory_id = str(own.pop("id", "") or "")
+    if isinstance(own.get("metadata"), Mapping):
+        own["metadata"] = without_reserved(own["metadata"])
     memory = draft(own, learned_by=IMPORTED, source="", now=now)
     return memory.but(id=memory_id, extra=extra, activation=replace(memory.activation, last_accessed=now))
 

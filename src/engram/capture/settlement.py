@@ -19,10 +19,11 @@ from engram.gates.trust import is_human
 from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import Refused
-from engram.model.event import QUOTED_EVENT, VERBATIM, Event, quotes_ledger
+from engram.model.event import Event, quotes_ledger
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Evidence, Memory
+from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
 from engram.model.types import memory_type
 from engram.rules.scopes import seen_from
 from engram.rules.sources import CAPTURED, may_replace

@@ -113,6 +113,7 @@ def provenance_data(found: "Provenance") -> dict[str, Any]:
         "tier": found.tier,
         "quotes": plain(found.quotes),
         "same": [_brief(other) for other in near.same],
+        "may_repeat": [_brief(other) for other in near.similar],
         "contradicts": [_brief(other) for other in near.conflicts],
         "replaces": [_brief(other) for other in near.heads],
         "gates": found.gates,

@@ -202,7 +202,7 @@ class Walk:
 
     def _merge(self, memory: Memory) -> Memory | None:
         near = self.mem.review.provenance(memory.id).neighbours
-        shown = [*near.same, *near.conflicts]
+        shown = [*near.same, *near.similar, *near.conflicts]
         known = " ".join(other.id for other in shown[:1])
         typed = self.surface.ask(
             f"  Merge with which memories? [{known}] " if known else "  Merge with which memories? "
@@ -289,7 +289,8 @@ def draw_provenance(found: "Provenance", indent: str = "", without: str = "") ->
     for quote in found.quotes:
         said = f"{quote.role} in {line(quote.session)}, {moment(quote.at)}"
         display.lines([(f"{indent}“{line(quote.text)}”", "italic"), (f"  {said}", "bright_black")])
-    for label, others in (("same as", found.neighbours.same), ("contradicts", found.neighbours.conflicts)):
+    near = found.neighbours
+    for label, others in (("same as", near.same), ("may repeat", near.similar), ("contradicts", near.conflicts)):
         for other in (one for one in others if one.id != without):
             told = f"{indent}{label} {line(other.id)} ({other.status}): {line(other.statement, 100)}"
             display.lines([(told, "yellow")])

@@ -11,6 +11,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields, MemoryFields, aware
 from engram.model.memory import Memory, render_form
+from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import GLOBAL
 from engram.rules.strength import reinforced
@@ -229,8 +230,8 @@ class WriteVerbs(Facets):
         """Import the memories of another tool, store or format; the report names every record that is left out, with the reason.
 
         `format` is recognised where none is given. `mapping` says which column or key holds which field (`{"statement": "text"}`).
-        What is imported is evidence until a person confirms it; `trusted` vouches for the whole file, which only a person can do
-        (`actor="human"`). `candidates` lets everything wait for review, `packs` includes the packs of a PLUR directory. Raises
+        What a person imports (`actor="human"`) answers as evidence until they confirm it; `trusted` vouches for the whole file, which
+        only a person can do. What anyone else imports waits for review, and so does everything with `candidates`. `packs` includes the packs of a PLUR directory. Raises
         `NotFound`, `InvalidInput` or `StoreError` for what cannot be read, `Refused` for a file that is distrusted.
         """
         from engram.capture import import_source
@@ -246,7 +247,9 @@ class WriteVerbs(Facets):
                 f"{place} is an export of chats, whose facts are proposed for review: use `import_chats`"
             )
         reading = import_source.read(place, packs=packs, format_=format, mapping=mapping)
-        importer = Importer(self.store, self._clock, self.scope_here(), place.name, by_person, candidates, trusted)
+        importer = Importer(
+            self.store, self._clock, self.scope_here(), place.name, by_person, candidates or not by_person, trusted
+        )
         return importer.take(reading, progress or (lambda *_: None), dry_run=dry_run)
 
     def _harvester(self, dry_run: bool) -> "Harvester":
@@ -487,6 +490,8 @@ def _scopes_touched(before: Memory, after: Memory) -> list[str]:
 
 
 def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
+    if "metadata" in changes:
+        changes = {**changes, "metadata": with_reserved(changes["metadata"], memory.metadata)}
     memory = memory.but(**changes, updated=now)
     if "form" in changes and "statement" not in changes:
         memory = memory.but(statement=render_form(memory.form))

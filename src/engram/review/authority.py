@@ -29,6 +29,11 @@ def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> 
         )
 
 
+def is_rejected_by_person(memory: Memory, history: Sequence[Image]) -> bool:
+    """Whether a person rejected a memory, so that it is not proposed again as long as the rejection is stored."""
+    return memory.status == "rejected" and bool(history) and rank_of(_placed(history).actor) == Rank.PERSON
+
+
 def refuse_status(actor: str, memory: Memory, status: str) -> None:
     """Raise `Refused` where an agent would set a status: a candidate's is decided in review, and nothing is brought back."""
     if status == memory.status or not is_below_program(actor) or memory.status in _ALLOWED.get(status, ()):

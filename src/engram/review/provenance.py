@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.gates.comparison import relation
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import GATES
 from engram.gates.proposal import GateSettings
@@ -37,9 +38,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class RelatedMemories:
-    """The stored memories that say the same as another, surely or probably, that it contradicts or outdates, and that it would replace by its conflict key."""
+    """The stored memories that surely say the same as another, that probably do, that it contradicts or outdates, and that it would replace by its conflict key."""
 
     same: tuple[Memory, ...] = ()
+    similar: tuple[Memory, ...] = ()
     conflicts: tuple[Memory, ...] = ()
     heads: tuple[Memory, ...] = ()
 
@@ -82,13 +84,19 @@ def neighbours_of(
     known = OtherKnown(store, vector, own=memory.id)
     proposal = propose(memory)
     near = Neighbourhood(proposal, known.near(proposal))
-    alike = (near.duplicate(), near.paraphrase(), *_linked(store, memory, scopes))
-    same = {one.id: one for one in alike if one is not None}
-    likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in same]
+    twin, retold = near.duplicate(), near.paraphrase()
+    if twin is None and retold is not None and relation(memory.statement, retold.statement).relation == "same":
+        twin = retold
+    same = {twin.id: twin} if twin is not None else {}
+    alike = (retold, *_linked(store, memory, scopes))
+    similar = {one.id: one for one in alike if one is not None and one.id not in same}
+    told = same.keys() | similar.keys()
+    likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in told]
     heads = known.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
     # What is current weighs more than what waits itself.
     order = sorted(likely, key=lambda other: other.status not in CURRENT)
-    return RelatedMemories(tuple(same.values()), tuple(order), tuple(head for head in heads if head.id != memory.id))
+    replaced = tuple(head for head in heads if head.id != memory.id)
+    return RelatedMemories(tuple(same.values()), tuple(similar.values()), tuple(order), replaced)
 
 
 def _linked(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Memory]:

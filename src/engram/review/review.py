@@ -10,7 +10,8 @@ from engram.gates.secrets.scan import redact
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-from engram.model.memory import FORGET_REQUESTED, Memory
+from engram.model.memory import Memory
+from engram.model.reserved_keys import FORGET_REQUESTED
 from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
 from engram.review.authority import refuse_changed
 from engram.review.conflicts import outdated, release, waiting_on
@@ -323,12 +324,23 @@ class Review:
         return undo_last(self.store, self.clock(), actor=actor)
 
     def distrust(
-        self, source: str, *, since: datetime | None = None, dry_run: bool = False, actor: str = "manual"
+        self,
+        source: str,
+        *,
+        since: datetime | None = None,
+        include_confirmed: bool = False,
+        dry_run: bool = False,
+        actor: str = "manual",
     ) -> "BulkDecision":
-        """Remove everything a source contributed, and refuse what it proposes from now on."""
+        """Remove everything a source contributed but what a person confirmed or wrote, and refuse what it proposes from now on.
+
+        `include_confirmed` removes what a person only promoted or verified as well.
+        """
         from engram.review.distrust import Distrust
 
-        return Distrust(self.store, self.clock).take_out(source, since, actor, dry_run=dry_run)
+        return Distrust(self.store, self.clock).take_out(
+            source, since, actor, include_confirmed=include_confirmed, dry_run=dry_run
+        )
 
     def restore_trust(self, source: str, *, actor: str = "manual") -> "BulkDecision":
         """Undo `distrust`: what it took out returns, and the source may propose again."""

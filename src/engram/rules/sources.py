@@ -155,6 +155,12 @@ def is_from(source: str, pattern: str) -> bool:
     return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 
+def counted_as(source: str) -> str:
+    """The source under which proposals are counted: case and spaces make no other one of it, and neither does another page of a site."""
+    name = source.strip().casefold()
+    return name.partition("/")[0] if name.startswith("web:") else name
+
+
 def said_by(memory: Memory) -> Rank:
     """The rank of the most trusted source that vouches for a memory."""
     if memory.verification == CONFIRMED:

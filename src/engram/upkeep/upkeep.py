@@ -147,16 +147,11 @@ class Upkeep:
         """Destroy memories and events, and prove it. A fact's newest remaining version becomes current again.
 
         A memory's text is removed wherever it occurs, including the events that say it. With an event, the facts derived from
-        it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them.
+        it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them. Raises
+        `Refused`, and destroys nothing, where an agent would destroy what a person said, or rejected.
         """
-        from engram.review.authority import refuse_overturning
-        from engram.review.lineage import refuse_outranked
         from engram.upkeep.purge import Purger
 
-        for memory in filter(None, map(self.store.get, ids)):
-            refuse_outranked(actor, memory, "purge")
-            # A purged rejection could be proposed again.
-            refuse_overturning(actor, memory, self.store.history(memory.id))
         return Purger(self.store, self.clock).purge(ids, actor=actor)
 
     def backup(self, target: str | Path) -> dict[str, int]:

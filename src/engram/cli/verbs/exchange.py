@@ -53,6 +53,9 @@ Trusted = Annotated[
 ]
 Packs = Annotated[bool, Option("--packs", help="Import the packs of a PLUR directory, too.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be imported.")]
+Verbose = Annotated[
+    bool, Option("--verbose", "-v", help="Of chats, show every fact with its reason, also those not proposed.")
+]
 Force = Annotated[bool, Option("--force", help="Replace an existing file.")]
 
 
@@ -65,6 +68,7 @@ def import_(
     dry_run: DryRun = False,
     format_: FromFormat = "",
     map_: Mapping_ = "",
+    verbose: Verbose = False,
 ) -> None:
     """Import memories from another tool, store or format.
 
@@ -74,7 +78,8 @@ def import_(
 
     Importing twice changes nothing; everything left out is listed with its reason. Changes made in the source since the last import
     are adopted, and your own changes are kept. Imported memories are evidence: they answer questions, give no directions and
-    replace nothing you said. --trusted is for your own export, or a store you used before.
+    replace nothing you said. --trusted is for your own export, or a store you used before. Without a person at a terminal everything waits
+    for review.
     """
     from engram.capture.import_source import is_chats
     from engram.cli.display import progress
@@ -83,7 +88,11 @@ def import_(
 
     source = path.expanduser().absolute()
     if is_chats(source, format_):
-        _import_chats(surface, source, format_, dry_run, ordinary=not (trusted or packs or map_))
+        if trusted or packs or map_:
+            raise InvalidInput(
+                "The facts of chats are proposed for review: --trusted, --packs and --map do not apply to them"
+            )
+        _import_chats(surface, source, format_, dry_run, verbose)
         return
     mapping = parse_mapping(map_)
     with surface.memory() as mem:
@@ -114,19 +123,15 @@ def import_(
             surface.say(f"engram: {number}{verb} {scope}, which is not visible from here: use --scope {scope}")
 
 
-def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, ordinary: bool) -> None:
+def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, verbose: bool) -> None:
     """Harvest the conversations of an export: what they say is proposed, and a person decides."""
     from engram.cli.display import progress
     from engram.cli.verbs.harvest import show_harvest
 
-    if not ordinary:
-        raise InvalidInput(
-            "The facts of chats are proposed for review: --trusted, --packs and --map do not apply to them"
-        )
     with surface.memory() as mem:
         with progress("Importing") as report:
             found = mem.import_chats(path, format=cast(Any, format_), dry_run=dry_run, progress=report)
-        show_harvest(surface, found, dry_run=dry_run, verbose=dry_run)
+        show_harvest(surface, found, dry_run=dry_run, verbose=verbose)
 
 
 def _data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
