@@ -144,7 +144,7 @@ async def serve(memory: LazyMemory, options: HttpOptions) -> None:
     """Serve HTTP until a signal arrives. The address, and a token made now, are shown on stderr once."""
     options = options.checked()
     token = read_token(options.token_file) if options.token_file is not None else secrets.token_urlsafe(32)
-    listening = _socket(options)
+    listening = listener(options)
     port = listening.getsockname()[1]
     _say(f"engram: serving MCP at http://{_bracketed(options.host)}:{port}{PATH}")
     if options.token_file is None:
@@ -161,7 +161,7 @@ async def serve(memory: LazyMemory, options: HttpOptions) -> None:
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
-def _socket(options: HttpOptions) -> socket.socket:
+def listener(options: HttpOptions) -> socket.socket:
     """A socket that listens; raises `InvalidInput` for a host there is not, `OSError` for a port that is taken."""
     try:
         found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
