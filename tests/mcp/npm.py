@@ -1,6 +1,7 @@
 """Programs from npm that the tests run: the protocol's inspector and its conformance suite, at fixed versions.
 
-They are installed once per machine, below the user's cache, with the Node they need: Debian's may be older.
+They are installed once per machine, in `$ENGRAM_TEST_CACHE` or `~/.cache/engram-tests`, with the Node they need: Debian's may be
+older.
 """
 
 import fcntl
@@ -24,7 +25,7 @@ def programs() -> Path:
     """The folder of the installed programs; skips the test where there is no npm, fails it where installing does."""
     if shutil.which("npm") is None:
         pytest.skip("needs npm: `apt install nodejs npm`")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "engram-tests"
+    base = Path(os.environ.get("ENGRAM_TEST_CACHE") or Path.home() / ".cache" / "engram-tests")
     folder = base / f"npm-{sha256(json.dumps([NODE, *PROGRAMS]).encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as turn:
