@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +76,16 @@ def measure(count: int = 10_000, *, starts: int = STARTS, progress: Progress = l
         folder = Path(name)
         with Engram.open(folder / "home", cache=folder / "cache", directory=folder) as mem:
             fill(mem, count, progress)
+            asked = questions(QUESTIONS, count)
+            inside = _warm(mem.recall, asked)
         cold, alone = [], []
         for number in range(starts):
             # In turn, so that a busy machine slows both alike.
             alone.append(_timed(lambda: subprocess.run([sys.executable, "-c", SDK], check=True)))
             cold.append(_start(folder))
             progress("starting", number + 1, starts)
-        first, warm, tools = _recalls(folder, questions(QUESTIONS, count))
-    return _report(count, cold, alone, first, warm, tools)
+        first, warm, tools = _recalls(folder, asked)
+    return _report(count, cold, alone, first, warm, percentile(inside, 0.5), tools)
 
 
 def _start(folder: Path) -> float:
@@ -98,13 +101,18 @@ def _recalls(folder: Path, asked: list[str]) -> tuple[float, list[float], list[d
         server.ask("initialize", **HELLO)
         tools: list[dict[str, Any]] = server.ask("tools/list")["tools"]
 
-        def recall(question: str) -> float:
-            return _timed(lambda: server.ask("tools/call", name="recall", arguments={"question": question}))
+        def recall(question: str) -> object:
+            return server.ask("tools/call", name="recall", arguments={"question": question})
 
-        first = recall(asked[0])
-        for question in asked[:WARM_UP]:
-            recall(question)
-        return first, [recall(question) for question in asked], tools
+        first = _timed(lambda: recall(asked[0]))
+        return first, _warm(recall, asked), tools
+
+
+def _warm(recall: Callable[[str], object], asked: list[str]) -> list[float]:
+    """Milliseconds of each question, once some have been asked."""
+    for question in asked[:WARM_UP]:
+        recall(question)
+    return [_timed(partial(recall, question)) for question in asked]
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -114,7 +122,13 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _report(
-    count: int, cold: list[float], alone: list[float], first: float, warm: list[float], tools: list[dict[str, Any]]
+    count: int,
+    cold: list[float],
+    alone: list[float],
+    first: float,
+    warm: list[float],
+    inside: float,
+    tools: list[dict[str, Any]],
 ) -> dict[str, Any]:
     start, sdk, recall = percentile(cold, 0.5), percentile(alone, 0.5), percentile(warm, 0.5)
     shown = [{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools]
@@ -122,7 +136,15 @@ def _report(
         Figure("start to tools/list", start, "ms", p95=percentile(cold, 0.95), floor=sdk, ratio=start / sdk),
         Figure("importing the SDK alone", sdk, "ms", p95=percentile(alone, 0.95)),
         Figure("first recall, which opens the store", first, "ms"),
-        Figure("recall round trip, warm", recall, "ms", p95=percentile(warm, 0.95), p99=percentile(warm, 0.99)),
+        Figure(
+            "recall round trip, warm, beside one in this process",
+            recall,
+            "ms",
+            p95=percentile(warm, 0.95),
+            p99=percentile(warm, 0.99),
+            floor=inside,
+            ratio=recall / inside,
+        ),
         Figure("tools/list as JSON", len(_json(tools)) / 1000, "kB"),
         Figure("of it, what clients show a model", len(_json(shown)) / 1000, "kB"),
         Figure("the same in tokens", _tokens(shown), ""),

@@ -10,12 +10,13 @@ from engram.mcp.tools import TOOLS
 from tests.mcp.talking import Talk
 
 NAMES = [
-    "recall", "inject", "learn", "remember", "update", "feedback", "forget", "show", "list", "timeline", "session_start",
-    "session_end",
+    "recall", "inject", "prepare", "learn", "remember", "update", "feedback", "forget", "show", "list", "timeline",
+    "session_start", "session_end",
 ]  # fmt: skip
 REQUIRED = {
-    "recall": ["question"],
+    "recall": [],
     "inject": ["task"],
+    "prepare": ["task"],
     "learn": [],
     "remember": ["fact"],
     "update": ["id"],
@@ -32,6 +33,7 @@ PREPARED = {"directives", "consider", "related", "text", "tokens", "warnings"}
 RETURNED = {
     "recall": {"memories", "text", "nearest", "warnings"},
     "inject": PREPARED,
+    "prepare": {"queries", "passages", "text", "warnings"},
     "learn": DECIDED,
     "remember": DECIDED,
     "update": {"memory"},
@@ -55,7 +57,7 @@ RETURNED = {
     "session_start": {"session_id", *PREPARED},
     "session_end": {"session_id", "started", "ended", "summary"},
 }
-READ_ONLY = {"recall", "inject", "show", "list", "timeline"}
+READ_ONLY = {"recall", "inject", "prepare", "show", "list", "timeline"}
 
 
 def test_the_tools_are_listed_and_what_else_is_offered_is_declared(agent: Talk) -> None:

@@ -1,6 +1,7 @@
 """The protocol side: what the server offers, and who answers which request."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,9 @@ def build(
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[listed(tool) for tool in tools.values()])
 
+    def input_schema(name: str) -> Mapping[str, Any] | None:
+        return listed(tools[name]).input_schema if name in tools else None
+
     async def call_tool(
         ctx: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
@@ -77,6 +81,7 @@ def build(
         title="Engram",
         description="A memory for AI agents: plain text its owner can read.",
         instructions=INSTRUCTIONS.read_text("utf-8"),
+        get_tool_input_schema=input_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=reader.listed,
@@ -92,8 +97,9 @@ def build(
     return server
 
 
+@lru_cache(maxsize=64)
 def listed(tool: Tool) -> Listed:
-    """A tool as the protocol lists it."""
+    """A tool as the protocol lists it; made once, since a schema takes milliseconds."""
     hints = ToolAnnotations(
         title=tool.title,
         read_only_hint=tool.effect.read_only,
