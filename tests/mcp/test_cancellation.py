@@ -67,13 +67,15 @@ def test_a_call_cancelled_while_the_store_opens_does_nothing_more_and_the_next_o
         ):
             with anyio.CancelScope() as running:
                 calls.start_soon(_cancel_when, slow.entered, running)
-                await client.call_tool("recall", {"question": "first"})
+                await client.call_tool("learn", {"statement": "The cancelled call is not", "scope": "global"})
             assert running.cancelled_caught
             slow.go_on.set()
             learned = data(
                 await client.call_tool("learn", {"statement": "The next call is carried out", "scope": "global"})
             )
             assert learned["outcome"] == "CREATED"
+            listed = data(await client.call_tool("list", {"status": "any", "scope": "global"}))
+            assert [memory["id"] for memory in listed["memories"]] == [learned["memory"]["id"]]
 
     with Engram.open(ephemeral=True) as mem:
         anyio.run(conversation, mem)

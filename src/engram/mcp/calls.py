@@ -96,13 +96,12 @@ class Call:
     @property
     def mem(self) -> "Engram":
         """The open store."""
+        if not self._memory.is_open:
+            self._report(1, None, "Opening the memory")
+            self.tell("info", f"opened the memory at {self._memory.get().store.place}")
+        # Opening may take long, and the client may have given up meanwhile.
         self._check()
-        if self._memory.is_open:
-            return self._memory.get()
-        self._report(1, None, "Opening the memory")
-        mem = self._memory.get()
-        self.tell("info", f"opened the memory at {mem.store.place}")
-        return mem
+        return self._memory.get()
 
     def step(self, work: str, done: int, total: int) -> None:
         """Report progress, at most ten times a second; what is not further than before is not reported."""
