@@ -1,4 +1,4 @@
-"""init, config, mcp, demo, version: the store and the program itself."""
+"""init, config, demo, version: the store and the program itself."""
 
 import json
 from pathlib import Path
@@ -187,13 +187,6 @@ def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
         display.write(rows[0][1])
     else:
         display.fields(rows)
-
-
-def mcp(surface: Surface) -> None:
-    """Serve this memory to agents over stdio (MCP)."""
-    from engram.mcp.server import main
-
-    main(str(surface.home.expanduser().absolute()) if surface.home else None)
 
 
 def demo(surface: Surface, fast: Fast = False) -> None:
