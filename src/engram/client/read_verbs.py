@@ -219,8 +219,11 @@ class ReadVerbs(Facets):
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
         """
+        from engram.sessions.earlier import held_back
+
         seen = self.scopes_for(**_asker(scope, filters))
-        summary = self.sessions.get(session, scopes=seen).summary if session else ""
+        own = self.sessions.get(session, scopes=seen) if session else None
+        summary = own.summary if own is not None and not held_back(own) else ""
         block = self._blocks.block(
             query,
             self._seen(scope, filters),

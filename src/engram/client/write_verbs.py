@@ -286,8 +286,9 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.authority import OUT, refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
+        from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
         from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
+        from engram.store.history import OUT
 
         changes = checked_fields(self._given("", fields))
         if not changes:
@@ -352,12 +353,18 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "pin" if pinned else "unpin", actor, "", changed)
 
-    def verify(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed."""
+    def verify(self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = ()) -> Memory:
+        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed.
+
+        `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
+        """
+        from engram.review.authority import refuse_changed
+
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
 
         def verified(memory: Memory) -> Memory:
+            refuse_changed(shown, memory)
             return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
 
         return self._change(ref, VERIFY, actor, "", verified)
@@ -398,13 +405,14 @@ class WriteVerbs(Facets):
 
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
 
-    def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
-        """Rate a memory: positive, negative or neutral."""
+    def feedback(self, ref: str, signal: str, *, session: str = "", actor: str = "manual") -> Memory:
+        """Rate a memory: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
         from engram.gates.secrets.scan import refuse_secret
+        from engram.gates.trust import is_human
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
-        return feedback.rate(self.store, ref, signal, self._clock(), session)
+        return feedback.rate(self.store, ref, signal, self._clock(), session, by_person=is_human(actor))
 
     def relate(
         self,
@@ -424,9 +432,10 @@ class WriteVerbs(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
-        from engram.review.authority import OUT, refuse_overturning
+        from engram.review.authority import refuse_overturning
         from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
+        from engram.store.history import OUT
         from engram.store.records import locked_memory
 
         reason = redact(reason)[0]
