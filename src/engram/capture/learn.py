@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.capture.admission import ANSWERING
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
 from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_reason, replacing, superseded_versions
@@ -216,10 +217,11 @@ class Learner:
         """Store many memories in slices, each durable by itself; `team` is the folder of a team store.
 
         Every item is checked before the first is written. What an agent, a page or a tool says is judged as by `learn`: it waits where
-        that would let it wait. A document's facts are evidence instead. Raises `Refused` for what a person rejected or retired.
+        that would let it wait, whatever source an item names. A document's facts are evidence instead. Raises `Refused` for what a
+        person rejected or retired.
         """
         now = self.clock()
-        drafted = [self._drafted(item, "add", source, now) for item in items]
+        drafted = [_bounded(self._drafted(item, "add", source, now), source) for item in items]
         admit_all(drafted, self.settings)
         is_read = source.startswith(DOCUMENT)
         drafted = self._withdrawals.without(drafted, source, waits=is_read)
@@ -312,7 +314,7 @@ class Learner:
     def _as_learned(self, memory: Memory, source: str, vector: "Vectors | None", now: datetime) -> Memory:
         """The memory as `learn` would store it, where neither a person nor a program says it: a candidate, if that would let it wait."""
         rank = _rank_of_added(memory, source)
-        if rank >= Rank.PROGRAM or memory.status not in CURRENT:
+        if rank >= Rank.PROGRAM or memory.status not in ANSWERING:
             return memory
         memory = _without_claims(memory)
         said = memory if rank == rank_of(memory.source, Rank.PROGRAM) else memory.but(source=source)
@@ -445,6 +447,14 @@ def _without_claims(memory: Memory) -> Memory:
         associations=tuple(map(unmarked, memory.associations)), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
+
+
+def _bounded(memory: Memory, source: str) -> Memory:
+    """What an agent, a page or a tool adds: from no source that is trusted more than its own, neither confirmed nor pinned."""
+    if rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM:
+        return memory
+    named = memory.source if rank_of(memory.source) <= rank_of(source) else source
+    return _without_claims(memory.but(source=named, pinned=False))
 
 
 def _rank_of_added(memory: Memory, source: str) -> Rank:

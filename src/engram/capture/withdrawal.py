@@ -6,6 +6,7 @@ A rejection holds for other words, too; a retirement for the same text, since a 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engram.capture.admission import ANSWERING
 from engram.capture.known import StoreKnown, decided_how, propose, reaches
 from engram.gates.neighbourhood import told_before
 from engram.gates.pipeline import mention
@@ -16,7 +17,6 @@ from engram.model.memory import Memory
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice
 
@@ -37,7 +37,7 @@ class Withdrawals:
     def without(self, memories: Sequence[Memory], source: str, *, waits: bool = False) -> list[Memory]:
         """The memories; raises `Refused` for one that a person took out of use, or has it wait for review where it `waits`."""
         said = [memory for memory in memories if rank_of(memory.source or source, Rank.PROGRAM) < Rank.PERSON]
-        found = self.found([memory for memory in said if memory.status in CURRENT])
+        found = self.found([memory for memory in said if memory.status in ANSWERING])
         if found and not waits:
             out = next(iter(found.values()))
             told = notice(f"{mention(out.memory)} was {out.decided}")
