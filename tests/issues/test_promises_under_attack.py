@@ -89,6 +89,24 @@ def test_a_retired_memory_is_no_way_around_by_superseding(mem: Engram) -> None:
     assert kept(again.memory).status == "candidate" and mem.get(old.id).status == "active"
 
 
+def test_a_waiting_repetition_of_what_was_retired_replaces_nothing(mem: Engram) -> None:
+    out = kept(mem.learn(RULE, source=AGENT).memory)
+    mem.forget(out.id, actor="human")
+    old = kept(mem.learn("The lift has a blue door", source=AGENT).memory)
+    waiting = mem.learn(RULE, source=AGENT)
+    assert waiting.outcome == Outcome.PENDING
+    mem.learn(RULE, source=AGENT, supersedes=[old.id])
+    assert mem.get(kept(waiting.memory).id).status == "candidate" and mem.get(old.id).status == "active"
+
+
+@pytest.mark.parametrize("relation", ["update", "different"])
+def test_an_agent_does_not_approve_what_a_page_said_by_repeating_it(mem: Engram, relation: str) -> None:
+    old = kept(mem.learn("The lift has a blue door", source=AGENT).memory)
+    waiting = kept(mem.learn(RULE, source="web:evil.example").memory)
+    mem.learn(RULE, source=AGENT, supersedes=[old.id], relation=relation)
+    assert mem.get(waiting.id).status == "candidate" and mem.get(old.id).status == "active"
+
+
 def test_what_an_agent_retired_itself_it_may_say_again(mem: Engram) -> None:
     said = kept(mem.learn(RULE, source=AGENT).memory)
     mem.forget(said.id, actor=AGENT)

@@ -98,7 +98,8 @@ class Duplicates:
             if found is None or not heads:
                 return decision
             above = outranking_head(heads, source)
-            if above is not None or not self._may_replace(found, heads, proposal, deciding):
+            may_replace = self._may_be_said(found, proposal) and self._may_replace(found, heads, proposal, deciding)
+            if above is not None or not may_replace:
                 why = outranked_reason(source, above) if above is not None else "it waits for review"
                 related = tuple(Related(head, "update", 1.0, "named by the caller") for head in heads[:MOST_RELATED])
                 return replace(decision, other=heads[0], reason=f"{decision.reason}; {why}", related=related)
@@ -128,7 +129,11 @@ class Duplicates:
             if found is None:
                 return decision
             beside = _beside(found, aside, proposal)
-            if found.status == "candidate" and self._may_replace(beside, (), proposal, deciding):
+            if (
+                found.status == "candidate"
+                and self._may_be_said(found, proposal)
+                and self._may_replace(beside, (), proposal, deciding)
+            ):
                 beside = self._activated(deciding, beside, source, now)
             if beside != found:
                 beside = beside.but(updated=now)
@@ -156,6 +161,16 @@ class Duplicates:
         if contradicted(lambda other: None if other in replaced else deciding.get(other), found) is not None:
             return False
         return self._is_trusted(proposal) and self._is_trusted(replace(proposal, memory=found.but(source=source)))
+
+    def _may_be_said(self, found: Memory, proposal: Proposal) -> bool:
+        """Whether a stored memory could be active by the word of who repeats it, had they named no others to replace."""
+        source = proposal.memory.source
+        if found.status != "candidate" or is_human(source):
+            return True
+        if not waits_alone(found):
+            return False
+        said = self._judged_as_stored(found, source, proposal.named, proposal.relation)
+        return said.outcome not in (Outcome.PENDING, Outcome.REJECTED) and not said.withdrawn
 
     def _is_trusted(self, proposal: Proposal) -> bool:
         is_typed = proposal.is_typed
@@ -255,11 +270,15 @@ class Duplicates:
         source = proposal.memory.source
         if known.status != "candidate" or not is_human(source) or contradicted(self.store.get, known) is None:
             return None
+        with self.store.reading():
+            return self._judged_as_stored(known, source, proposal.named, proposal.relation)
+
+    def _judged_as_stored(self, known: Memory, source: str, named: tuple[Memory, ...], relation: str) -> Verdict:
+        """What the gates say to a stored memory, had this source said it now."""
         said = propose(known.but(source=source))
         vectors = self.store.embed([meaning_of(known)])
         others = OtherKnown(self.store, vectors[0] if vectors is not None else None, own=known.id)
-        with self.store.reading():
-            return judge(replace(said, named=proposal.named, relation=proposal.relation), others, self.settings)
+        return judge(replace(said, named=named, relation=relation), others, self.settings)
 
     def _about_vouching(self, known: Memory) -> list[str]:
         """The ids that may change when a memory is vouched for: itself, and every version of what it would supersede."""
