@@ -7,7 +7,7 @@ waited, or lets it replace others that the caller names.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from engram.capture.known import OtherKnown, propose
+from engram.capture.known import COMPARED, OtherKnown, propose
 from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import judge, mention, outranked_reason
@@ -95,7 +95,7 @@ class Duplicates:
             now, found = self.clock(), deciding.get(known.id)
             others = [head for head in heads_named(deciding, named) if head.id != known.id]
             heads = [head for head in others if not outlasts(head, known)]
-            if found is None or not heads:
+            if found is None or found.status not in COMPARED or not heads:
                 return decision
             above = outranking_head(heads, source)
             may_replace = self._may_be_said(found, proposal) and self._may_replace(found, heads, proposal, deciding)

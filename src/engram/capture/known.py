@@ -24,6 +24,8 @@ OUT_NEIGHBOURS = 6
 """How many of the nearest memories that were taken out of use a proposal is compared with."""
 LOOKUP_TERMS = 6
 """How many of the rarest words of a statement its neighbours are looked up by."""
+TAKEN_OUT = ("rejected", "retired", "superseded")
+"""The statuses of memories that somebody took out of use."""
 COMPARED = ("active", "dormant", "candidate")
 """The statuses of memories that a proposal is compared with."""
 
@@ -36,6 +38,14 @@ def decided_how(history: Sequence[Image], memory: Memory) -> str:
     if decided.op == DISTRUST or rank_of(decided.actor) != Rank.PERSON:
         return ""
     return f"{memory.status} by a person on {decided.at:%Y-%m-%d}"
+
+
+def taken_out(store: Store, near: Sequence[Neighbour]) -> list[Neighbour]:
+    """Those of these that a person took out of use for what they say, with how and when."""
+    out = [one for one in near if one.memory.status in TAKEN_OUT]
+    told = store.histories([one.memory.id for one in out])
+    found = [(one, decided_how(told[one.memory.id], one.memory)) for one in out]
+    return [replace(one, decided=how) for one, how in found if how]
 
 
 def reaches(scope: str, other: str) -> bool:
@@ -84,8 +94,7 @@ class StoreKnown:
         # Others can bury a decision among many alike, but not the text itself.
         near = [*(Neighbour(one, 1.0) for one in same if reaches(one.scope, scope)), *near]
         found = {one.memory.id: one for one in reversed(near)}
-        told = self.store.histories(list(found))
-        return [replace(one, decided=how) for i, one in found.items() if (how := decided_how(told[i], one.memory))]
+        return taken_out(self.store, list(found.values()))
 
     def _nearest(
         self, proposal: Proposal, statuses: tuple[str, ...], limit: int, scopes: Sequence[str] = ()
@@ -146,6 +155,8 @@ class LateKnown:
     """The gates' lookups among the few memories that others wrote between the verdict and the lock."""
 
     memories: Sequence[Memory]
+    out: Sequence[Neighbour] = ()
+    """What a person took out of use in between."""
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
         """The one with this content hash in a scope."""
@@ -160,9 +171,9 @@ class LateKnown:
         return [Neighbour(memory, -1.0) for memory in self.memories]
 
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """None: what is rejected in that moment was judged with the rest."""
-        return ()
+        """Those that a person rejected."""
+        return [one for one in self.out if one.memory.status == "rejected"]
 
     def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """None, for the same reason."""
-        return ()
+        """Those that a person retired or replaced."""
+        return [one for one in self.out if one.memory.status != "rejected"]

@@ -12,7 +12,7 @@ from engram.capture.admission import ANSWERING
 from engram.capture.changes import Changes
 from engram.capture.draft import draft
 from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_reason, replacing, superseded_versions
-from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
 from engram.capture.rate import GATE as RATE
 from engram.capture.rate import rate_problem
 from engram.capture.withdrawal import Withdrawals
@@ -21,7 +21,7 @@ from engram.gates.nature import nature_of
 from engram.gates.pipeline import admit_all, exception_reason, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
-from engram.gates.proposal import Conflict, GateSettings, Known, Proposal, Verdict
+from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted
 from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput, Refused
@@ -197,7 +197,10 @@ class Learner:
         outdated = _is_outdated(verdict, deciding)
         if not changed and not outdated:
             return verdict
-        late = self._judged(proposal, LateKnown([m for m in changed if m.status in COMPARED]))
+        out = taken_out(self.store, [Neighbour(memory, -1.0) for memory in changed])
+        late = self._judged(proposal, LateKnown([m for m in changed if m.status in COMPARED], out))
+        if late.withdrawn and late.admitted:
+            return late if verdict.status == "active" else replace(verdict, withdrawn=True, waits_alone=False)
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
     # -- add
@@ -224,19 +227,20 @@ class Learner:
         drafted = [_bounded(self._drafted(item, "add", source, now), source) for item in items]
         admit_all(drafted, self.settings)
         is_read = source.startswith(DOCUMENT)
+        decided = self._withdrawals.count()
         drafted = self._withdrawals.without(drafted, source, waits=is_read)
         for named in {memory.source for memory in drafted if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
             if why := self._distrusted(named, ""):
                 raise Refused(why)
         stored: list[Memory] = []
         for start in range(0, len(drafted), BATCH):
-            stored += self._add_slice(drafted[start : start + BATCH], source, now, team, is_read)
+            stored += self._add_slice(drafted[start : start + BATCH], source, now, team, is_read, decided)
             if progress is not None:
                 progress(len(stored), len(drafted))
         return stored
 
     def _add_slice(
-        self, drafted: Sequence[Memory], source: str, now: datetime, team: str, is_read: bool
+        self, drafted: Sequence[Memory], source: str, now: datetime, team: str, is_read: bool, decided: int
     ) -> list[Memory]:
         vectors = self._embed(drafted)
         if not is_read:
@@ -263,6 +267,8 @@ class Learner:
             about=[*about, *(other.id for other in waiting)],
             ids_for=() if team else [now] * len(drafted),
         ) as deciding:
+            if self._withdrawals.count() != decided:
+                drafted = self._withdrawals.without(drafted, source, waits=is_read)
             deciding.prefetch(
                 [
                     ProposalKeys(text_hash, memory.scope, name, memory.conflict_key)

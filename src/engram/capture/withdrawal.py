@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engram.capture.admission import ANSWERING
-from engram.capture.known import StoreKnown, decided_how, propose, reaches
+from engram.capture.known import OUT_NEIGHBOURS, StoreKnown, decided_how, propose, reaches, taken_out
+from engram.gates.comparison import shared
 from engram.gates.neighbourhood import told_before
 from engram.gates.pipeline import mention
-from engram.gates.proposal import Neighbour
+from engram.gates.proposal import Neighbour, Proposal
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.rules.scopes import seen_from
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Store
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["Withdrawals"]
 
 STATUSES = ("rejected", "retired")
+NEAR, MOST_WORDS = 0.4, 0.5
+"""The cosine, or the share of a rejected memory's words, from which a statement is compared with it in full."""
+FEW_PER_MEMORY, MOST_COMPARED = 50, 5_000
+"""Up to so many rejections for each new memory, and in all, comparing with every one costs less than a search for each memory."""
+SLICE = 500
+"""Memories whose vectors are compared at once; bounds the size of the product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +52,45 @@ class Withdrawals:
             raise Refused(f"nothing was added: {told}; a person may say it again, or undo that")
         return [memory.but(status="candidate") if id(memory) in found else memory for memory in memories]
 
+    def count(self) -> int:
+        """How many memories are rejected or retired; another number means that somebody decided in between."""
+        return self.store.count(Filters(statuses=STATUSES))
+
     def found(self, memories: Sequence[Memory]) -> dict[int, Neighbour]:
         """What each of these repeats that a person took out of use, by the identity of the memory."""
-        if not memories or not self.store.count(Filters(statuses=STATUSES)):
+        if not memories or not self.count():
             return {}
         found = {id(memory): out for memory in memories if (out := self._same(memory)) is not None}
         rest = [memory for memory in memories if id(memory) not in found]
-        if not rest or not self.store.count(Filters(statuses=("rejected",))):
+        rejections = self.store.count(Filters(statuses=("rejected",))) if rest else 0
+        if not rejections:
             return found
-        vectors = self.store.embed([meaning_of(memory) for memory in rest])
-        with self.store.reading():
-            for i, memory in enumerate(rest):
-                if out := self._rejected(memory, vectors[i] if vectors is not None else None):
-                    found[id(memory)] = out
+        is_few = rejections <= min(FEW_PER_MEMORY * len(rest), MOST_COMPARED)
+        rejected = self._rejections() if is_few else None
+        for start in range(0, len(rest), SLICE):
+            found |= self._reworded(rest[start : start + SLICE], rejected)
         return found
+
+    def _reworded(self, memories: Sequence[Memory], rejected: "_Rejections | None") -> dict[int, Neighbour]:
+        """What these say in other words that a person rejected."""
+        vectors = self.store.embed([meaning_of(memory) for memory in memories])
+        proposals = [propose(memory) for memory in memories]
+        if rejected is not None:
+            near = rejected.near(proposals, vectors)
+        else:
+            near = [
+                list(StoreKnown(self.store, vectors[i] if vectors is not None else None).rejected(proposal))
+                for i, proposal in enumerate(proposals)
+            ]
+        pairs = zip(proposals, near, strict=True)
+        told = [told_before(proposal, taken_out(self.store, others)) if others else None for proposal, others in pairs]
+        return {id(memory): out for memory, out in zip(memories, told, strict=True) if out is not None}
+
+    def _rejections(self) -> "_Rejections":
+        memories = self.store.listing(Filters(statuses=("rejected",)))
+        numbers = self.store.numbers([memory.id for memory in memories])
+        indexed = [memory for memory in memories if memory.id in numbers]
+        return _Rejections(indexed, self.store.vectors([numbers[memory.id] for memory in indexed]))
 
     def _same(self, memory: Memory) -> Neighbour | None:
         """The one with the same text; a rejected one before a retired one."""
@@ -71,7 +104,25 @@ class Withdrawals:
                 return Neighbour(other, 1.0, how)
         return None
 
-    def _rejected(self, memory: Memory, vector: "Vectors | None") -> Neighbour | None:
-        """The rejected one that says the same in other words."""
-        proposal = propose(memory)
-        return told_before(proposal, StoreKnown(self.store, vector).rejected(proposal))
+
+@dataclass(frozen=True, slots=True)
+class _Rejections:
+    """All rejected memories of a store, where they are few: many statements are compared with them at once."""
+
+    memories: Sequence[Memory]
+    vectors: "Vectors | None"
+
+    def near(self, proposals: Sequence[Proposal], vectors: "Vectors | None") -> list[list[Neighbour]]:
+        """The rejected memories that each proposal is near to in meaning or shares most words with, nearest first."""
+        if vectors is None or self.vectors is None or not self.memories:
+            return [self._near(proposal, [-1.0] * len(self.memories)) for proposal in proposals]
+        return [self._near(one, row) for one, row in zip(proposals, (vectors @ self.vectors.T).tolist(), strict=True)]
+
+    def _near(self, proposal: Proposal, cosines: Sequence[float]) -> list[Neighbour]:
+        scopes, terms = seen_from([proposal.memory.scope]), frozenset(proposal.tokens)
+        found = [
+            Neighbour(memory, cosine)
+            for memory, cosine in zip(self.memories, cosines, strict=True)
+            if memory.scope in scopes and (cosine >= NEAR or shared(terms, memory) >= MOST_WORDS)
+        ]
+        return sorted(found, key=lambda one: one.cosine, reverse=True)[:OUT_NEIGHBOURS]

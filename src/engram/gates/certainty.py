@@ -16,8 +16,12 @@ from engram.text.numbers import Number
 from engram.text.polarity import NormalizedStatement, read
 from engram.text.time.words import value_of
 
-__all__ = ["adds_nothing", "may_outdate", "names_another", "only_values_differ", "same_symbols"]
+__all__ = ["adds_nothing", "holds", "may_outdate", "names_another", "only_values_differ", "same_symbols"]
 
+LEAST_WORDS = 3
+"""A statement of fewer words is a part of many that say something else."""
+MOST_BETWEEN = 3
+"""The most other words between those of a statement that another one holds."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SYMBOL = re.compile(r"(?:[^\w\s.,;:!?'\"’‘“”`()–—…•。、，；：！？؟،।-]|(?<!\w)-(?=[\w-])|(?<=-)-)+")
 """Every mark but the common ones, as it is written: `==` is not `=`, and `--force` not `-force`."""
@@ -55,6 +59,18 @@ def adds_nothing(new: str, old: str) -> bool:
         and (one.negations - other.negations) % 2 == 0
         and one.past == other.past
     )
+
+
+def holds(new: str, old: str) -> bool:
+    """Whether a statement has all content words of the other close together, with the same numbers and as many negations, odd or even."""
+    one, other = read(new), read(old)
+    if len(other.content) + len(other.numbers) < LEAST_WORDS or not other.content <= one.content:
+        return False
+    if Counter(one.numbers) != Counter(other.numbers) or (one.negations - other.negations) % 2:
+        return False
+    length = len(other.sequence) + MOST_BETWEEN
+    starts = (place for place, word in enumerate(one.sequence) if word in other.content)
+    return any(other.content.issubset(one.sequence[start : start + length]) for start in starts)
 
 
 def same_symbols(new: str, old: str) -> bool:

@@ -22,6 +22,7 @@ __all__ = [
     "exact_duplicate",
     "relation",
     "same_situation",
+    "shared",
     "token_overlap",
     "weighted_overlap",
 ]
@@ -266,6 +267,12 @@ def token_overlap(terms: frozenset[str], other: Memory) -> float:
     theirs = _terms(other.statement)
     union = len(terms | theirs)
     return len(terms & theirs) / union if union else 0.0
+
+
+def shared(terms: frozenset[str], other: Memory) -> float:
+    """The part of a memory's index terms that is among these."""
+    theirs = _terms(other.statement)
+    return len(terms & theirs) / len(theirs) if theirs else 0.0
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from datetime import datetime
 from math import nan
 from typing import TYPE_CHECKING
 
-from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
+from engram.gates.certainty import adds_nothing, holds, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.gates.succession import names_another_subject
@@ -104,6 +104,12 @@ class Neighbourhood:
                 return near.memory
         return None
 
+    def wrapped(self) -> Memory | None:
+        """The rejected memory whose words the proposal has all close together, whatever it says around them."""
+        mine = self._memory.statement[:_LONGEST_CLAIM]
+        rejected = (near.memory for near in self._near if near.memory.status == "rejected")
+        return next((other for other in rejected if holds(mine, other.statement)), None)
+
     def conflicts(self) -> list[Conflict]:
         """The memories that the proposal may outdate or contradict, most likely first."""
         named = self._proposal.named if self._proposal.relation == "contradiction" else ()
@@ -127,7 +133,7 @@ def told_before(proposal: Proposal, decided: Sequence[Neighbour]) -> Neighbour |
     memory = proposal.memory.but(supersedes=())
     here = [replace(one, memory=one.memory.but(scope=memory.scope, situation="")) for one in decided]
     near = Neighbourhood(replace(proposal, memory=memory, named=(), relation=""), here)
-    twin = near.duplicate() or near.paraphrase()
+    twin = near.duplicate() or near.paraphrase() or near.wrapped()
     return next((one for one in decided if twin is not None and one.memory.id == twin.id), None)
 
 
