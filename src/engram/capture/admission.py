@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from engram.capture.known import OtherKnown, propose
 from engram.gates.instructions import injection_problem
+from engram.gates.particulars import PARTICULARS, particular_problem, rejected_particular
 from engram.gates.pipeline import judge, mention, outranked_reason
 from engram.gates.proposal import GateSettings, Proposal, Verdict
 from engram.model.decision import Outcome
@@ -27,6 +28,8 @@ __all__ = ["Admission"]
 
 JUDGED = frozenset({"learn", "add", "import", "derive", "reread"})
 """The operations that ask the gates themselves."""
+REVIEWED = frozenset({"resolve", "undo"})
+"""The operations that decide between two memories, or take such a decision back."""
 ANSWERING = ("active", "dormant", "archived")
 """The statuses of memories that answer questions or direct agents."""
 SAID = ("statement", "situation", "form", "type", "scope")
@@ -53,12 +56,31 @@ class Admission:
 
     def _check(self, before: Memory | None, memory: Memory, memories: Sequence[Memory], deciding: Decider) -> None:
         _refuse_claims(before, memory, deciding.actor)
+        if deciding.op not in REVIEWED and _elsewhere(memory) - (_elsewhere(before) if before is not None else set()):
+            raise Refused(
+                _told(memory, deciding.actor, f"only review finds that two memories are both right ({DIFFERS})")
+            )
         is_new = before is None or _differs(before, memory, SAID)
         begins = memory.status in ANSWERING and (before is None or before.status not in ANSWERING)
         if is_new or begins:
             self._judge(before, memory, self._verdict(memory, memories, deciding), deciding, is_new=is_new)
-        elif before is not None and _differs(before, memory, _BESIDE) and (why := injection_problem(memory)):
+        elif (
+            before is not None
+            and _differs(before, memory, _BESIDE)
+            and (why := injection_problem(memory) or self._particular_problem(before, memory, memories, deciding))
+        ):
             raise Refused(_told(memory, deciding.actor, notice(why)))
+
+    def _particular_problem(self, before: Memory, memory: Memory, memories: Sequence[Memory], deciding: Decider) -> str:
+        """Why the actor may not say so next to the statement; "" where it may."""
+        names = [name for name in PARTICULARS if _differs(before, memory, (name,))]
+        if not names:
+            return ""
+        known = OtherKnown(self.store, own=memory.id, gone=deciding.gone)
+        found = rejected_particular(self._proposal(memory, memories, deciding.actor), known, names)
+        if found is not None:
+            return f"its {found[0]} says what {mention(found[1].memory)} does, which was {found[1].decided}"
+        return particular_problem(memory, names)
 
     def _judge(
         self, before: Memory | None, memory: Memory, verdict: Verdict, deciding: Decider, *, is_new: bool
@@ -90,12 +112,13 @@ class Admission:
 
     def _proposal(self, memory: Memory, memories: Sequence[Memory], actor: str) -> Proposal:
         """The memory as its actor's word; those that were found to be right elsewhere do not contradict it."""
-        to = {link.target for link in memory.associations if link.type == DIFFERS}
         linking = {
             one.id for one in memories if any((memory.id, DIFFERS) == (x.target, x.type) for x in one.associations)
         }
         stored = {source for source, _, kind, _ in self.store.links_to([memory.id]) if kind == DIFFERS}
-        named = tuple(other for i in sorted(to | linking | stored) if (other := self.store.get(i)) is not None)
+        named = tuple(
+            other for i in sorted(_elsewhere(memory) | linking | stored) if (other := self.store.get(i)) is not None
+        )
         said = memory.but(source=actor, learned_by="learn", pinned=False)
         return replace(propose(said), named=named, relation="different" if named else "")
 
@@ -108,6 +131,11 @@ def _refuse_claims(before: Memory | None, memory: Memory, actor: str) -> None:
         raise Refused(f"{actor} may not confirm {memory.id}: a person may, with `engram verify` at a terminal")
     if rank_of(memory.source) == Rank.PERSON and not was_persons:
         raise Refused(f"{actor} may not name a person as the source of {memory.id}: surfaces stamp it")
+
+
+def _elsewhere(memory: Memory) -> set[str]:
+    """The memories that this one leaves alone, since each is right in its situation."""
+    return {link.target for link in memory.associations if link.type == DIFFERS}
 
 
 def _differs(before: Memory, after: Memory, names: Sequence[str]) -> bool:

@@ -29,6 +29,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on
 from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
+from engram.review.resolution import DIFFERS
 from engram.rules.eligibility import is_over, outlasts
 from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
@@ -444,13 +445,15 @@ def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:
 
 
 def _without_claims(memory: Memory) -> Memory:
-    """A proposal without what its source may not claim: a person's confirmation, ratings, what it waits for, and for content a pin."""
+    """A proposal without what its source may not claim: a person's confirmation, ratings, what it waits for or is right beside, and for
+    content a pin.
+    """
     if rank_of(memory.source) >= Rank.PROGRAM:
         return memory
     blank = Memory("", "")
     claimed = "unverified" if memory.verification == CONFIRMED else memory.verification
     return memory.but(
-        associations=tuple(map(unmarked, memory.associations)), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
+        associations=tuple(unmarked(link) for link in memory.associations if link.type != DIFFERS), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from engram.gates.certainty import adds_nothing
 from engram.gates.comparison import covering, exact_duplicate, relation
 from engram.gates.instructions import injection_problem
 from engram.gates.neighbourhood import Neighbourhood, told_before
+from engram.gates.particulars import particular_problem, rejected_particular, situation_conflict
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
@@ -61,6 +62,8 @@ class _GateRun:
         self.suspicion = ""
         self.withdrawn = ""
         """Why it waits: a person took what it says out of use."""
+        self.particular = ""
+        """Why it waits: what is said next to the statement."""
         self.note = ""
         self.conflicts: list[Conflict] = []
 
@@ -149,9 +152,24 @@ class _GateRun:
         if (twin := told_before(self.proposal, known.rejected(self.proposal))) is not None:
             reason = f"{mention(twin.memory)} was {twin.decided}; a person may say it again, or undo that"
             return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
+        if refused := self._particulars(known):
+            return refused
         self.passed.append("rejected")
         if (twin := told_before(self.proposal, known.withdrawn(self.proposal))) is not None:
             self.withdrawn = f"{mention(twin.memory)} was {twin.decided}; told again, it waits for review"
+        return None
+
+    def _particulars(self, known: Known) -> Verdict | None:
+        """Refuse what a person has rejected in the situation, the rationale, the context or an entity of what somebody chose to tell."""
+        if self.proposal.autonomous or self.memory.learned_by == CAPTURED:
+            return None
+        if (found := rejected_particular(self.proposal, known)) is not None:
+            name, twin = found
+            reason = f"its {name} says what {mention(twin.memory)} does, which was {twin.decided}"
+            return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
+        self.particular = particular_problem(self.memory)
+        if not self.particular and (other := situation_conflict(self.proposal, known)) is not None:
+            self.particular = f"its situation contradicts {mention(other)}; it waits for review"
         return None
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
@@ -246,6 +264,8 @@ class _GateRun:
             return Trust("candidate", f"{self.suspicion}; it waits for review")
         if self.withdrawn:
             return Trust("candidate", self.withdrawn)
+        if self.particular:
+            return Trust("candidate", self.particular)
         proposal = self.proposal
         return trust(self.memory, proposal.autonomous, self.settings, is_typed=proposal.is_typed)
 

@@ -1,0 +1,75 @@
+"""The particulars of a memory: its situation, rationale, context and entities, which an agent reads next to the statement.
+
+They pass the gates as the statement does, so that nothing reaches a reader in a field that was kept out of a statement.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from engram.gates.comparison import relation
+from engram.gates.instructions import find_injections
+from engram.gates.neighbourhood import told_before
+from engram.gates.proposal import Known, Neighbour, Proposal
+from engram.gates.trust import tier_3_reason
+from engram.model.lazy import replace
+from engram.model.memory import Memory
+from engram.store.records import CURRENT
+from engram.text.content_hash import content_hash
+from engram.text.sentences import split_sentences
+from engram.text.tokens import tokens
+
+__all__ = ["PARTICULARS", "particular_problem", "rejected_particular", "situation_conflict"]
+
+PARTICULARS = ("situation", "rationale", "context", "entities")
+LEAST_WORDS = 3
+"""A text of fewer words is a name or a keyword, and says nothing by itself."""
+LONGEST = 2_000
+"""Characters of a text that are compared."""
+
+
+def particular_problem(memory: Memory, names: Sequence[str] = PARTICULARS) -> str:
+    """Why what is said next to a statement waits for review: it instructs its reader, or is tier 3; "" where it need not."""
+    for name, text in _texts(memory, names):
+        if found := find_injections(text):
+            return f"{name} looks like an instruction to the agent that reads it ({found[0].kind}: {found[0].quote})"
+        said = Memory("", text, type="fact")
+        if reason := tier_3_reason(said):
+            return f"its {name}: {reason}; only a person can approve it"
+    return ""
+
+
+def rejected_particular(
+    proposal: Proposal, known: Known, names: Sequence[str] = PARTICULARS
+) -> tuple[str, Neighbour] | None:
+    """The name of a text next to the statement that a person has rejected as a statement, and the memory they rejected."""
+    for name, text in _texts(proposal.memory, names):
+        # The cosines are those of the statement.
+        near = [replace(one, cosine=-1.0) for one in known.rejected(_said(proposal, text))]
+        for sentence in split_sentences(text) if near else ():
+            if (twin := told_before(_said(proposal, sentence), near)) is not None:
+                return name, twin
+    return None
+
+
+def situation_conflict(proposal: Proposal, known: Known) -> Memory | None:
+    """The current memory that says the opposite of a situation that reads as a statement."""
+    for _, text in _texts(proposal.memory, ("situation",)):
+        said = _said(proposal, text)
+        for near in known.near(said):
+            is_current = near.memory.status in CURRENT and not proposal.leaves_out(near.memory.id)
+            if is_current and relation(text, near.memory.statement).relation == "opposite":
+                return near.memory
+    return None
+
+
+def _texts(memory: Memory, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        value = getattr(memory, name)
+        for text in (value,) if isinstance(value, str) else value:
+            if len(text.split(maxsplit=LEAST_WORDS)) >= LEAST_WORDS:
+                yield name, text[:LONGEST]
+
+
+def _said(proposal: Proposal, text: str) -> Proposal:
+    """The text as a statement of its own."""
+    memory = proposal.memory.but(statement=text, situation="", form={}, supersedes=(), conflict_key="")
+    return replace(proposal, memory=memory, content_hash=content_hash(text), tokens=tuple(tokens(text)))
