@@ -35,7 +35,8 @@ PLAIN = (
     ["traverse", "a", "b", "--depth", "1", "--prompt", "--tokens", "50"],
     ["recall", "x", "--trace", "--expect", "a", "--expect", "b", "--tokens", "9"],
     ["search", "x", "--deep", "--queries", "3"],
-    ["prepare", "x", "--by-type", "--header", "# H"],
+    ["inject", "x", "--block", "--by-type", "--header", "# H"],
+    ["recall"],
     ["task", "start", "a goal", "--meta", "a=b"],
     ["task", "event", "TASK-1", "user", "hello", "--key", "k"],
     ["task", "turn", "TASK-1", "--user", "a", "--assistant", "b", "--no-derive"],
@@ -60,7 +61,7 @@ PLAIN = (
 WRONG: tuple[tuple[list[str], str], ...] = (
     (["nonsense"], "Unknown verb 'nonsense'"),
     (["recal", "x"], "did you mean recall"),
-    (["recall"], "QUESTION is missing"),
+    (["prepare"], "TASK is missing"),
     (["recall", "a", "b"], "Unexpected argument 'b'"),
     (["recall", "x", "--limit"], "--limit needs a value: N"),
     (["recall", "x", "--limit", "many"], "--limit takes a whole number, not 'many'"),
