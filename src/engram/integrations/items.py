@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
+from uuid import UUID
 
 from engram.model.errors import InvalidInput, Refused, StoreBusy
 from engram.model.lazy import dataclass
@@ -19,7 +20,7 @@ from engram.rules.eligibility import is_over
 from engram.rules.scopes import MAX_SCOPE_LENGTH, parse_scope
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Transaction
-from engram.text.display import quoted, slug
+from engram.text.display import quoted
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 Namespace = tuple[str, ...]
 PRESENT = ("active", "dormant", "archived", "candidate")
 """The statuses of stored items. What waits for review is a stored value all the same, which Engram's own answers leave out."""
-MOST_FOUND = 1_000
-"""Items that one search ranks; more of them follow without a score."""
+MOST_RANKED = 1_000
+"""Items that one search ranks; others follow without a score."""
 REFRESHED = 0.05
 """The part of its time to live after which reading an item prolongs it: not every read is a write."""
 _ATTEMPTS = 5
@@ -103,19 +104,19 @@ class KeyedItems:
         kept = [item for item in found if item.at.namespace[: len(prefix)] == prefix]
         return sorted(kept, key=lambda item: (item.updated, item.memory.id), reverse=True)
 
-    def relevance(self, prefix: Namespace, query: str) -> dict[str, float]:
-        """How relevant the indexed items below a namespace are to a query, best first, by the ids of their memories."""
+    def ranked(self, prefix: Namespace, query: str, limit: int) -> list[tuple[KeyedItem, float]]:
+        """The indexed items below a namespace that a query is about, most relevant first, each with its relevance."""
         hits = self.mem.search(
             query,
-            limit=MOST_FOUND,
+            limit=min(limit, MOST_RANKED),
             tags=(self.kind,),
             domain="/".join(map(_label, prefix)) or None,
             status=PRESENT,
         )
-        found = [(hit, self._item(hit.memory)) for hit in hits if hit.memory is not None]
-        kept = [hit for hit, item in found if item is not None and item.is_indexed]
+        found = [(item, hit.relevance) for hit in hits if hit.memory is not None and (item := self._item(hit.memory))]
+        kept = [(item, relevance) for item, relevance in found if item.is_indexed]
         # A sort keeps the order of the search among hits of the same relevance.
-        return {hit.id: hit.relevance for hit in sorted(kept, key=lambda hit: -hit.relevance)}
+        return sorted(kept, key=lambda pair: -pair[1])
 
     def _stored(self, at: ItemKey) -> Memory | None:
         memory_id = self.mem.store.named(_name(at.key), self._scope(at.namespace))
@@ -139,10 +140,12 @@ class KeyedItems:
 
         Raises `SecretRefused` for a secret, `InvalidInput` or `Refused` for what cannot be stored.
         """
+        if not values:
+            return
         drafts = {at: self._draft(at, given) for at, given in values.items()}
         self._check(list(drafts.values()))
-        vectors = self.mem.store.embed([meaning_of(draft) for draft in drafts.values()]) if drafts else None
-        for _ in range(_ATTEMPTS if drafts else 0):
+        vectors = self.mem.store.embed([meaning_of(draft) for draft in drafts.values()])
+        for _ in range(_ATTEMPTS):
             before = {at: self._stored(at) for at in drafts}
             known = {at: memory.id if memory is not None else "" for at, memory in before.items()}
             with self.mem.store.deciding(
@@ -157,8 +160,7 @@ class KeyedItems:
                         new = self._placed(deciding, draft, known[at])
                         deciding.put(new, vectors[i] if vectors is not None else None)
                     return
-        if drafts:
-            raise StoreBusy("others keep writing the same keys; nothing was stored, try again")
+        raise StoreBusy("others keep writing the same keys; nothing was stored, try again")
 
     def delete(self, at: ItemKey) -> None:
         """Forget an item: the memory is retired, and stays readable to the store's owner until it is purged."""
@@ -294,8 +296,9 @@ def _label(label: str) -> str:
 
 
 def _name(key: str) -> str:
-    """The name of an item's memory: `item:KEY`, or a readable part of the key and its digest."""
+    """The name of an item's memory: `item:KEY`, or the digest of a longer or odder key."""
     if _PLAIN_KEY.fullmatch(key):
         return f"{_ITEM}:{key}"
-    digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{_ITEM}:{slug(key)}+{digest}"
+    # Written as a UUID: a bare digest looks like a secret.
+    digest = UUID(bytes=sha256(key.encode("utf-8", "surrogatepass")).digest()[:16])
+    return f"{_ITEM}:{digest}"

@@ -30,8 +30,8 @@ except ImportError as error:
     raise ImportError(f"the LangGraph store needs a package: pip install 'engram[langgraph]' ({error})") from error
 
 from engram.integrations.calls import AnyEngram, awaited_call, blocking_call
-from engram.integrations.items import ItemKey, ItemValue, KeyedItem, KeyedItems, Namespace
-from engram.integrations.value_filter import matches_value, check_filter
+from engram.integrations.items import MOST_RANKED, ItemKey, ItemValue, KeyedItem, KeyedItems, Namespace
+from engram.integrations.value_filter import check_filter, matches_value
 from engram.model.errors import InvalidInput
 from engram.rules.scopes import parse_scope
 from engram.text.display import quoted
@@ -45,6 +45,8 @@ KIND = "langgraph"
 SOURCE = "agent:langgraph"
 EVERYTHING = ("$",)
 """The path that means the whole value."""
+FIRST_RANKED = 100
+"""Items that a search ranks unless it asks for more, or filters them."""
 
 
 class EngramStore(BaseStore):
@@ -68,7 +70,7 @@ class EngramStore(BaseStore):
         ttl: TTLConfig | None = None,
     ) -> None:
         parse_scope(f"{kind}:x")
-        if isinstance(fields, str) or not all(isinstance(path, str) and path for path in fields):
+        if isinstance(fields, str) or not all(fields):
             raise InvalidInput("fields must be a list of paths into a value, such as ['text', 'notes[*].title']")
         self.ttl_config = ttl
         self._memory = memory
@@ -132,19 +134,26 @@ def _get(items: KeyedItems, op: GetOp) -> Item | None:
 def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
     if op.limit < 0 or op.offset < 0:
         raise InvalidInput(f"limit {op.limit} and offset {op.offset} must be at least 0")
-    if op.filter is not None:
-        check_filter(op.filter)
-    scores = items.relevance(op.namespace_prefix, op.query) if op.query else {}
-    places = {memory_id: place for place, memory_id in enumerate(scores)}
-    wanted = [
-        item for item in items.below(op.namespace_prefix) if not op.filter or matches_value(item.value, op.filter)
-    ]
-    # What no search ranks, because it is not indexed, comes last and has no score.
-    wanted.sort(key=lambda item: places.get(item.memory.id, len(places)))
-    page = wanted[op.offset : op.offset + op.limit]
+    check_filter(op.filter)
+    end = op.offset + op.limit
+    found = [(item, score) for item, score in _ranked(items, op, end) if matches_value(item.value, op.filter or {})]
+    if len(found) < end:
+        # What is not indexed, and what no search ranks, comes last and has no score.
+        known = {item.at for item, _ in found}
+        rest = [item for item in items.below(op.namespace_prefix) if item.at not in known]
+        found += [(item, None) for item in rest if matches_value(item.value, op.filter or {})]
+    page = found[op.offset : end]
     if op.refresh_ttl:
-        items.refresh(page)
-    return [_search_item(item, scores.get(item.memory.id)) for item in page]
+        items.refresh(item for item, _ in page)
+    return [_search_item(item, score) for item, score in page]
+
+
+def _ranked(items: KeyedItems, op: SearchOp, end: int) -> list[tuple[KeyedItem, float | None]]:
+    if not op.query or not end:
+        return []
+    # The same number for the first pages: how many are ranked decides about their order.
+    most = FIRST_RANKED if end <= FIRST_RANKED and not op.filter else MOST_RANKED
+    return list(items.ranked(op.namespace_prefix, op.query, most))
 
 
 def _search_item(item: KeyedItem, score: float | None) -> SearchItem:
@@ -202,4 +211,4 @@ def _leaves(value: Any, name: str = "") -> "Iterable[tuple[str, str]]":
         for part in value:
             yield from _leaves(part, name)
     elif value is not None:
-        yield name, value if isinstance(value, str) else json.dumps(value)
+        yield name, value if isinstance(value, str) else json.dumps(value, default=str)
