@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -68,12 +68,12 @@ _FILTERS = st.none() | st.dictionaries(
 )
 _CONDITIONS = st.tuples(
     st.sampled_from(["prefix", "suffix"]), st.lists(_LABELS | st.just("*"), max_size=2).map(tuple)
-).map(lambda given: MatchCondition(*given))
+).map(lambda given: MatchCondition(cast(Any, given[0]), given[1]))
 _OPS = st.one_of(
     st.tuples(_NAMESPACES, _KEYS, _VALUES, st.none() | st.just(False)).map(lambda given: PutOp(*given)),
     st.tuples(_NAMESPACES, _KEYS).map(lambda given: PutOp(*given, None)),
     st.tuples(_NAMESPACES, _KEYS).map(lambda given: GetOp(*given)),
-    st.tuples(_PREFIXES, _FILTERS).map(lambda given: SearchOp(*given, limit=1000)),
+    st.tuples(_PREFIXES, _FILTERS).map(lambda given: SearchOp(given[0], given[1], limit=1000)),
     st.tuples(
         st.none() | st.lists(_CONDITIONS, max_size=2).map(tuple),
         st.none() | st.integers(1, 3),
@@ -294,6 +294,23 @@ def test_only_the_chosen_fields_are_searched(mem: Engram) -> None:
     store.put(NOTES, "b", {"title": "x", "body": [{"line": "cats"}, {"line": "dogs"}]}, index=["body[*].line"])
     statements = {memory.name: memory.statement for memory in mem.list(scope="langgraph:ana/notes")}
     assert statements == {"item:a": "Groceries", "item:b": "cats\ndogs"}
+
+
+@pytest.mark.parametrize(
+    ("value", "statement"),
+    [
+        ({"text": "blue"}, "blue"),
+        ({"theme": "dark", "size": 12, "beta": True, "none": None}, "theme: dark; size: 12; beta: true"),
+        ({"note": "Tabs are four spaces wide", "by": {"team": "web"}}, "Tabs are four spaces wide; by.team: web"),
+        ({"days": ["Monday", "Friday"]}, "days: Monday; days: Friday"),
+        ({}, "ana/notes/k"),
+    ],
+    ids=str,
+)
+def test_the_statement_is_the_value_in_words(shared: Engram, value: dict[str, Any], statement: str) -> None:
+    kind = next(_kinds)
+    EngramStore(shared, kind=kind).put(NOTES, "k", value)
+    assert [memory.statement for memory in shared.list(scope=f"{kind}:ana/notes")] == [statement]
 
 
 def test_pages_of_a_search_are_disjoint_and_complete(store: EngramStore) -> None:

@@ -45,6 +45,8 @@ KIND = "langgraph"
 SOURCE = "agent:langgraph"
 EVERYTHING = ("$",)
 """The path that means the whole value."""
+_LABELLED_WORDS = 3
+"""Words of a text up to which the name of its field says what it is, as in `theme: dark`."""
 FIRST_RANKED = 100
 """Items that a search ranks unless it asks for more, or filters them."""
 
@@ -198,8 +200,13 @@ def _texts_at(value: Mapping[str, Any], path: str) -> list[str]:
     if path == "$":
         leaves = list(_leaves(value))
         alone = len(leaves) == 1 and len(value) == 1
-        return [leaves[0][1]] if alone else ["; ".join(f"{name}: {text}" for name, text in leaves)]
+        return ["; ".join(text if alone or _is_sentence(text) else f"{name}: {text}" for name, text in leaves)]
     return get_text_at_path(dict(value), tokenize_path(path))
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether a text says something without the name of its field."""
+    return len(text.split()) > _LABELLED_WORDS
 
 
 def _leaves(value: Any, name: str = "") -> "Iterable[tuple[str, str]]":
