@@ -156,6 +156,18 @@ def test_a_key_is_not_found_in_a_wider_or_narrower_namespace(store: EngramStore)
     assert store.get(("an",), "color") is None
 
 
+def test_a_namespace_may_be_given_as_a_list(store: EngramStore) -> None:
+    listed: Any = list(NOTES)
+    store.put(listed, "color", {"text": "Ana likes blue"})
+    found = store.get(listed, "color")
+    assert found is not None and found.namespace == NOTES
+    assert [item.key for item in store.search(cast(Any, ["ana"]))] == ["color"]
+    assert [item.key for item in store.search(cast(Any, ["ana"]), query="colour")] == ["color"]
+    assert store.list_namespaces(prefix=cast(Any, ["ana"])) == [NOTES]
+    store.delete(listed, "color")
+    assert store.get(NOTES, "color") is None
+
+
 def test_a_batch_reads_before_it_writes_and_the_last_put_of_a_key_counts(store: EngramStore) -> None:
     results = store.batch(
         [PutOp(NOTES, "k", {"n": 1}), GetOp(NOTES, "k"), PutOp(NOTES, "k", {"n": 2}), SearchOp(NOTES)]

@@ -91,7 +91,7 @@ class EngramStore(BaseStore):
         items = KeyedItems(mem, self._kind, self._source)
         results = [_READERS[type(op)](items, op) if type(op) in _READERS else None for op in ops]
         # Of several puts to one key the last counts.
-        puts = {ItemKey(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        puts = {_at(op): op for op in ops if isinstance(op, PutOp)}
         items.put({at: self._given(op, op.value) for at, op in puts.items() if op.value is not None})
         for at, op in puts.items():
             if op.value is None:
@@ -117,11 +117,16 @@ def _checked(ops: Iterable[Op]) -> list[Op]:
     return found
 
 
+def _at(op: GetOp | PutOp) -> ItemKey:
+    # Callers pass lists, too.
+    return ItemKey(tuple(op.namespace), op.key)
+
+
 # -- reading
 
 
 def _get(items: KeyedItems, op: GetOp) -> Item | None:
-    found = items.get(ItemKey(op.namespace, op.key), refresh=op.refresh_ttl)
+    found = items.get(_at(op), refresh=op.refresh_ttl)
     if found is None:
         return None
     return Item(
@@ -142,7 +147,7 @@ def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
     if len(found) < end:
         # What is not indexed, and what no search ranks, comes last and has no score.
         known = {item.at for item, _ in found}
-        rest = [item for item in items.below(op.namespace_prefix) if item.at not in known]
+        rest = [item for item in items.below(tuple(op.namespace_prefix)) if item.at not in known]
         found += [(item, None) for item in rest if matches_value(item.value, op.filter or {})]
     page = found[op.offset : end]
     if op.refresh_ttl:
@@ -155,7 +160,7 @@ def _ranked(items: KeyedItems, op: SearchOp, end: int) -> list[tuple[KeyedItem, 
         return []
     # The same number for the first pages: how many are ranked decides about their order.
     most = FIRST_RANKED if end <= FIRST_RANKED and not op.filter else MOST_RANKED
-    return list(items.ranked(op.namespace_prefix, op.query, most))
+    return list(items.ranked(tuple(op.namespace_prefix), op.query, most))
 
 
 def _search_item(item: KeyedItem, score: float | None) -> SearchItem:
