@@ -78,7 +78,7 @@ class KeyedItem:
 
 @dataclass(slots=True)
 class KeyedItems:
-    """The items of one kind in a memory. `source` is who puts them."""
+    """The items of one kind in a memory. `source` is where their words come from; the program that opened the memory puts them."""
 
     mem: "Engram"
     kind: str
@@ -128,7 +128,7 @@ class KeyedItems:
         if not isinstance(data, Mapping) or memory.status not in PRESENT or is_over(memory, self._now):
             return None
         try:
-            at = ItemKey(tuple(map(str, data["namespace"])), str(data["key"]))
+            at = ItemKey(tuple(map(str, data["namespace"])), str(data["name"]))
             return KeyedItem(at, dict(data["value"]), bool(data.get("indexed", True)), data.get("ttl"), memory)
         except (KeyError, TypeError, ValueError):
             return None  # somebody edited the file, and it is no item any more
@@ -150,7 +150,7 @@ class KeyedItems:
             known = {at: memory.id if memory is not None else "" for at, memory in before.items()}
             with self.mem.store.deciding(
                 "put",
-                actor=self.source,
+                actor=self._program,
                 scopes=sorted({draft.scope for draft in drafts.values()}),
                 about=[memory_id for memory_id in known.values() if memory_id],
                 ids_for=[self._now] * len(drafts),
@@ -184,7 +184,7 @@ class KeyedItems:
         from engram.gates.secrets.scan import refuse_secret
 
         refuse_secret(at.key, "the key")
-        data: dict[str, Any] = {"namespace": list(at.namespace), "key": at.key, "value": dict(given.value)}
+        data: dict[str, Any] = {"namespace": list(at.namespace), "name": at.key, "value": dict(given.value)}
         if not given.text:
             data["indexed"] = False
         if given.ttl is not None:
@@ -197,7 +197,7 @@ class KeyedItems:
             raise InvalidInput(f"the value of {quoted(at.key[:80])} cannot be stored: {error}") from None
         return Memory(
             id="",
-            statement=given.text or "/".join((*at.namespace, at.key)),
+            statement=given.text or f"{at.key} in {' / '.join(at.namespace)}".strip(),
             scope=self._scope(at.namespace),
             type="factual",
             name=_name(at.key),
@@ -254,6 +254,11 @@ class KeyedItems:
                 f"the namespace {namespace!r:.80} is too long: as a scope it has {len(scope)} characters (maximum {MAX_SCOPE_LENGTH})"
             )
         return parse_scope(scope)
+
+    @property
+    def _program(self) -> str:
+        # An agent's own writes are judged against what is stored. Keys tell values apart, so they are not; `_status` sees to trust.
+        return f"program:{self.kind}"
 
     @property
     def _now(self) -> datetime:
