@@ -7,7 +7,7 @@ from engram.cli.display import line
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
-from engram.cli.verbs.options import ChangedMemory, Reason, Ref, Session, Yes, pairs
+from engram.cli.verbs.options import ChangedMemory, FormOptions, Named, Reason, Ref, Session, Yes, pairs
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 
@@ -29,21 +29,46 @@ _DIFFERENT = frozenset({"id", "created", "lineage", "revision", "supersedes", "a
 
 
 def update(
-    surface: Surface, ref: Ref, changed: ChangedMemory, statement: Statement = None, status: Status = None
+    surface: Surface,
+    changed: ChangedMemory,
+    form: FormOptions,
+    ref: Named = "",
+    statement: Statement = None,
+    status: Status = None,
 ) -> None:
     """Change fields of a memory in place. `history` shows what it was, `undo` restores it.
 
-    Tags and metadata replace the previous ones; an empty text empties a field.
+    Tags and metadata replace the previous ones; an empty text empties a field. The statement of feedback or a fact follows its parts.
+    Without an ID, --name says which memory, and the answer is `UPDATED: NAME`.
     """
-    fields = changed.given() | ({"status": status} if status is not None else {})
+    by_name = not ref
+    ref = ref or changed.name or ""
+    if not ref:
+        raise InvalidInput("say which memory to change: its ID, or --name NAME")
+    fields = changed.given() | form.parts() | ({"status": status} if status is not None else {})
+    if by_name:
+        del fields["name"]
     if statement is not None:
         fields["statement"] = text_or_stdin(statement)
     with surface.memory() as mem:
         before = mem.get(ref)
         check_allowed(before, fields)
+        from engram.gates.situation import situation_warnings
+
         _add_form(fields, before, changed.form)
         after = mem.update(before.id, actor=surface.actor, reason=changed.reason, **fields)
-        _changed(surface, mem, before, after)
+        if by_name:
+            surface.answer(memory_data(after, surface.now), lambda: display.write(f"UPDATED: {line(after.name)}"))
+        else:
+            _changed(surface, mem, before, after)
+        if form.claimed():
+            surface.hint(
+                "engram: --source changes nothing: a memory's source is who said it, and the history has who changed it"
+            )
+        for warning in (
+            situation_warnings(after.situation) if after.form and after.situation != before.situation else ()
+        ):
+            surface.hint(f"engram: warning: {warning}")
 
 
 def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, text: NewText = "") -> None:

@@ -1,0 +1,182 @@
+"""How two memories in the same form relate (reference/3 §1.6), part by part.
+
+Two facts about the same subject and predicate repeat each other if their objects do, and contradict each other if these differ, in
+whatever situation. Two pieces of feedback repeat each other if they ask for the same action in a similar situation, and contradict each other
+if their actions are opposed there, or one asks for what the other warns of. What is the same and what is opposed, the exact rules
+(`gates.comparison`) and the pair model (`models.pairs`) say, of a part as of any other statement.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from engram.gates.comparison import relation
+from engram.model.forms import FEEDBACK, form_name
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.text.polarity import canonical, read
+from engram.text.word_tables import word_class
+
+if TYPE_CHECKING:
+    from engram.models.pairs import Relation
+
+__all__ = ["FormComparison", "compare_forms", "in_same_form"]
+
+NEAR_SITUATION = 0.45
+"""The cosine of two situations from which they are similar: "implementing new features", "adding a new feature" have .70; two activities that only
+share a word, such as writing tests and writing migrations, .26."""
+NEAR_PART = 0.6
+"""The cosine from which two parts of feedback are alike."""
+ALIKE = 0.72
+"""The mean cosine of situation, behavior and action from which feedback is a rewording, though the model does not know the words."""
+
+
+SITUATIONS = "; "
+"""Separates the situations of a memory that was learned in several."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormComparison:
+    """How a memory in a form relates to another one, and why."""
+
+    relation: Literal["same", "opposite", "distinct"]
+    why: str = ""
+
+
+_DISTINCT = FormComparison("distinct")
+
+
+def in_same_form(one: Memory, other: Memory) -> bool:
+    """Whether both are feedback, or both are facts."""
+    name = form_name(one.form)
+    return bool(name) and name == form_name(other.form)
+
+
+def compare_forms(new: Memory, old: Memory) -> FormComparison:
+    """Compare two memories in the same form."""
+    is_feedback = form_name(new.form) == FEEDBACK
+    return _feedback(new, old) if is_feedback else _facts(new.form, old.form)
+
+
+# -- facts
+
+
+def _facts(new: Mapping[str, str], old: Mapping[str, str]) -> FormComparison:
+    if not new.get("object") or not old.get("object"):
+        return _DISTINCT
+    if any(_about(new, part) != _about(old, part) for part in ("subject", "predicate")):
+        return _DISTINCT
+    mine, theirs = _sentence(new), _sentence(old)
+    exact = relation(mine, theirs)
+    if exact.relation == "opposite":
+        return FormComparison("opposite", exact.why)
+    first, second = _words(new["object"]), _words(old["object"])
+    if first <= second:
+        return FormComparison("same", "the same subject and predicate with the same object")
+    if second < first:
+        return _DISTINCT  # it adds something, and is stored beside the other to be merged
+    if _is_rewording(mine, theirs, new["object"], old["object"]):
+        return FormComparison("same", "the same subject and predicate with the same object in other words")
+    return FormComparison("opposite", "the same subject and predicate with a different object")
+
+
+def _sentence(form: Mapping[str, str]) -> str:
+    return " ".join(form.get(part, "").strip() for part in ("subject", "predicate", "object"))
+
+
+def _about(form: Mapping[str, str], part: str) -> tuple[str, ...]:
+    """A subject or predicate as it is compared: stems in order, without articles and the like where anything else is left."""
+    words = [word for word in read(form.get(part, "")).raw if word != ","]
+    left = [word for word in words if word not in word_class("wordclasses", "drop")] or words
+    return tuple(canonical(word) for word in left)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(canonical(word) for word in read(text).raw if word != ",")
+
+
+def _is_rewording(mine: str, theirs: str, new_object: str, old_object: str) -> bool:
+    from engram.models.pairs import SAME
+
+    one, other = read(new_object), read(old_object)
+    if one.numbers != other.numbers or one.names != other.names or one.negations != other.negations:
+        return False
+    found = _related(theirs, mine)
+    return found.same >= SAME and found.same > found.change
+
+
+# -- feedback
+
+
+def _feedback(new: Memory, old: Memory) -> FormComparison:
+    action, other = new.form.get("action", ""), old.form.get("action", "")
+    if not action or not other:
+        return _DISTINCT
+    situation = max(_similarity(new.situation, known) for known in old.situation.split(SITUATIONS))
+    if situation < NEAR_SITUATION:
+        return _DISTINCT
+    exact = relation(action, other)
+    if exact.relation == "opposite":
+        return FormComparison("opposite", f"opposed actions in a similar situation: {exact.why}")
+    if exact.relation == "same" or _is_same_action(action, other) or _is_alike(new, old, situation):
+        return FormComparison("same", "the same action in a similar situation")
+    if _is_changed(action, other):
+        return FormComparison("opposite", "opposed actions in a similar situation")
+    if _asks_for_what_it_warns_of(new.form, old.form) or _asks_for_what_it_warns_of(old.form, new.form):
+        return FormComparison("opposite", "one asks for what the other warns of")
+    return _DISTINCT
+
+
+def _is_same_action(action: str, known: str) -> bool:
+    from engram.models.pairs import SAME
+
+    return _related(known, action).same >= SAME and _same_values(action, known)
+
+
+def _is_changed(action: str, known: str) -> bool:
+    from engram.models.pairs import LIKELY_CHANGE
+
+    found = _related(known, action)
+    return found.change >= LIKELY_CHANGE and found.change > found.same
+
+
+def _is_alike(new: Memory, old: Memory, situation: float) -> bool:
+    """Whether every part is alike, so that wordings which the model does not know are one lesson."""
+    behavior = _similarity(new.form.get("behavior", ""), old.form.get("behavior", ""))
+    action = _similarity(new.form["action"], old.form["action"])
+    if min(behavior, action) < NEAR_PART or not _same_values(new.form["action"], old.form["action"]):
+        return False
+    return (situation + behavior + action) / 3 >= ALIKE
+
+
+def _asks_for_what_it_warns_of(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    action, behavior = one.get("action", ""), other.get("behavior", "")
+    if not behavior or _is_same_action(other.get("action", ""), behavior):
+        return False  # praise: it asks for what was done
+    return relation(action, behavior).relation == "same" or _is_same_action(action, behavior)
+
+
+def _same_values(one: str, other: str) -> bool:
+    """Whether two texts have the same numbers, names and negations."""
+    first, second = read(one), read(other)
+    return (sorted(map(str, first.numbers)), first.names, first.negations % 2) == (
+        sorted(map(str, second.numbers)), second.names, second.negations % 2,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _related(older: str, newer: str) -> "Relation":
+    from engram.models.pairs import relate
+
+    return relate(older, newer)
+
+
+@lru_cache(maxsize=1024)
+def _similarity(one: str, other: str) -> float:
+    """The cosine of two texts by the bundled embedder; an unknown situation is like any other."""
+    from engram.embedding.static import StaticEmbedder
+
+    if not one.strip() or not other.strip() or one == other:
+        return 1.0
+    first, second = StaticEmbedder().embed([one, other])
+    return float(first @ second)
