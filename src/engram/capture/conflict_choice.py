@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from engram.capture.broadening import broader_situation
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
@@ -12,6 +13,8 @@ __all__ = ["ON_CONFLICT", "check_choice", "settled"]
 
 ON_CONFLICT = ("update", "replace", "keep-both", "skip")
 """What a caller may choose; without a choice a contradiction is stored as a candidate and waits for review."""
+NOT_STORED = "; nothing was stored"
+"""Ends the reason of a decision about a contradiction that was skipped."""
 _RELATION = {"replace": "update", "keep-both": "different"}
 _REWORDED = ("statement", "form", "situation", "type")
 
@@ -41,9 +44,17 @@ def settled(found: Decision, choice: str, given: Mapping[str, Any], learn: Learn
 def _updated(found: Decision, other: Memory, given: Mapping[str, Any], learn: Learn, update: Update) -> Decision:
     """The stored memory with what the new one says; where the source may not change it, the new one waits for review."""
     changes = {name: given[name] for name in _REWORDED if given.get(name)}
+    if changes.get("situation"):
+        changes["situation"] = broader_situation(other.situation, changes["situation"]) or other.situation
     try:
         after = update(other.id, changes)
     except Refused as error:
         decision = learn(given, relation="")
         return replace(decision, reason=f"{decision.reason}; {other.id} stays as it is: {error}")
-    return Decision(Outcome.UPDATED, after, None, f"{found.reason}; updated as the caller chose", found.gate)
+    return Decision(
+        Outcome.UPDATED,
+        after,
+        None,
+        f"{found.reason.removesuffix(NOT_STORED)}; updated as the caller chose",
+        found.gate,
+    )

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.changes import Changes
+from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.draft import draft
 from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_reason, replacing, superseded_versions
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
@@ -384,7 +385,7 @@ def _skipped(verdict: Verdict) -> Decision:
     """The decision about a contradiction that the caller wants reported instead of stored."""
     others = [conflict for conflict in verdict.conflicts if conflict.is_likely and conflict.other != verdict.other]
     related = tuple(map(_related, others[:MOST_RELATED]))
-    reason = f"{verdict.reason.removesuffix('; it waits for review')}; nothing was stored"
+    reason = f"{verdict.reason.removesuffix('; it waits for review')}{NOT_STORED}"
     return Decision(verdict.outcome, None, verdict.other, reason, verdict.gate, related)
 
 

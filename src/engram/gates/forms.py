@@ -6,6 +6,7 @@ if their actions are opposed there, or one asks for what the other warns of. Wha
 (`gates.comparison`) and the pair model (`models.pairs`) say, of a part as of any other statement.
 """
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -25,6 +26,8 @@ __all__ = ["FormComparison", "compare_forms", "in_same_form"]
 NEAR_SITUATION = 0.45
 """The cosine of two situations from which they are similar: "implementing new features", "adding a new feature" have .70; two activities that only
 share a word, such as writing tests and writing migrations, .26."""
+SAME_ACTION = 0.75
+"""The model's probability from which two actions are the same: above `pairs.SAME`, since they are shorter than the statements it was trained on."""
 NEAR_PART = 0.6
 """The cosine from which two parts of feedback are alike."""
 ALIKE = 0.72
@@ -43,6 +46,7 @@ class FormComparison:
     why: str = ""
 
 
+_ASIDE = re.compile(r"\s*\([^()]*\)")
 _DISTINCT = FormComparison("distinct")
 
 
@@ -109,7 +113,7 @@ def _is_rewording(mine: str, theirs: str, new_object: str, old_object: str) -> b
 
 
 def _feedback(new: Memory, old: Memory) -> FormComparison:
-    action, other = new.form.get("action", ""), old.form.get("action", "")
+    action, other = _action(new.form), _action(old.form)
     if not action or not other:
         return _DISTINCT
     situation = max(_similarity(new.situation, known) for known in old.situation.split(SITUATIONS))
@@ -127,10 +131,14 @@ def _feedback(new: Memory, old: Memory) -> FormComparison:
     return _DISTINCT
 
 
-def _is_same_action(action: str, known: str) -> bool:
-    from engram.models.pairs import SAME
+def _action(form: Mapping[str, str]) -> str:
+    """What feedback asks for, without asides."""
+    action = form.get("action", "")
+    return _ASIDE.sub("", action).strip() or action
 
-    return _related(known, action).same >= SAME and _same_values(action, known)
+
+def _is_same_action(action: str, known: str) -> bool:
+    return _related(known, action).same >= SAME_ACTION and _same_values(action, known)
 
 
 def _is_changed(action: str, known: str) -> bool:
@@ -143,15 +151,16 @@ def _is_changed(action: str, known: str) -> bool:
 def _is_alike(new: Memory, old: Memory, situation: float) -> bool:
     """Whether every part is alike, so that wordings which the model does not know are one lesson."""
     behavior = _similarity(new.form.get("behavior", ""), old.form.get("behavior", ""))
-    action = _similarity(new.form["action"], old.form["action"])
-    if min(behavior, action) < NEAR_PART or not _same_values(new.form["action"], old.form["action"]):
+    mine, theirs = _action(new.form), _action(old.form)
+    action = _similarity(mine, theirs)
+    if min(behavior, action) < NEAR_PART or not _same_values(mine, theirs):
         return False
     return (situation + behavior + action) / 3 >= ALIKE
 
 
 def _asks_for_what_it_warns_of(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    action, behavior = one.get("action", ""), other.get("behavior", "")
-    if not behavior or _is_same_action(other.get("action", ""), behavior):
+    action, behavior = _action(one), other.get("behavior", "")
+    if not behavior or _is_same_action(_action(other), behavior):
         return False  # praise: it asks for what was done
     return relation(action, behavior).relation == "same" or _is_same_action(action, behavior)
 

@@ -52,7 +52,9 @@ def sensitive_subject(memory: Memory) -> str:
     # Imported here so that reading and listing memories never loads the model.
     from engram.models.sensitivity import subject_of
 
-    texts = dict.fromkeys((memory.statement, memory.situation, *map(str, memory.form.values())))
+    # A part of a form is a fragment, which the model reads with the statement that contains it.
+    apart = [part for part in map(str, memory.form.values()) if part.strip().rstrip(".") not in memory.statement]
+    texts = dict.fromkeys((memory.statement, memory.situation, *apart))
     return next((found for text in texts if text and (found := subject_of(text))), "")
 
 

@@ -43,11 +43,7 @@ def check_complete(parts: Mapping[str, str], situation: str, *, named: str = "{}
     absent = [part for part in FORM_PARTS[name] if not parts.get(part, "").strip()]
     missing = [*([] if situation.strip() else ["situation"]), *absent]
     if missing:
-        article = "a " if name == FACT else ""
-        raise InvalidInput(
-            f"{article}{name} needs {', '.join(map(named.format, missing))}: the situation it matters in, and "
-            f"{', '.join(FORM_PARTS[name][:-1])} and {FORM_PARTS[name][-1]}"
-        )
+        raise InvalidInput(f"{name} needs {', '.join(map(named.format, missing))}; every part of it is required")
 
 
 def merged_form(before: Mapping[str, str], parts: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.cli.verbs.options import FormOptions, NewMemory, Session, Text
 from engram.model.decision import Decision
 from engram.model.errors import InvalidInput, Refused
-from engram.model.forms import FORM_PARTS
+from engram.model.forms import FORM_PARTS, check_complete
 from engram.model.memory import MAY_SUPERSEDE, Memory
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def learn(
     --object …` write the statement for you and store its parts. They answer CREATED, UPDATED, DUPLICATE or CONTRADICTION with the name;
     after the latter two follows the existing memory. Learned again in another situation, the existing one covers both.
     """
-    given = _statement(text, form) | memory.given()
+    given = _statement(text, form, memory.when or "") | memory.given()
     given |= {"supersedes": supersedes} if supersedes else {}
     claimed = form.claimed()
     source = "human" if surface.person and claimed != "agent" else "agent"
@@ -150,7 +150,7 @@ def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
         )
 
 
-def _statement(text: str, form: FormOptions) -> dict[str, Any]:
+def _statement(text: str, form: FormOptions, situation: str) -> dict[str, Any]:
     """The statement, or the form that replaces it. Raises `InvalidInput` naming every option that a form lacks."""
     parts = form.parts()
     if text not in FORM_PARTS:
@@ -162,7 +162,8 @@ def _statement(text: str, form: FormOptions) -> dict[str, Any]:
     needed = FORM_PARTS[text]
     if foreign := [part for part in parts if part not in needed]:
         raise InvalidInput(f"`learn {text}` takes --{', --'.join(needed)}; --{foreign[0]} belongs to the other form")
-    return {**dict.fromkeys(needed, ""), **parts, "type": text}
+    check_complete({**dict.fromkeys(needed, ""), **parts}, situation, named="--{}")
+    return {**parts, "type": text}
 
 
 def _decided(surface: Surface, decision: Decision, *, in_form: bool = False) -> None:
@@ -177,7 +178,8 @@ def _decided(surface: Surface, decision: Decision, *, in_form: bool = False) -> 
         surface.hint(f"engram: {decision.gate}: {line(decision.reason)}")
     for warning in decision.warnings:
         surface.hint(f"engram: warning: {warning}")
-    surface.hint(_next_step(decision))
+    if not in_form or (decision.memory is not None and decision.memory.status == "candidate"):
+        surface.hint(_next_step(decision))
     if decision.outcome.value == "REJECTED":
         raise SystemExit(FAILED)
 
