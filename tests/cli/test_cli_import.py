@@ -228,3 +228,12 @@ def test_the_examples_of_the_page_run(cli: Console) -> None:
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_left_out_of_an_imported_record_is_shown_as_a_note(cli: Console) -> None:
+    cli("add", "Use tabs")
+    (cli.folder / "in.json").write_text(json.dumps([{"statement": "Redis caches pages", "aliases": ["use-tabs"]}]))
+    shown = cli("import", str(cli.folder / "in.json")).stdout
+    assert (
+        "1 created" in shown and "0 skipped" in shown and "note " in shown and "already names another memory" in shown
+    )

@@ -7,16 +7,19 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from engram import Engram
 from engram.capture.buffer_state import BufferState
+from engram.capture.exporter import EXPORT
 from engram.capture.transcripts import opencode
 from engram.model.errors import Refused
 from engram.recall.prompt.user_file import read_user_file
 from engram.rules.sources import counted_as
 from engram.sessions.jobs import LEASE
+from engram.upkeep.conflict_survey import ConflictSurvey, change_of
 from tests.capture.transcripts.written import claude_file, line, opencode_database, said, spoken, stored
 
 SESSION = "ses_e154b2929ffe7XKFaQztPsazir"
@@ -124,3 +127,51 @@ def test_a_file_with_hard_links_is_refused(tmp_path: Path) -> None:
     os.link(tmp_path / "AGENTS.md", tmp_path / "CLAUDE.md")
     with pytest.raises(Refused, match="2 hard links"):
         read_user_file(tmp_path / "AGENTS.md")
+
+
+def test_an_export_is_no_decision_to_undo(tmp_path: Path) -> None:
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
+        waiting = mem.learn("The lift has a blue door", source="web:example.org").memory
+        assert waiting is not None and waiting.status == "candidate"
+        approved = mem.review.approve(waiting.id, actor="human")
+        with mem.store.deciding(EXPORT, actor="human", about=[waiting.id]) as deciding:
+            deciding.put(approved.but(aliases=("mem-0001",)))
+        restored = mem.undo(waiting.id, actor="human")
+        assert (restored.status, restored.aliases) == ("candidate", ("mem-0001",))
+
+
+def test_a_merged_memory_keeps_everybody_s_evidence(tmp_path: Path) -> None:
+    claude_file(tmp_path / "t", PNPM, "Ok.", FRIDAY)
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
+        mem.harvest(tmp_path / "t", harness="claude-code")
+        one, other = (item.memory for item in mem.review.queue())
+        merged = mem.review.merge([one.id, other.id], f"{PNPM} {FRIDAY}", actor="human")
+        assert sorted(one.event for one in merged.evidence) == sorted(
+            one.event for one in one.evidence + other.evidence
+        )
+
+
+def test_a_sentence_with_a_slot_keeps_its_other_fact(tmp_path: Path) -> None:
+    claude_file(tmp_path / "t", "My name is Ana and we always use pnpm, never npm, in this project.")
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
+        facts = mem.harvest(tmp_path / "t", harness="claude-code").facts
+    assert any("pnpm" in fact.statement for fact in facts)
+
+
+def test_the_doctor_compares_what_an_import_brought_with_an_old_date(tmp_path: Path) -> None:
+    def bring(statement: str, year: int) -> None:
+        at = f"{year}-01-01T00:00:00Z"
+        file = tmp_path / f"{year}.json"
+        file.write_text(json.dumps([{"statement": statement, "created": at, "updated": at}]))
+        mem.import_memories(file, actor="human")
+
+    def pairs() -> list[tuple[str, str]]:
+        changes = [change_of(memory) for memory in mem.list(limit=None)]
+        return ConflictSurvey(mem.store).run(changes, monotonic() + 60).pairs
+
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
+        bring("The mascot of the team is a heron", 2020)
+        bring("The api listens on port 8080", 2026)
+        assert not pairs()
+        bring("The api listens on port 9090", 2021)
+        assert len(pairs()) == 1

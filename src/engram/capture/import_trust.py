@@ -32,7 +32,7 @@ _USE = ("policy_class", "feedback", "derivation_count", "activation")
 """What a file says only where the whole of another store is merged with ours, and which lifts no evidence there."""
 
 
-def as_the_files_word(memory: Memory, source: str, *, keeps_use: bool, now: datetime) -> Memory:
+def without_trust_claims(memory: Memory, source: str, *, keeps_use: bool, now: datetime) -> Memory:
     """A record as what it is, the word of a file; the source it claims is kept to be shown and exported."""
     claims: dict[str, Any] = {} if keeps_use else {
         "policy_class": "", "feedback": Feedback(), "derivation_count": 1, "activation": Activation(last_accessed=now),
@@ -45,7 +45,7 @@ def as_the_files_word(memory: Memory, source: str, *, keeps_use: bool, now: date
     )  # fmt: skip
 
 
-def without_claims(record: Memory, known: Memory, *, keeps_use: bool) -> Memory:
+def with_local_fields(record: Memory, known: Memory, *, keeps_use: bool) -> Memory:
     """A record of a memory that is here, with what only this store says of it."""
     ours = known.extra.get(CLAIMED_SOURCE, "")
     theirs = record.extra.get(CLAIMED_SOURCE, "")
@@ -71,7 +71,7 @@ def _with_claim(memory: Memory, claimed: Any) -> dict[str, Any]:
     return {**rest, CLAIMED_SOURCE: claimed} if claimed else rest
 
 
-def has_same_words(one: Memory, other: Memory) -> bool:
+def has_same_content(one: Memory, other: Memory) -> bool:
     """Whether nothing differs that decides whether somebody has to approve a memory."""
     return _words(one) == _words(other)
 

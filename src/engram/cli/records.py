@@ -113,6 +113,7 @@ def provenance_data(found: "Provenance") -> dict[str, Any]:
         "kind": found.kind,
         "tier": found.tier,
         "quotes": plain(found.quotes),
+        "retellings": plain(found.retellings),
         "same": [_brief(other) for other in near.same],
         "may_repeat": [_brief(other) for other in near.similar],
         "contradicts": [_brief(other) for other in near.conflicts],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
     from engram.capture.extraction import Extracted
     from engram.capture.harvest import Harvester, HarvestReport
-    from engram.capture.importer import ImportReport
+    from engram.capture.import_report import ImportReport
     from engram.embedding.protocol import Vectors
     from engram.store.protocol import Purged
 
@@ -279,9 +279,16 @@ class WriteVerbs(Facets):
             )
         reading = import_source.read(place, packs=packs, format_=format, mapping=mapping)
         importer = Importer(
-            self.store, self._clock, self.scope_here(), place.name, by_person, candidates or not by_person, trusted
+            self.store,
+            self._clock,
+            self.scope_here(),
+            place.name,
+            by_person,
+            candidates or not by_person,
+            trusted,
+            self._gate_settings,
         )
-        return importer.take(reading, progress or (lambda *_: None), dry_run=dry_run)
+        return importer.run(reading, progress or (lambda *_: None), dry_run=dry_run)
 
     def _harvester(self, dry_run: bool) -> "Harvester":
         from engram.capture.harvest import Harvester

@@ -18,11 +18,12 @@ from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Prop
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
-from engram.gates.trust import Trust, is_human, is_untrusted, tier_3_reason, tier_of, trust
+from engram.gates.trust import Trust, is_human, is_told, is_untrusted, loss_reason, tier_of, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
+from engram.model.types import type_or_default
 from engram.rules.eligibility import is_over, outlasts
 from engram.rules.sources import CAPTURED, may_replace, origin_of
 from engram.text.display import notice, quoted, word
@@ -175,7 +176,7 @@ class _GateRun:
         mine, theirs = self.memory.statement, twin.statement
         if relation(mine, theirs).relation == "opposite":
             return "which says the opposite"
-        if is_human(self.memory.source) or not (twin.critical_slot or tier_3_reason(twin)):
+        if is_human(self.memory.source) or not (twin.critical_slot or loss_reason(twin)):
             return ""
         return "" if adds_nothing(mine, theirs) else "whose loss could do harm, in other words"
 
@@ -258,7 +259,7 @@ class _GateRun:
         found = self._trust()
         merging = f"paraphrases {mention(similar)}; consider merging the two" if similar else ""
         if similar is not None and found.status == "active" and not is_human(self.memory.source):
-            tier = tier_of(self.memory)
+            tier = type_or_default(self.memory.type).tier if is_told(self.memory) else tier_of(self.memory)
             if tier > 1:
                 found = Trust("candidate", f"tier {tier} and close to a stored memory; it waits for review")
         if found.status == "active":

@@ -89,6 +89,21 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
+class Retelling:
+    """What a later turn said that was taken for the same as a memory: what it would have become on its own.
+
+    Its words are in an artifact of the ledger, so that they go where the turn is purged.
+    """
+
+    event: str
+    scope: str = "global"
+    type: str = "behavioral"
+    source: str = ""
+    confidence: float = 0.5
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """A ledger event, and the part of it, that a memory was derived from."""
 
@@ -96,6 +111,8 @@ class Evidence:
     span: tuple[int, int] | None = None
     quote_hash: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    retelling: Retelling | None = None
+    """Where the event said it in other words: those words."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

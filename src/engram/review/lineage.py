@@ -160,9 +160,15 @@ def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None
         )
 
 
+BOOKKEEPING = frozenset(("export", "redact_evidence"))
+"""Entries that are no decisions: a name that an export gave, evidence that a purge removed. Both outlast an undo."""
+
+
 def last_decision(history: Sequence[Image]) -> Image:
-    """The last entry that changed more than usage does by itself."""
+    """The last entry that changed more than usage and bookkeeping do."""
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if later.op in BOOKKEEPING:
+            continue
         if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
             return later
     return history[0]

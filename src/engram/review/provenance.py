@@ -11,6 +11,7 @@ from engram.gates.proposal import GateSettings
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.lazy import dataclass
 from engram.model.memory import MAY_REPEAT, Memory
+from engram.review.retellings import RetoldAs, retellings_of
 from engram.rules.scopes import GLOBAL, shows
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
@@ -57,6 +58,8 @@ class Provenance:
     neighbours: RelatedMemories
     gates: str
     """The gate that decided, and why; those before it had no objection."""
+    retellings: tuple[RetoldAs, ...] = ()
+    """What was said later and taken for the same, in its own words."""
 
 
 def provenance_of(
@@ -72,6 +75,7 @@ def provenance_of(
         tuple(_quotes(store, memory, scopes)),
         near,
         _passed(store, memory, settings),
+        tuple(retellings_of(store, memory, scopes)),
     )
 
 
@@ -115,6 +119,8 @@ def _linked(store: Store, memory: Memory, scopes: Collection[str] | None) -> Ite
 
 def _quotes(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Quote]:
     for evidence in memory.evidence:
+        if evidence.retelling is not None:
+            continue
         event = store.event(evidence.event)
         if event is not None and (scopes is None or store.owner_of(event.id) in scopes):
             text = event.content[slice(*evidence.span)] if evidence.span is not None else event.content

@@ -271,6 +271,19 @@ class Review:
             refs, statement, actor, reason, shown
         )
 
+    def separate(
+        self, ref: str, number: int = 1, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+    ) -> Memory:
+        """Take a retelling, numbered as `provenance` lists them, out of a memory: the candidate of its own that it becomes.
+
+        Raises `Refused` where the same words are stored already. `shown` is as for `approve`.
+        """
+        from engram.review.retellings import Separation
+
+        return Separation(self.store, self.clock, self.settings, self.described).separate(
+            ref, number, actor, reason, shown
+        )
+
     # -- decisions about many
 
     def promote_all(

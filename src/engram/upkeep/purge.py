@@ -36,11 +36,20 @@ class Purger:
         return self._destroy([*ids, *self._quotes_of(ids), *drawn], drawn, actor)
 
     def _quotes_of(self, ids: Sequence[str]) -> list[str]:
-        """The artifacts that have the exact words of these events."""
+        """The artifacts that have the exact words of these events, or of the retellings of these memories."""
         events = [event for event in map(self.store.event, ids) if event is not None]
         kept = {name: self.store.events(name) for name in {quotes_ledger(event.session) for event in events}}
         sources = {event.id for event in events}
-        return [one.id for found in kept.values() for one in found if one.metadata.get(QUOTED_EVENT) in sources]
+        memories = [memory for memory in map(self.store.get, ids) if memory is not None]
+        retold = (one.retelling for memory in memories for one in memory.evidence)
+        return [
+            *(one.id for found in kept.values() for one in found if one.metadata.get(QUOTED_EVENT) in sources),
+            *(told.event for told in retold if told is not None and self._is_artifact(told.event)),
+        ]
+
+    def _is_artifact(self, event_id: str) -> bool:
+        event = self.store.event(event_id)
+        return event is not None and QUOTED_EVENT in event.metadata
 
     def purge_owned(
         self, memories: Sequence[str], events: Sequence[str], *, actor: str, kept: Collection[str] = ()

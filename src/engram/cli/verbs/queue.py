@@ -82,7 +82,7 @@ def queue(surface: Surface, filters: CandidateOptions, per_source: PerSource = 2
     """
     with surface.memory() as mem:
         page = mem.review.page(per_source, **filters.chosen(mem))
-        surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface))
+        surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface, mem))
         _hint_queue(surface, page)
 
 
@@ -114,12 +114,12 @@ def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
     return {"waiting": page.waiting, "groups": groups, "more": dict(page.more)}
 
 
-def _draw_page(page: "QueuePage", surface: Surface) -> None:
+def _draw_page(page: "QueuePage", surface: Surface, mem: "Engram") -> None:
     for source, groups in groupby(page.groups, key=lambda group: group.source):
         rest = []
         for group in groups:
             if group.items:
-                _draw_group(group, surface)
+                _draw_group(group, surface, mem)
             rest.append((group.count - len(group.items), group.topic))
         if source in page.more:
             topics = ", ".join(
@@ -130,7 +130,7 @@ def _draw_page(page: "QueuePage", surface: Surface) -> None:
             )
 
 
-def _draw_group(group: "QueueGroup", surface: Surface) -> None:
+def _draw_group(group: "QueueGroup", surface: Surface, mem: "Engram") -> None:
     from engram.gates.trust import kind_of
 
     display.lines([(line(group.source), "bold"), f" · {line(group.topic)}", (f"  {group.count:,}", "bright_black")])
@@ -144,6 +144,18 @@ def _draw_group(group: "QueueGroup", surface: Surface) -> None:
         for item in group.items
     ]
     display.table(["  id", "kind", Column("age", "bright_black"), "memory"], rows)
+    for item in group.items:
+        _draw_retold(mem, item.memory)
+
+
+def _draw_retold(mem: "Engram", memory: Memory) -> None:
+    """The other words of a candidate that was told more than once."""
+    if all(evidence.retelling is None for evidence in memory.evidence):
+        return
+    from engram.review.retellings import retold
+
+    for number, words in enumerate(retold(mem.store, memory), start=1):
+        display.lines([(f"  {memory.id} {number} also told as “{line(words, 160)}”", "bright_black")])
 
 
 def promote(
@@ -297,9 +309,10 @@ def _previewed(
         report_nothing(surface, verb, NO_MATCH)
         return []
     apart = [item for item in items if item.waits_as == "contradiction" and verb == "promote"]
-    chosen = [item.memory for item in items if item not in apart]
-    held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
-    chosen = [memory for memory in chosen if memory not in held]
+    others = [item.memory for item in items if not (item.waits_as == "contradiction" and verb == "promote")]
+    held = [memory for memory in others if not sensitive and reason_for_person(memory)]
+    left_out = {memory.id for memory in held}
+    chosen = [memory for memory in others if memory.id not in left_out]
     if chosen:
         preview(surface, f"{verb} {counted(len(chosen), 'candidate')}", chosen)
     if apart:

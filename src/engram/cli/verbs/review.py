@@ -60,7 +60,7 @@ def review(
 
     Contradictions, memories that may replace an older one, requests to forget by an agent, candidates, and memories that have
     faded. Without an id it lists them; on a terminal it goes through them one by one, one key per decision: p promote, e edit,
-    r reject, m merge, l later, u undo, q quit. `engram queue` lists the candidates alone, in groups.
+    r reject, m merge, t take out a retelling, l later, u undo, q quit. `engram queue` lists the candidates alone, in groups.
     """
     chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
                                     ("reinforce", reinforce)) if on]  # fmt: skip
