@@ -8,10 +8,11 @@ goes through the other gates, so that a duplicate is reported as one; otherwise 
 says about stored memories. The policy has already set the conflict key; its gate looks up the current memories with the same key.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from engram.gates.certainty import adds_nothing
 from engram.gates.comparison import covering, exact_duplicate, relation
+from engram.gates.form_quality import form_problems
 from engram.gates.instructions import injection_problem
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
@@ -115,9 +116,8 @@ class _GateRun:
             return refused
         if not self.proposal.autonomous:
             return None
-        found = pattern(self.memory.statement)
-        for gate, rule in QUALITY_GATES:
-            if refused := self._refuse(gate, rule(found) if found.english else ""):
+        for gate, problem in form_problems(self.memory) if self.memory.form else _problems(self.memory):
+            if refused := self._refuse(gate, problem):
                 return refused
         return None
 
@@ -267,6 +267,12 @@ class _GateRun:
             return self._answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
         reason = f"{found.reason}; {merging}" if merging else found.reason
         return self._answer(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
+
+
+def _problems(memory: Memory) -> Iterator[tuple[str, str]]:
+    """Each quality gate and why a statement does not pass it; "" where it does, or is not in English."""
+    found = pattern(memory.statement)
+    return ((gate, rule(found) if found.english else "") for gate, rule in QUALITY_GATES)
 
 
 def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:
