@@ -310,7 +310,7 @@ class WriteVerbs(Facets):
         """A new version of a fact; the one before is superseded and stays readable."""
         given, parts = with_form(self._given("", fields))
         if parts:
-            given["form"] = merged_form(self.get_current(ref).form, parts)
+            given["form"] = merged_form(self.lineages.current(self.get(ref).id).form, parts)
         self._check_commands(given, actor)
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, **given)

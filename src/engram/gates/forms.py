@@ -74,7 +74,7 @@ def _facts(new: Mapping[str, str], old: Mapping[str, str]) -> FormComparison:
     exact = relation(mine, theirs)
     if exact.relation == "opposite":
         return FormComparison("opposite", exact.why)
-    first, second = _words(new["object"]), _words(old["object"])
+    first, second = frozenset(_about(new, "object")), frozenset(_about(old, "object"))
     if first <= second:
         return FormComparison("same", "the same subject and predicate with the same object")
     if second < first:
@@ -89,14 +89,10 @@ def _sentence(form: Mapping[str, str]) -> str:
 
 
 def _about(form: Mapping[str, str], part: str) -> tuple[str, ...]:
-    """A subject or predicate as it is compared: stems in order, without articles and the like where anything else is left."""
+    """A part as it is compared: stems in order, without articles and the like where anything else is left."""
     words = [word for word in read(form.get(part, "")).raw if word != ","]
     left = [word for word in words if word not in word_class("wordclasses", "drop")] or words
     return tuple(canonical(word) for word in left)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(canonical(word) for word in read(text).raw if word != ",")
 
 
 def _is_rewording(mine: str, theirs: str, new_object: str, old_object: str) -> bool:

@@ -13,7 +13,7 @@ from engram.gates.tables import phrases, table_text
 from engram.model.lazy import dataclass
 from engram.text.display import quoted
 from engram.text.stems import stem
-from engram.text.verbs import PAST_AUXILIARIES, is_past
+from engram.text.verbs import PAST_AUXILIARIES, is_participle, is_past
 from engram.text.word_tables import read_table, word_class
 
 __all__ = ["Hindsight", "hindsight", "situation_warnings"]
@@ -62,7 +62,9 @@ def hindsight(situation: str) -> Hindsight | None:
     sign = _sign(lower)
     if not sign:
         return None
-    return Hindsight(sign, _Rewrite(words, lower).task())
+    task = _Rewrite(words, lower).task()
+    again = hindsight(task) if task and len(task) < len(situation) else None
+    return Hindsight(sign, task if again is None else again.task)
 
 
 # -- recognition
@@ -141,7 +143,7 @@ def _is_trouble_after(words: Sequence[str], at: int) -> bool:
     if not any(_in("backward", one) for one in head):
         return False
     if word in ("being", "getting"):
-        return is_past(_at(words, at + 1), same=True)
+        return is_participle(_at(words, at + 1))
     is_verb = word.endswith("ing") and (_is("trouble", word) or (word.startswith("mis") and word != "missing"))
     return is_verb or (is_past(word) and _is("trouble", word)) or _in("problem", word)
 
@@ -290,7 +292,7 @@ class _Rewrite:
 
     def _is_topic(self, word: str) -> bool:
         return not (
-            word in _STOPS or is_past(word, same=True) or word in PAST_AUXILIARIES or any(
+            _is_plain_past(word) or word in _STOPS or is_past(word, same=True) or word in PAST_AUXILIARIES or any(
                 _in(section, word) for section in ("connective", "agent", "problem", "determiner", "boundary", "place")
             ) or _is("trouble", word) or _is("discovery", word) or word in ("not", "been", "be", "is", "are", "condition", "out", "me", "us", "own", "too", "with", "about")
         )  # fmt: skip

@@ -154,10 +154,8 @@ def _statement(text: str, form: FormOptions, situation: str) -> dict[str, Any]:
     """The statement, or the form that replaces it. Raises `InvalidInput` naming every option that a form lacks."""
     parts = form.parts()
     if text not in FORM_PARTS:
-        if parts:
-            raise InvalidInput(
-                f"--{next(iter(parts))} belongs to a form: write `engram learn feedback …` or `learn fact …`"
-            )
+        if foreign := [*parts, *(["source"] if form.source is not None else [])]:
+            raise InvalidInput(f"--{foreign[0]} belongs to a form: write `engram learn feedback …` or `learn fact …`")
         return {"statement": text_or_stdin(text)}
     needed = FORM_PARTS[text]
     if foreign := [part for part in parts if part not in needed]:
