@@ -105,10 +105,18 @@ TABLES = ("policies", "signals")
 SETTABLE = tuple(each.name for each in fields(Settings) if each.name not in TABLES)
 """The settings that `engram config` shows and sets."""
 
-TRUST = frozenset(
-    {"autopromote_remember", "autopromote_harvest", "autopromote_kinds", "harvest_limit", "source_daily_limit"}
-)
-"""The settings that decide what needs no person: only a person changes them."""
+OWNERS = {
+    **dict.fromkeys(
+        ("autopromote_remember", "autopromote_harvest", "autopromote_kinds", "harvest_limit", "source_daily_limit"),
+        "decides what becomes active without a person",
+    ),
+    "policy": "decides what a memory's type is, and what it replaces",
+    "time_zone": "decides when memories are valid",
+    **dict.fromkeys(("keep_journal_days", "keep_usage_days", "keep_ledger_days"), "decides how long history is kept"),
+    **dict.fromkeys(("model", "embedder"), "decides where memories are sent"),
+    "model_daily_tokens": "decides what the model may cost",
+}
+"""The settings that only a person changes, and what each decides."""
 
 
 def load_settings(path: Path | None) -> Settings:

@@ -233,11 +233,17 @@ def test_filters_leave_out_tier_3(cli: Console) -> None:
 
 
 def test_without_a_terminal_a_bulk_decision_needs_yes(cli: Console) -> None:
-    ids = proposed(cli, *FACTS)
-    assert cli("reject", "--source", "harness").exit_code == 2
-    assert cli("reject", "--source", "harness", "--yes", "--reason", "noise").exit_code == 0
+    ids = [cli.learned(fact, "--type", "people") for fact in ("Ana leads the shop", "Ben cooks for the team")]
+    assert cli("reject", "--source", "agent").exit_code == 2
+    assert cli("reject", "--source", "agent", "--yes", "--reason", "noise").exit_code == 0
     assert {status(cli, ref) for ref in ids} == {"rejected"}
     assert cli.json("history", ids[0])[-1]["reason"] == "noise"
+
+
+def test_without_a_terminal_only_what_agents_proposed_is_rejected(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    assert cli("reject", "--source", "harness", "--yes").exit_code == 1
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
 
 
 def test_eligible_promotes_what_the_settings_allow(cli: Console) -> None:

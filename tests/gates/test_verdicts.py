@@ -42,6 +42,9 @@ class Stored:
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
+    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+        return ()
+
 
 def known(statement: str, **fields: Any) -> Memory:
     return Memory(**{"id": "ENG-2026-0101-001", "statement": statement, "source": "human"} | fields)

@@ -124,7 +124,7 @@ def test_a_person_and_their_program_may_bring_it_back(mem: Engram) -> None:
 
 
 def test_an_agent_may_correct_what_an_agent_rejected(mem: Engram) -> None:
-    waiting = proposed(mem)
+    waiting = proposed(mem, source=AGENT, type="health")
     mem.review.reject(waiting.id, actor=AGENT)
     assert mem.undo(waiting.id, actor=AGENT).status == "candidate"
 

@@ -149,10 +149,10 @@ def test_a_persons_own_word_on_places_and_people_is_active(files: Engram, statem
     assert files.remember(statement).outcome == Outcome.CREATED
 
 
-@pytest.mark.parametrize("source", ["agent", "assistant"])
-def test_what_others_add_waits(files: Engram, source: str) -> None:  # noqa: F811
+@pytest.mark.parametrize(("source", "harmless"), [("agent", "active"), ("assistant", "candidate")])
+def test_what_others_add_waits_as_if_they_had_learned_it(files: Engram, source: str, harmless: str) -> None:  # noqa: F811
     assert files.add("The user has type 1 diabetes", source=source).status == "candidate"
-    assert files.add("The billing service has a health check", source=source).status == "active"
+    assert files.add("The billing service has a health check", source=source).status == harmless
 
 
 def test_what_a_conversation_tells_waits(files: Engram) -> None:  # noqa: F811

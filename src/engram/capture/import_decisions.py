@@ -1,13 +1,13 @@
 """What was decided here about the memories that a file brings: no file takes it back."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
-from engram.model.decision import DISTRUST
+from engram.capture.withdrawal import Withdrawals
+from engram.gates.proposal import Neighbour
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.store.protocol import Filters, Image, Store
+from engram.store.protocol import Image, Store
 from engram.text.content_hash import content_hash
 
 IMPORT = "import"
@@ -18,32 +18,32 @@ ContentKey = tuple[str, str]
 
 @dataclass(slots=True)
 class LocalDecisions:
-    """The decisions of one store, looked up once per import."""
+    """The decisions of one store, looked up once per slice of an import."""
 
     store: Store
-    _rejected: dict[ContentKey, list[str]] | None = None
-    """What was rejected before this import; None until it is looked up."""
-    _refusals: dict[ContentKey, str] = field(default_factory=dict)
+    _out: dict[ContentKey, Neighbour] = field(default_factory=dict)
+    """What a person rejected or retired, by the content and scope of what says the same."""
 
-    def rejected(self, key: ContentKey) -> str:
-        """The memory with this content and scope that was rejected here, for what it says and not for who said it, or ""."""
-        if not key[0]:
-            return ""
-        if key not in self._refusals:
-            found = self._by_content().get(key, ())
-            self._refusals[key] = next((memory_id for memory_id in found if self._was_rejected_here(memory_id)), "")
-        return self._refusals[key]
+    def look_up(self, memories: Sequence[Memory]) -> None:
+        """Find out which of these say what a person rejected, in any words, or retired."""
+        found = Withdrawals(self.store).found(memories)
+        by_identity = {id(memory): memory for memory in memories}
+        self._out |= {content_key(by_identity[i]): out for i, out in found.items()}
 
-    def _by_content(self) -> dict[ContentKey, list[str]]:
-        if self._rejected is None:
-            self._rejected = defaultdict(list)
-            for memory in self.store.listing(Filters(statuses=("rejected",))):
-                self._rejected[content_hash(memory.statement), memory.scope].append(memory.id)
-        return self._rejected
+    def rejected(self, memory: Memory) -> Neighbour | None:
+        """The memory that a person rejected here and that says the same as one of those looked up."""
+        out = self._out.get(content_key(memory))
+        return out if out is not None and out.memory.status == "rejected" else None
 
-    def _was_rejected_here(self, memory_id: str) -> bool:
-        history = self.store.history(memory_id)
-        return bool(history) and _setter_of_status(history).op not in (IMPORT, DISTRUST)
+    def is_out(self, memory: Memory, known: Memory) -> bool:
+        """Whether a person rejected or retired, as another memory than the known one, what one of those looked up says."""
+        out = self._out.get(content_key(memory))
+        return out is not None and out.memory.id != known.id
+
+    def is_retired(self, memory: Memory) -> bool:
+        """Whether a person retired what one of those looked up says: they are asked again."""
+        out = self._out.get(content_key(memory))
+        return out is not None and out.memory.status == "retired"
 
     def decided_status(self, known: Memory) -> bool:
         """Whether a decision here, and not only imports, ever changed the status of a memory."""
@@ -53,14 +53,9 @@ class LocalDecisions:
         return any(later.op != IMPORT for later in changes)
 
 
-def _setter_of_status(history: Sequence[Image]) -> Image:
-    """The image in which a memory got the status it has now."""
-    setter = history[-1]
-    for image in reversed(history):
-        if _status(image) != _status(setter):
-            break
-        setter = image
-    return setter
+def content_key(memory: Memory) -> ContentKey:
+    """The key by which the content of a memory is found again."""
+    return content_hash(memory.statement), memory.scope
 
 
 def _status(image: Image) -> str:

@@ -48,7 +48,10 @@ class KnownRecords:
         dead = known.status in ("rejected", "retired")
         if dead and changed.status in LIVE and self.run.decisions.decided_status(known):
             return _skipped(f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
-        if changed.status not in (*ANSWERING, "candidate") or not self.run.needs_approval(changed):
+        is_out = self.run.decisions.is_out(changed, known) and not has_same_content(changed, known)
+        if is_out and (out := self.run.decisions.rejected(changed)) is not None:
+            return _skipped(f"{out.memory.id} says this, and was {out.decided}")
+        if changed.status not in (*ANSWERING, "candidate") or not (is_out or self.run.needs_approval(changed)):
             return outcome
         if known.status not in ANSWERING:
             return outcome._replace(memory=changed.but(status="candidate"))
@@ -63,8 +66,6 @@ class KnownRecords:
         twin = run.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
         if twin and twin != known.id:
             return RecordOutcome("unchanged", twin)
-        if refused := run.decisions.rejected(key):
-            return _skipped(f"{refused} says exactly this, and was rejected in review")
         waiting = self._waiting_change(known, deciding)
         new = changed.but(
             **self._identity(changed, waiting, deciding),

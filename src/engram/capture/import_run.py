@@ -51,6 +51,11 @@ class ImportRun:
     _proposals: dict[str, Memory] | None = None
 
     @property
+    def actor(self) -> str:
+        """Who decides, for the journal: the file, unless a person vouches for it."""
+        return "human" if self.trusted else self.source
+
+    @property
     def proposals(self) -> dict[str, Memory]:
         """The changes that earlier imports of this file proposed and that still wait, by the memory that each would supersede."""
         if self._proposals is None:

@@ -81,7 +81,7 @@ class Importer:
             slices.take(records[start : start + BATCH], f"from {self.name}")
             progress("Importing", min(start + BATCH, len(records)), len(records))
         if not dry_run:
-            run.links.complete(self.name, run.source)
+            run.links.complete(self.name, run.actor)
             report.notices += [(self.name, notice) for notice in run.origin.drained()]
         self._count_unseen(run, [one.memory for one in records], report)
         return report
@@ -149,9 +149,11 @@ class ImportSlices:
         memories = [one.memory for one in records]
         known = run.ids.stored(memories)
         known += [run.proposals[memory.id] for memory in known if memory.id in run.proposals]
+        if not run.trusted:
+            run.decisions.look_up([memory for memory in memories if memory.status in LIVE])
         with run.store.deciding(
             IMPORT,
-            actor=run.source,
+            actor=run.actor,
             reason=reason,
             scopes=sorted({memory.scope for memory in (*memories, *known)}),
             about=[memory.id for memory in known],
@@ -181,6 +183,8 @@ class ImportSlices:
         if record.status in LIVE and (repeated := self._repeated(record, deciding)):
             run.ids.here[record.id] = repeated.memory_id
             return repeated
+        if record.status in CURRENT and run.decisions.is_retired(record):
+            record = record.but(status="candidate")
         return self._new(record, deciding, taken=known is not None)
 
     def _repeated(self, record: Memory, deciding: Transaction) -> RecordOutcome | None:
@@ -191,8 +195,8 @@ class ImportSlices:
             if twin not in run.added:
                 return RecordOutcome("unchanged", twin)
             return RecordOutcome("skipped", twin, reason=f"another record says exactly this; it is {twin} here")
-        if not run.trusted and (refused := run.decisions.rejected(key)):
-            return RecordOutcome("skipped", refused, reason=f"{refused} says exactly this, and was rejected in review")
+        if (out := run.decisions.rejected(record)) is not None:
+            return RecordOutcome("skipped", out.memory.id, reason=f"{out.memory.id} says this, and was {out.decided}")
         return None
 
     def _subordinate(self, outcome: RecordOutcome, deciding: Transaction) -> RecordOutcome:

@@ -30,7 +30,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "restore": "upkeep", "import": "import_export", "export": "import_export", "migrate": "migrate", "bench": "bench",
         "demo": "setup", "version": "setup",
     },
-    "Server": {"mcp": "setup", "worker": "worker", "hook": "hook"},
+    "Server": {"mcp": "serve", "worker": "worker", "hook": "hook"},
 }  # fmt: skip
 """Every verb and the module of `engram.cli.verbs` that defines it, in the order of the help."""
 

@@ -165,6 +165,7 @@ def context_data(context: "RecalledContext") -> dict[str, Any]:
     sections = [
         {"phase": one.phase, "title": one.title, "provenance": one.provenance, "text": one.text}
         | ({"relevance": round(one.relevance, 3)} if one.relevance else {})
+        | ({"id": one.id} if one.id else {})
         for one in context.sections
     ]
     return {

@@ -57,6 +57,8 @@ _DONE = {
     "separate": "taken out as",
 }
 _FORGET_DONE = {"approve": "retired", "reject": "kept"}
+CONTEXT_LINES = 3
+"""Lines of a memory's context that the walk shows; `engram show` has all of it."""
 _STAYING = ("edit", "separate")
 """Steps after which the item is asked about again."""
 _UNDECIDED = {"merge": "nothing merged", "edit": "nothing edited", "separate": "nothing taken out"}
@@ -314,7 +316,27 @@ def _draw_one(label: str, memory: Memory, now: datetime) -> None:
     where = (
         f"{memory.id} · {memory.type} · {memory.scope} · from {memory.source or 'unknown'} · {ago(memory.created, now)}"
     )
-    display.lines([(f"  {'' if not label else '    '}{where}", "bright_black")])
+    indent = "  " if not label else "      "
+    display.lines([(f"{indent}{where}", "bright_black")])
+    for name, text in _beside(memory):
+        display.lines([(f"{indent}{name}: ", "bright_black"), text])
+
+
+def _beside(memory: Memory) -> "list[tuple[str, str]]":
+    """What else a memory says, and for how long: it is decided about as well."""
+    since, until = (moment(at) if at is not None else "" for at in (memory.valid_from, memory.valid_until))
+    context = "\n".join(memory.context.splitlines()[:CONTEXT_LINES])
+    told = [
+        ("name", line(memory.name)),
+        ("situation", shown(memory.situation)),
+        ("why", shown(memory.rationale)),
+        ("context", shown(context) + (" …" if context != memory.context.rstrip("\n") else "")),
+        ("domain", line(memory.domain)),
+        ("tags", line(", ".join(memory.tags))),
+        ("valid", f"{since or 'always'} – {until or 'from then on'}" if since or until else ""),
+        ("confidence", f"{memory.confidence:.2f}"),
+    ]
+    return [(name, text) for name, text in told if text]
 
 
 def draw_provenance(found: "Provenance", indent: str = "", without: str = "") -> None:

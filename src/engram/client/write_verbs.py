@@ -15,6 +15,7 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.scopes import GLOBAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.ledger import CONVERSATION
@@ -319,8 +320,9 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place; its statement follows the parts of its form (`action=…`, `object=…`)."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.authority import OUT, refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
+        from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
         from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
+        from engram.store.history import OUT
 
         given, parts = with_form(self._given("", fields))
         changes = checked_fields(given)
@@ -392,12 +394,18 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "pin" if pinned else "unpin", actor, "", changed)
 
-    def verify(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed."""
+    def verify(self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = ()) -> Memory:
+        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed.
+
+        `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
+        """
+        from engram.review.authority import refuse_changed
+
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
 
         def verified(memory: Memory) -> Memory:
+            refuse_changed(shown, memory)
             return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
 
         return self._change(ref, VERIFY, actor, "", verified)
@@ -438,13 +446,14 @@ class WriteVerbs(Facets):
 
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
 
-    def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
-        """Rate a memory: positive, negative or neutral."""
+    def feedback(self, ref: str, signal: str, *, session: str = "", actor: str = "manual") -> Memory:
+        """Rate a memory: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
         from engram.gates.secrets.scan import refuse_secret
+        from engram.gates.trust import is_human
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
-        return feedback.rate(self.store, ref, signal, self._clock(), session)
+        return feedback.rate(self.store, ref, signal, self._clock(), session, by_person=is_human(actor))
 
     def relate(
         self,
@@ -464,9 +473,10 @@ class WriteVerbs(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
-        from engram.review.authority import OUT, refuse_overturning
+        from engram.review.authority import refuse_overturning
         from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
+        from engram.store.history import OUT
         from engram.store.records import locked_memory
 
         reason = redact(reason)[0]
@@ -494,6 +504,32 @@ class WriteVerbs(Facets):
         meaning = meaning_of(memory)
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
+
+    def infer_scope(self, statement: str, *, type: str = "", situation: str = "") -> tuple[str, str]:  # noqa: A002
+        """The scope for a new memory by what it says, and why: the directory's for what is about its project, else `global`.
+
+        The rules are those of `engram.gates.locality`. What `global` knows already, or has an older value of, stays there. Nothing is
+        written.
+        """
+        from engram.gates.locality import ProjectPlace, locality
+        from engram.store.scopes import is_within, repository_of
+
+        scope, top = self._scopes.scope(), repository_of(self.directory)
+        if scope is None or top is None:
+            return GLOBAL, ""
+        folders = dict.fromkeys((self.directory, top))
+        place = ProjectPlace(scope, lambda path: any(is_within(folder, path) for folder in folders))
+        reason = locality(statement, place, type_name=type, situation=situation)
+        return (scope, reason) if reason and not self._is_known_everywhere(statement, type) else (GLOBAL, "")
+
+    def _is_known_everywhere(self, statement: str, type_name: str) -> bool:
+        """Whether `global` has the same statement, or the fact that this is a new value of: it then belongs there."""
+        from engram.text.content_hash import content_hash
+
+        draft = Memory(id="", statement=statement).but(**({"type": type_name} if type_name else {}))
+        key = self.policy.applied(draft, typed=bool(type_name)).conflict_key
+        same = self.store.exact(content_hash(statement), GLOBAL)
+        return same is not None or bool(key and self.store.heads(key, GLOBAL))
 
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""

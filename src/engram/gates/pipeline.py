@@ -14,7 +14,7 @@ from engram.gates.certainty import adds_nothing
 from engram.gates.comparison import covering, exact_duplicate, relation
 from engram.gates.form_quality import form_problems
 from engram.gates.instructions import injection_problem
-from engram.gates.neighbourhood import Neighbourhood
+from engram.gates.neighbourhood import Neighbourhood, told_before
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
@@ -60,6 +60,8 @@ class _GateRun:
         self.settings = settings
         self.passed: list[str] = []
         self.suspicion = ""
+        self.withdrawn = ""
+        """Why it waits: a person took what it says out of use."""
         self.note = ""
         self.conflicts: list[Conflict] = []
 
@@ -88,6 +90,7 @@ class _GateRun:
             _STATUS.get(outcome, "candidate"),
             tuple(self.passed),
             tuple(self.conflicts),
+            bool(self.withdrawn),
             outcome == Outcome.CONTRADICTION and self._trust().status == "active",
         )
 
@@ -143,13 +146,12 @@ class _GateRun:
         """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""
         if is_human(self.memory.source):
             return None
-        found = known.rejected(self.proposal)
-        near = Neighbourhood(self.proposal, found) if found else None
-        twin = (near.duplicate() or near.paraphrase()) if near is not None else None
-        if twin is not None:
-            reason = f"{mention(twin)} was rejected in review; a person may say it again, or undo that"
-            return self._answer(Outcome.REJECTED, "rejected", reason, twin)
+        if (twin := told_before(self.proposal, known.rejected(self.proposal))) is not None:
+            reason = f"{mention(twin.memory)} was {twin.decided}; a person may say it again, or undo that"
+            return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
         self.passed.append("rejected")
+        if (twin := told_before(self.proposal, known.withdrawn(self.proposal))) is not None:
+            self.withdrawn = f"{mention(twin.memory)} was {twin.decided}; told again, it waits for review"
         return None
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
@@ -242,6 +244,8 @@ class _GateRun:
     def _trust(self) -> Trust:
         if self.suspicion:
             return Trust("candidate", f"{self.suspicion}; it waits for review")
+        if self.withdrawn:
+            return Trust("candidate", self.withdrawn)
         proposal = self.proposal
         return trust(self.memory, proposal.autonomous, self.settings, is_typed=proposal.is_typed)
 

@@ -79,6 +79,7 @@ class Promotion:
 
         def promote(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
             active = reinforced(memory, now).but(status="active", updated=now)
+            deciding.check(active)
             if heads := replaced_by(deciding, active):
                 raise InvalidInput(f"would replace {mention(heads[0])}; a person decides")
             deciding.put(active)

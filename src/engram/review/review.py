@@ -13,7 +13,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.reserved_keys import FORGET_REQUESTED
 from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
-from engram.review.authority import refuse_changed
+from engram.review.authority import refuse_changed, refuse_rejection
 from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
 from engram.review.lineage import Lineages, contradicted, refuse_outranked
@@ -117,13 +117,15 @@ class Review:
         about = list(dict.fromkeys((new.id, old.id, *versions, *(other.id for other in waiting))))
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
             new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
-            for memory in (new, old):
-                refuse_changed(shown, memory)
             if new.status not in CURRENT:
                 refuse_settled(self.store, new)
+            for memory in (new, old):
+                refuse_changed(shown, memory)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
                 refuse_outranked(actor, changed, "settle a contradiction against")
             if keep == "old":
+                if new.status == "candidate":
+                    refuse_rejection(actor, new)
                 return keep_old(deciding, new, old, now)
             if new.status == "candidate":
                 refuse_approval(actor, new, self.settings)
@@ -214,6 +216,8 @@ class Review:
         """What a memory waits as, of what is to be decided; raises `InvalidInput` where that is not clear, or it does not wait so."""
         found = self._waits_as(memory)
         if waits_as and waits_as not in found:
+            if not found:
+                refuse_settled(self.store, memory)
             waits = f"it waits as {' and '.join(found)}" if found else f"it is {memory.status}"
             raise InvalidInput(f"{memory.id} does not wait as {waits_as!r}; {waits}")
         if len(found) > 1 and not waits_as:

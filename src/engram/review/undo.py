@@ -10,6 +10,7 @@ from engram.model.memory import Memory
 from engram.review.authority import refuse_overturning
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
 from engram.review.lineage import BOOKKEEPING, last_decision, refuse_second_head, refuse_undoing, settle
+from engram.store.history import MAKING
 from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 
@@ -19,8 +20,6 @@ UNDECIDED = frozenset({"use", "purge", "reread", "split"}) | BOOKKEEPING
 """Entries that nobody decided, or that cannot be undone."""
 RECENT = 200
 """How many entries `undo_last` looks at."""
-MAKING = frozenset({"add", "learn", "import", "edit", "split", "separate", "revise"})
-"""Decisions a memory's history can begin with; one that begins with another has been pruned."""
 
 
 def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Memory:

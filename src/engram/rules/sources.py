@@ -20,6 +20,7 @@ __all__ = [
     "is_below_program",
     "is_evidence",
     "is_from",
+    "is_own",
     "may_decide",
     "may_replace",
     "origin_of",
@@ -187,6 +188,14 @@ def may_decide(actor: str, memory: Memory) -> bool:
     """
     rank = rank_of(actor, Rank.PROGRAM)
     return rank >= Rank.PROGRAM or _REACH.get(rank, rank) >= said_by(memory)
+
+
+def is_own(actor: str, memory: Memory) -> bool:
+    """Whether a memory was proposed by this actor: its own source or one below it, or, for an agent, any agent's explicit word."""
+    if memory.learned_by == IMPORTED:
+        return False
+    is_agents = rank_of(actor) == rank_of(memory.source) == Rank.AGENT
+    return is_agents or is_from(memory.source, actor)
 
 
 def is_below_program(actor: str) -> bool:

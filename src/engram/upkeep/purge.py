@@ -9,11 +9,12 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.reserved_keys import QUOTED_EVENT
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
-from engram.review.authority import OUT, is_rejected_by_person, refuse_overturning
+from engram.review.authority import is_rejected_by_person, refuse_overturning
 from engram.review.conflicts import waiting_on
 from engram.review.lineage import VERSIONS, Lineages, refuse_outranked
 from engram.rules.scopes import ancestors
 from engram.rules.sources import Rank, rank_of
+from engram.store.history import OUT
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
 from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in, texts_of

@@ -12,6 +12,7 @@ from engram.cli.decisions import (
     draw_some,
     hint_undo,
     preview,
+    read_again,
     report_bulk,
     report_nothing,
     report_one,
@@ -19,7 +20,7 @@ from engram.cli.decisions import (
 from engram.cli.display import Column, age, line
 from engram.cli.parser import Argument, Option, Options
 from engram.cli.records import bulk_data, memory_data
-from engram.cli.surface import HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
+from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
 from engram.cli.verbs.options import Reason, Yes
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
@@ -42,6 +43,7 @@ PerSource = Annotated[
 ]
 Eligible = Annotated[bool, Option("--eligible", help="Promote what the settings allow without a person.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others still wait.")]
+UNREAD = "it was reworded, and not confirmed"
 NO_MATCH = "engram: No candidate matches."
 Confirm = Annotated[bool, Option("--confirm", help="Promote tier 3, too: asks for a code at the controlling terminal.")]
 
@@ -172,7 +174,8 @@ def promote(
 
     Tier 3 (identity, money, health, people, …) needs --confirm and a code typed at the controlling terminal. --eligible promotes
     tier 1 as the settings autopromote_remember, autopromote_harvest and autopromote_kinds allow, and tier 2 where nothing stored
-    says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes).
+    says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes). What anyone
+    but a person has reworded is shown whole, and a person is asked about it, also with --yes.
     """
     _check_choice(refs, filters.given, eligible)
     with surface.memory() as mem:
@@ -193,6 +196,11 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
     apart = {memory.id: why for memory in memories if (why := _contradiction(mem, memory))}
     if apart and len(memories) == 1:
         raise InvalidInput(*apart.values())
+    waiting = [memory for memory in memories if memory.id not in apart and memory.status == "candidate"]
+    apart |= {memory.id: UNREAD for memory in waiting if not read_again(surface, mem, memory, "promote")}
+    if apart and len(memories) == 1:
+        report_nothing(surface, "approve")
+        raise SystemExit(FAILED)
     chosen = [memory for memory in memories if memory.id not in apart]
     held = [(memory, why) for memory in chosen if (why := _needs_person(surface, mem, memory))]
     if not confirm:

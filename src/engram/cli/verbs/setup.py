@@ -1,4 +1,4 @@
-"""init, config, mcp, demo, version: the store and the program itself."""
+"""init, config, demo, version: the store and the program itself."""
 
 import json
 from pathlib import Path
@@ -103,10 +103,11 @@ def _is_missing(home: Path | None) -> bool:
 def config(surface: Surface, words: Words = None) -> None:
     """Show the settings, one of them, or change one.
 
-    What decides which memories need no person (autopromote_*, harvest_limit, source_daily_limit) changes only at a terminal.
+    Only a person at a terminal changes what decides which memories need no person (autopromote_*, harvest_limit,
+    source_daily_limit, policy, time_zone), how long history is kept (keep_*), and where memories are sent (model, embedder).
     An invalid setting in the file is reported with its line, and its default shown; setting that key corrects it.
     """
-    from engram.settings import SETTABLE, TRUST, check_settable, parse_setting, save_setting
+    from engram.settings import OWNERS, SETTABLE, check_settable, parse_setting, save_setting
 
     given = list(words or [])
     if given[:1] in (["get"], ["set"]):
@@ -120,10 +121,9 @@ def config(surface: Surface, words: Words = None) -> None:
     file = _config_file(surface.home)
     if len(given) == 2:
         value = parse_setting(given[0], given[1])
-        if given[0] in TRUST and not surface.person:
+        if given[0] in OWNERS and not surface.person:
             raise Refused(
-                f"{given[0]} decides what becomes active without a person, so only a person sets it: run this at a "
-                f"terminal, or edit {file}"
+                f"{given[0]} {OWNERS[given[0]]}, so only a person sets it: run this at a terminal, or edit {file}"
             )
         _check(given[0], value, file)
         save_setting(file, given[0], value)
@@ -187,13 +187,6 @@ def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
         display.write(rows[0][1])
     else:
         display.fields(rows)
-
-
-def mcp(surface: Surface) -> None:
-    """Serve this memory to agents over stdio (MCP)."""
-    from engram.mcp.server import main
-
-    main(str(surface.home.expanduser().absolute()) if surface.home else None)
 
 
 def demo(surface: Surface, fast: Fast = False) -> None:
