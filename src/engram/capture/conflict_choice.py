@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engram.capture.broadening import broader_situation
+from engram.capture.broader_situation import broader_situation
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace

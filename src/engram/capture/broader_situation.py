@@ -19,7 +19,7 @@ from engram.store.protocol import Filters, Store
 from engram.text.display import quoted
 from engram.text.tokens import tokens
 
-__all__ = ["Broadening", "broader_situation"]
+__all__ = ["SituationBroadener", "broader_situation"]
 
 LONGEST_SITUATION = 400
 """Characters; a memory that matters in more situations than these is a convention, and needs none."""
@@ -38,7 +38,7 @@ def broader_situation(known: str, new: str) -> str:
 
 
 @dataclass(slots=True)
-class Broadening:
+class SituationBroadener:
     """Broadens the situation of a memory that is learned again."""
 
     store: Store
