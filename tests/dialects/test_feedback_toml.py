@@ -232,3 +232,12 @@ def test_a_link_out_of_the_directory_is_not_followed(mem: Engram, tmp_path: Path
     done = mem.import_memories(tmp_path / "old", actor="human")
     assert "memory/facts/link.toml" in {what for what, _ in done.skipped}
     assert "secret" not in "".join(memory.statement for memory in mem.list(status="any"))
+
+
+def test_the_doctor_says_how_to_import_what_is_next_to_the_store(mem: Engram, tmp_path: Path) -> None:
+    assert [finding for finding in mem.doctor().findings if finding.code == "other tools"] == []
+    laid_out(tmp_path / "home")
+    (found,) = [finding for finding in mem.doctor().findings if finding.code == "other tools"]
+    assert (found.level, "--format toml" in found.fix) == ("advice", True)
+    mem.import_memories(tmp_path / "home", actor="human", format="toml")
+    assert "building-engram" in {memory.name for memory in mem.list()}
