@@ -34,6 +34,7 @@ def test_a_fact_is_given_by_its_parts(mem: Engram) -> None:
     memory = mem.learn(**TARG).memory
     assert memory is not None
     assert (memory.type, memory.name, memory.statement) == ("fact", "building-engram", "engram uses targ")
+    assert memory.memory_kind == "note"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ updated_at = "2026-04-14T12:00:00Z"
   predicate = "uses"
   object = "targ \\"build\\" system\\nfor all"
 """
-text = st.text(st.characters(blacklist_categories=("Cs",)), min_size=1).filter(lambda value: value.strip() == value)
+text = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda value: value.strip() == value)
 times = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(microsecond=0, tzinfo=UTC))
 
 

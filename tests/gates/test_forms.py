@@ -72,6 +72,7 @@ GATED: tuple[tuple[Memory, str, str], ...] = (
     (fact("engram", "uses", "targ build system for all build/test/check operations"), "", ""),
     (feedback("deploying to staging", "take a backup before each deploy"), "", ""),
     (fact("CI", "runs on", "self-hosted arm64 runners", "configuring CI"), "", ""),
+    (feedback("formatting code", "use tabs"), "", ""),
     (feedback("データベースの移行", "移行の前にバックアップを取る"), "", ""),
     (feedback("reviewing a pull request", "maybe look twice at the diff"), "behavioral", "guess"),
     (feedback("reviewing a pull request", "should we look twice?"), "behavioral", "question"),

@@ -93,7 +93,8 @@ class Learner:
         memory = memory.but(conflict_key="") if alone else memory
         if not memory.memory_kind:
             said = f"{memory.context} {memory.statement}" if autonomous else memory.statement
-            memory = memory.but(memory_kind=nature_of(said, memory.type, memory.tags))
+            nature = "note" if memory.form else nature_of(said, memory.type, memory.tags)
+            memory = memory.but(memory_kind=nature)
         stated = self._stated(propose(memory, autonomous=autonomous), relation, placed=bool(given.get("scope")))
         is_typed = is_typed and ("type" in given or "memory_type" in given)
         proposal = replace(stated, alone=alone, is_typed=is_typed)

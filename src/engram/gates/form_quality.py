@@ -33,7 +33,9 @@ def form_problems(memory: Memory) -> Iterator[tuple[str, str]]:
         said = pattern(memory.statement)
         yield "behavioral", _telling(said)
         yield "documentation", _home_of_fact(said)
-    yield "specificity", _one_occasion(situation) or _of(said, specificity(said))
+    # A short action is specific in its situation: "use tabs", when formatting code.
+    whole = pattern(f"{memory.situation}: {said.text}")
+    yield "specificity", _one_occasion(situation) or _of(whole, specificity(whole))
     yield "scope", _of(situation, scope(situation)) or _of(said, scope(said))
 
 

@@ -50,9 +50,7 @@ def merged_form(before: Mapping[str, str], parts: Mapping[str, str]) -> dict[str
     """A form with some parts changed. Raises `InvalidInput` for parts of the other form, and for a part left empty."""
     known = form_name(before)
     if known and known != form_name(parts):
-        raise InvalidInput(
-            f"it is a {known}, which has {', '.join(FORM_PARTS[known])}; {next(iter(parts))} is not of it"
-        )
+        raise InvalidInput(f"{next(iter(parts))} is no part of {known}, which has {', '.join(FORM_PARTS[known])}")
     if empty := [part for part, text in parts.items() if not text.strip()]:
         raise InvalidInput(f"{empty[0]} cannot be empty; leave it out to keep what it says")
     merged = {**before, **parts}

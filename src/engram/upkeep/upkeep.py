@@ -41,8 +41,10 @@ def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
     own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
     more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now), _summaries(store))
     memories = memory_findings(store, now, seconds)
-    more = (*more, *_other_tools(store))
-    return Report((*own, *more, *memories, context_finding(store, now), _notices(store)), dict(store.facts()))
+    return Report(
+        (*own, *more, *_other_tools(store), *memories, context_finding(store, now), _notices(store)),
+        dict(store.facts()),
+    )
 
 
 def _ledgers_finding(store: Store) -> Finding:

@@ -177,7 +177,7 @@ def _decided(surface: Surface, decision: Decision, *, in_form: bool = False) -> 
             views.decision(decision)
 
     surface.answer(decision_data(decision, surface.now), draw)
-    if in_form and decision.reason:
+    if in_form and decision.reason and (decision.memory is not None or decision.other is not None):
         surface.hint(f"engram: {decision.gate}: {line(decision.reason)}")
     for warning in decision.warnings:
         surface.hint(f"engram: warning: {warning}")
