@@ -18,7 +18,7 @@ def user(cli: Console, monkeypatch: pytest.MonkeyPatch) -> SourceHome:
     """The home of the user at the console, who stands in their project."""
     made = SourceHome(cli.folder / "user")
     monkeypatch.setenv("HOME", str(made.home))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB", "CLAUDECODE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(made.project)
     made.in_project("CLAUDE.md", "# Acme\n## Deploys\nDeploys go through the staging cluster first.\n")

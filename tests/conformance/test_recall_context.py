@@ -13,7 +13,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceHome:
     made = SourceHome(tmp_path / "user")
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.setenv("ENGRAM_CACHE", str(tmp_path / "cache-of-user"))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB", "CLAUDECODE"):
         monkeypatch.delenv(name, raising=False)
     made.in_project("CLAUDE.md", "# Deploys\nDeploys go through the staging cluster first.\n")
     return made

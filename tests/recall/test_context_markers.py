@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.model.errors import Refused
@@ -49,6 +49,8 @@ def test_windows_line_endings_are_kept() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("ab #\n\r`~<!->"), max_size=60))
+@example("\r")
+@example("a\r\nb")
 def test_writing_twice_changes_nothing_and_removing_restores_the_text(text: str) -> None:
     once = with_block(text, LINES, "x")
     assert with_block(once, LINES, "x") == once

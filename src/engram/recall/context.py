@@ -33,6 +33,10 @@ BUDGET = 10_240
 RECENT = 15_360
 """Bytes of what is shown without a question."""
 LEAST_BUDGET = 500
+INSIDE = "CLAUDECODE"
+"""The variable that Claude Code sets for the programs it starts."""
+JUST_NOW = timedelta(minutes=10)
+"""What was said since then, the agent that asks still knows; its own question would be the best match."""
 QUARTER = 0.25
 """Of the relevance of the best passage of a phase: what is less relevant only takes room."""
 MOST_OF_PHASE = 5
@@ -186,10 +190,17 @@ class ContextRecaller:
             return
         seen: set[str] = set()
         hits = _merged([self.library.search(query, list(KINDS.values())) for query in queries])
+        hits = [hit for hit in hits if not self._just_heard(hit)]
         for phase, kinds in KINDS.items():
             yield from self._of_phase(
                 phase, _about([hit for hit in hits if hit.source.kind in kinds]), queries[0], page, seen
             )
+
+    def _just_heard(self, hit: SourceHit) -> bool:
+        """Whether the agent that asks has just heard it: it runs in Claude Code, and this was said a moment ago in a session here."""
+        at = hit.passage.time
+        inside = hit.source.kind == "session" and bool(self.library.places.environment.get(INSIDE))
+        return inside and at is not None and self.clock() - at < JUST_NOW
 
     def _of_phase(
         self, phase: str, hits: Sequence[SourceHit], query: SearchQuery, page: Page, seen: set[str]

@@ -16,7 +16,14 @@ ORDER = ["memories", "auto memory", "sessions", "skills", "instructions"]
 def mem(user: SourceHome, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engram]:
     """A memory of the user's, in their project."""
     monkeypatch.setenv("HOME", str(user.home))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB", "XDG_DATA_HOME", "CLAUDE_CODE_PROJECT_DIR_NAME"):
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "OPENCODE_DB",
+        "XDG_DATA_HOME",
+        "CLAUDE_CODE_PROJECT_DIR_NAME",
+        "CLAUDECODE",
+    ):
         monkeypatch.delenv(name, raising=False)
     with Engram.open(
         user.folder / "store", cache=user.folder / "cache", directory=user.project, clock=lambda: NOW
@@ -104,6 +111,19 @@ def test_progress_is_reported_while_sources_are_read(user: SourceHome, mem: Engr
     told: list[tuple[str, int, int]] = []
     mem.recall_context("deploys", progress=lambda *what: told.append(what))
     assert told[0] == ("Reading sources", 0, 5) and told[-1] == ("Reading sources", 5, 5)
+
+
+def test_inside_claude_code_what_was_just_said_is_left_out(
+    user: SourceHome, mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.session("now", [("user", "Tell me again how our deploys work")], hours_ago=0.05)
+    user.session("then", [("user", "Our deploys work by tag")], hours_ago=2)
+    monkeypatch.delenv("CLAUDECODE", raising=False)
+    assert len(mem.recall_context("how do our deploys work?").sections) == 2
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert [section.text for section in mem.recall_context("how do our deploys work?").sections] == [
+        "user: Our deploys work by tag"
+    ]
 
 
 def test_the_same_text_in_two_files_is_shown_once(user: SourceHome, mem: Engram) -> None:

@@ -116,9 +116,9 @@ def without_block(text: str, name: str) -> str:
     lines = text.split("\n")
     before, after = lines[: place.first], lines[place.last + 1 :]
     if before and not before[-1].strip() and (not after or not after[0].strip()):
-        before.pop()
-    if before and not after:
-        before[-1] = before[-1].removesuffix("\r")
+        gap = before.pop()
+        if before and not after and gap == "\r":
+            before[-1] = before[-1].removesuffix("\r")
     return "\n".join([*before, *after])
 
 
