@@ -27,16 +27,23 @@ FACTS = (
     (("the parser", "is", "thread-safe"), ("the parser", "is", "not thread-safe"), "opposite"),
     (("engram", "uses", "targ"), ("myapp", "uses", "make"), "distinct"),
     (("engram", "uses", "targ"), ("engram", "is written in", "Go"), "distinct"),
+    (("エングラム", "使う", "targ"), ("エングラム", "使う", "make"), "opposite"),
+    (("エングラム", "使う", "targ"), ("プラグイン", "使う", "make"), "distinct"),
+    (("Python 3.11", "is used by", "the worker"), ("Python 3.12", "is used by", "the api"), "distinct"),
+    (("the API", "listens on", "port 8080"), ("the admin API", "listens on", "port 9090"), "distinct"),
     (("engram", "uses", "targ for builds on Linux"), ("engram", "uses", "targ"), "distinct"),
 )
 FEEDBACK = (
     (("writing Go tests", "use t.Parallel in each test"), ("writing async tests in Go", "call t.Parallel() in every test"), "same"),
     (("adding a new feature", "write a failing test first"), ("implementing new features", "always write failing test first (TDD)"), "same"),
+    (("testing code with timers", "use a fake clock"), ("testing code that uses time", "mock the clock"), "same"),
+    (("committing changes", "lint before each commit"), ("committing", "run the linter before committing"), "same"),
     (("merging a branch", "squash commits before merging"), ("merging branches", "never squash commits before merging"), "opposite"),
     (("formatting code", "use tabs"), ("formatting code", "use spaces"), "opposite"),
     (("asking for reviews", "ask for one review first"), ("asking for a review", "ask for two reviews first"), "opposite"),
     (("writing Go tests", "use tabs"), ("deploying to production", "use spaces"), "distinct"),
     (("writing Go tests", "wait on a channel"), ("writing Go tests", "name tests after behaviour"), "distinct"),
+    (("writing Go tests", "do not test private functions"), ("writing Go tests", "avoid globals in tests"), "distinct"),
     (("answering questions", "answer briefly"), ("writing SQL", "use bind parameters"), "distinct"),
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
-from engram.gates.forms import FormComparison, compare_forms, in_same_form
+from engram.gates.forms import FormComparison, about_same_subject, compare_forms, in_same_form
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.gates.succession import names_another_subject
 from engram.model.forms import FEEDBACK, form_name
@@ -70,9 +70,11 @@ class Neighbourhood:
         return list(zip(others, found, strict=True))
 
     def _is_for_model(self, other: Memory) -> bool:
-        """Whether the model compares a memory as a whole: of feedback the parts say all, as two lessons of a situation are not about one thing."""
-        is_feedback = form_name(self._memory.form) == FEEDBACK and in_same_form(self._memory, other)
-        return not is_feedback and same_situation(self._memory, other)
+        """Whether the model compares a memory as a whole: of two in a form only facts about one subject, as other lessons and facts stand by themselves."""
+        if in_same_form(self._memory, other):
+            is_fact = form_name(self._memory.form) != FEEDBACK
+            return is_fact and about_same_subject(self._memory, other) and same_situation(self._memory, other)
+        return same_situation(self._memory, other)
 
     @cached_property
     def _forms(self) -> "list[tuple[Memory, FormComparison]]":

@@ -179,6 +179,9 @@ def _decided(surface: Surface, decision: Decision, *, in_form: bool = False) -> 
     surface.answer(decision_data(decision, surface.now), draw)
     if in_form and decision.reason and (decision.memory is not None or decision.other is not None):
         surface.hint(f"engram: {decision.gate}: {line(decision.reason)}")
+    if in_form and decision.outcome.value == "DUPLICATE" and decision.gate == "near" and decision.memory is not None:
+        name = line(decision.memory.name or decision.memory.id)
+        surface.hint(f"engram: if it says something else, `--supersedes {name} --relation different` stores it too")
     for warning in decision.warnings:
         surface.hint(f"engram: warning: {warning}")
     if not in_form or (decision.memory is not None and decision.memory.status == "candidate"):
