@@ -12,9 +12,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from engram.gates.comparison import relation, weighted_overlap
+from engram.gates.proposal import Proposal
 from engram.model.forms import FEEDBACK, form_name
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
+from engram.text.content_hash import content_hash
 from engram.text.polarity import canonical, read
 from engram.text.tokens import tokens
 from engram.text.word_tables import word_class
@@ -22,7 +24,7 @@ from engram.text.word_tables import word_class
 if TYPE_CHECKING:
     from engram.models.pairs import Relation
 
-__all__ = ["SITUATIONS", "FormComparison", "about_same_subject", "compare_forms", "in_same_form"]
+__all__ = ["SITUATIONS", "FormComparison", "about_same_subject", "compare_forms", "in_same_form", "statements_of"]
 
 NEAR_SITUATION = 0.45
 """The cosine of two situations from which they are similar: "implementing new features", "adding a new feature" have .70; two activities that only
@@ -35,6 +37,8 @@ ALIKE = 0.8
 """The cosine of two actions, and of two behaviors, from which feedback is a rewording, though the model does not know the words."""
 
 
+LEAST_WORDS = 3
+"""The words of a part that may be a statement by itself."""
 SITUATIONS = "; "
 """Separates the situations of a memory that was learned in several."""
 
@@ -60,6 +64,21 @@ def in_same_form(one: Memory, other: Memory) -> bool:
 def about_same_subject(one: Memory, other: Memory) -> bool:
     """Whether two facts are about the same subject."""
     return _about(one.form, "subject") == _about(other.form, "subject")
+
+
+def statements_of(proposal: Proposal) -> list[Proposal]:
+    """A proposal, and each part of its form as a statement of its own: what a person rejected does not come back inside a form."""
+    memory = proposal.memory
+    parts = [part for part in memory.form.values() if len(part.split()) >= LEAST_WORDS or not part.isascii()]
+    return [proposal] + [
+        replace(
+            proposal,
+            memory=memory.but(statement=part, form={}, situation=""),
+            content_hash=content_hash(part),
+            tokens=tuple(tokens(part[:20_000])),
+        )
+        for part in parts
+    ]
 
 
 def compare_forms(new: Memory, old: Memory) -> FormComparison:

@@ -8,7 +8,7 @@ from engram.cli.display import line
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import FAILED, IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
-from engram.cli.verbs.options import ChangedMemory, FormOptions, Named, Reason, Ref, Session, Yes, pairs
+from engram.cli.verbs.options import ChangedMemory, FormOptions, FormParts, Named, Reason, Ref, Session, Yes
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 
@@ -56,7 +56,6 @@ def update(
         check_allowed(before, fields)
         from engram.gates.situation import situation_warnings
 
-        _add_form(fields, before, changed.form)
         after = mem.update(before.id, actor=surface.actor, reason=changed.reason, **fields)
         if by_name:
             surface.answer(memory_data(after, surface.now), lambda: display.write(f"UPDATED: {line(after.name)}"))
@@ -72,13 +71,13 @@ def update(
             surface.hint(f"engram: warning: {warning}")
 
 
-def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, text: NewText = "") -> None:
+def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, form: FormParts, text: NewText = "") -> None:
     """Add a new version of a fact. The previous one is superseded, stays readable and answers questions about the past.
 
     Fields that are not given are copied from the current version. `update` changes a memory in place instead.
     """
-    fields = changed.given() | ({"statement": text_or_stdin(text)} if text else {})
-    if not fields and not changed.form:
+    fields = changed.given() | form.parts() | ({"statement": text_or_stdin(text)} if text else {})
+    if not fields:
         raise InvalidInput(
             "Nothing to revise: give a text, or a field such as --valid-from; `engram revise --help` lists them"
         )
@@ -86,18 +85,12 @@ def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, text: NewT
         before = mem.get_current(ref)
         # The new version is active, so a person is needed here wherever one is needed to activate it.
         check_allowed(before, {**fields, "status": "active"})
-        _add_form(fields, before, changed.form)
         after = mem.revise(before.id, actor=surface.actor, reason=changed.reason, **fields)
         _changed(surface, mem, before, after, without=_DIFFERENT)
         if after.superseded_by:
             surface.hint(f"engram: it was true before {after.superseded_by}, which stays current")
         else:
             surface.hint(f"engram: replaces {before.id}; `engram lineage {after.id}` shows every version")
-
-
-def _add_form(fields: dict[str, Any], before: Memory, form: list[str] | None) -> None:
-    if form:
-        fields["form"] = {**before.form, **{part: str(words) for part, words in pairs(form).items()}}
 
 
 def check_allowed(before: Memory, fields: dict[str, Any]) -> None:

@@ -159,15 +159,11 @@ class NewMemory(MemoryOptions):
 class ChangedMemory(MemoryOptions):
     """The fields of a memory that exists: update and revise. Lists replace the previous ones."""
 
-    form: Annotated[
-        list[str] | None,
-        Option("--form", metavar="PART=TEXT", help="A part of its form, such as action=… (repeatable)."),
-    ] = None
     reason: Reason = ""
 
 
-class FormOptions(Options):
-    """The parts of feedback and of a fact: learn and update."""
+class FormParts(Options):
+    """The parts of feedback and of a fact: learn, update and revise."""
 
     behavior: Annotated[str | None, Option("--behavior", metavar="TEXT", help="Feedback: what was done.")] = None
     impact: Annotated[str | None, Option("--impact", metavar="TEXT", help="Feedback: what it led to.")] = None
@@ -177,12 +173,6 @@ class FormOptions(Options):
     subject: Annotated[str | None, Option("--subject", metavar="TEXT", help="Fact: what it is about.")] = None
     predicate: Annotated[str | None, Option("--predicate", metavar="TEXT", help="Fact: what is stated of it.")] = None
     object_: Annotated[str | None, Option("--object", metavar="TEXT", help="Fact: the value.")] = None
-    source: Annotated[
-        str | None,
-        Option(
-            "--source", metavar="SOURCE", help="human or agent. Without a terminal it is an agent's word all the same."
-        ),
-    ] = None
 
     def parts(self) -> dict[str, str]:
         """The parts that were given, by their names."""
@@ -191,6 +181,17 @@ class FormOptions(Options):
             "subject": self.subject, "predicate": self.predicate, "object": self.object_,
         }  # fmt: skip
         return {part: text for part, text in named.items() if text is not None}
+
+
+class FormOptions(FormParts):
+    """The same with spec 3's source: learn and update."""
+
+    source: Annotated[
+        str | None,
+        Option(
+            "--source", metavar="SOURCE", help="human or agent. Without a terminal it is an agent's word all the same."
+        ),
+    ] = None
 
     def claimed(self) -> str:
         """The source that was given. Raises `InvalidInput` for one that is neither human nor agent."""
