@@ -161,11 +161,12 @@ def test_a_contradiction_waits_for_review(mem: Engram) -> None:
 
 def test_a_contradiction_is_found_among_many_facts_about_the_subject(mem: Engram) -> None:
     mem.learn(**TARG)
-    for number in range(30):
-        mem.add(
-            form={"subject": "engram", "predicate": f"has module {number} for", "object": f"plain make topic {number}"}
-        )
-    assert mem.learn(**MAKE, on_conflict="skip").outcome == Outcome.CONTRADICTION
+    for number in range(12):
+        for subject, predicate in (("engram", f"had {number} modules for"), (f"tool {number}", "uses")):
+            mem.add(situation="building engram", subject=subject, predicate=predicate, object="plain make")
+    found = mem.learn(**MAKE, on_conflict="skip")
+    assert found.other is not None
+    assert (found.outcome, found.other.statement) == (Outcome.CONTRADICTION, "engram uses targ")
 
 
 @pytest.mark.parametrize("more", [{"on_conflict": "skip"}, {"autonomous": True}])
