@@ -17,7 +17,7 @@ PLAIN = (
     ["recall", "--limit=7", "x", "--type", "fact", "-t", "preference"],
     ["recall", "-n", "2", "--", "--json"],
     ["recall", "-"],
-    ["learn", "fact", "--subject", "a", "--predicate", "-b", "--object", "c"],
+    ["learn", "fact", "--situation", "s", "--subject", "a", "--predicate", "-b", "--object", "c"],
     ["learn", "text", "--confidence", "0.5", "--meta", "a=b", "--meta", "c=d", "--pin"],
     ["show", "ENG-1"],
     ["list"],
