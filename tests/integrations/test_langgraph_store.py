@@ -356,7 +356,6 @@ def test_without_a_query_the_last_put_comes_first(store: EngramStore) -> None:
         ({"tags": ["a", {"$ne": "c"}]}, {"one"}),
         ({"n": 2, "day": "2026-02-01"}, {"two"}),
     ],
-    ids=str,
 )
 def test_filters(shared: Engram, wanted: dict[str, Any], keys: set[str]) -> None:
     store = EngramStore(shared, kind=next(_kinds))
