@@ -1,0 +1,166 @@
+"""Whether a memory is about the task that a prompt describes: a calibrated probability, on the standard library alone.
+
+A prompt rarely repeats the words of a memory's situation ("bump the axios version" is "upgrading a dependency"), so both are
+compared by their words, by the bundled vectors of single words, and by those of the whole texts. A few dozen small trees turn that into a
+probability; training/train_situations.py trains them on prompts and memories of many writers, some of which belong together.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, log, log1p
+from pathlib import Path
+from typing import Any
+
+from engram.embedding.plain import HALF, PlainTable, code_of_values, cosine, similarity
+from engram.embedding.tokenizer import words
+from engram.model.lazy import cached_property, dataclass
+from engram.text.tokens import query_terms, tokens
+
+__all__ = ["FEATURES", "Situated", "SituationMatcher", "probability"]
+
+FEATURES = (
+    "meaning", "situation_meaning", "statement_meaning", "situation_covered", "prompt_covered",
+    "prompt_in_situation", "strongest", "second", "shared", "rarest_shared", "shared_count", "situation_shared",
+    "prompt_size", "memory_size", "has_situation", "lead",
+)  # fmt: skip
+WORDS_READ = 80
+"""Words of a prompt, of a situation and of a statement that are compared."""
+CHARACTERS_READ = 4_000
+LEAST_WEIGHT = 0.5
+"""Words that say less ("the", "with") are not compared."""
+_ALIKE = 0.35
+"""From this similarity on two words count as related."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situated:
+    """A memory as the matcher sees it."""
+
+    statement: str
+    situation: str
+    vector: bytes
+    """Of both, as the index stores it; b"" where there is none."""
+
+
+class SituationMatcher:
+    """One prompt, and what it is compared by."""
+
+    def __init__(self, prompt: str, rarity: Mapping[str, float], table: PlainTable | None = None) -> None:
+        self.table = table or PlainTable()
+        self._text = prompt[:CHARACTERS_READ]
+        self.rarity = rarity
+        """How rare each term of the prompt is in the store, from 0 (in every document) up; terms that occur nowhere are left out."""
+
+    @cached_property
+    def vector(self) -> Any:
+        """The prompt's unit vector."""
+        return self.table.embed(self._text, WORDS_READ)
+
+    @cached_property
+    def code(self) -> int:
+        """The code of that vector."""
+        return code_of_values(self.vector)
+
+    @cached_property
+    def _words(self) -> list[tuple[int, float]]:
+        return self._known(self._text)
+
+    @cached_property
+    def _terms(self) -> list[str]:
+        return query_terms(self._text)
+
+    def _known(self, text: str) -> list[tuple[int, float]]:
+        found = [self.table.word(word) for word in dict.fromkeys(words(text)[:WORDS_READ])]
+        return [one for one in found if one[1] >= LEAST_WEIGHT]
+
+    def features(self, memories: Sequence[Situated]) -> list[list[float]]:
+        """A row of FEATURES for each memory."""
+        rows = [self._row(memory) for memory in memories]
+        best = sorted((row[0] for row in rows), reverse=True)[:2]
+        for row in rows:
+            rival = best[1] if row[0] == best[0] and len(best) > 1 else best[0]
+            row.append(row[0] - rival if len(best) > 1 else 0.0)
+        return rows
+
+    def _row(self, memory: Situated) -> list[float]:
+        about, said = self._known(memory.situation), self._known(memory.statement)
+        whole = [*about, *said]
+        in_whole, in_situation = self._best(whole), self._best(about)
+        weights = [weight for _, weight in self._words]
+        strong = sorted((w * s for w, s in zip(weights, in_whole, strict=True) if s >= _ALIKE), reverse=True)
+        terms = set(tokens(memory.statement)) | (about_terms := set(query_terms(memory.situation)) if about else set())
+        shared = [self.rarity[term] for term in self._terms if term in terms and term in self.rarity]
+        known = sum(self.rarity.get(term, max(self.rarity.values(), default=1.0)) for term in self._terms)
+        situation = self.table.embed(memory.situation, WORDS_READ) if about else None
+        statement = self.table.embed(memory.statement, WORDS_READ)
+        own = HALF.unpack(memory.vector) if len(memory.vector) == HALF.size else statement
+        return [
+            cosine(self.vector, own),
+            cosine(self.vector, situation) if situation is not None else 0.0,
+            cosine(self.vector, statement),
+            _weighted([w for _, w in about], self._covered(about)),
+            _weighted(weights, in_whole),
+            _weighted(weights, in_situation),
+            strong[0] if strong else 0.0,
+            strong[1] if len(strong) > 1 else 0.0,
+            sum(shared) / known if known else 0.0,
+            max(shared, default=0.0),
+            log1p(len(shared)),
+            sum(term in about_terms for term in self._terms) / len(about_terms) if about_terms else 0.0,
+            log1p(len(self._words)),
+            log1p(len(whole)),
+            1.0 if about else 0.0,
+        ]
+
+    def _best(self, others: Sequence[tuple[int, float]]) -> list[float]:
+        """How well each word of the prompt is matched by one of the others."""
+        codes = [code for code, _ in others]
+        return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in self._words]
+
+    def _covered(self, others: Sequence[tuple[int, float]]) -> list[float]:
+        """How well each of the others is matched by a word of the prompt."""
+        codes = [code for code, _ in self._words]
+        return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in others]
+
+
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
+    total = sum(weights)
+    return sum(w * max(v, 0.0) for w, v in zip(weights, values, strict=True)) / total if total else 0.0
+
+
+def rarities(frequencies: Mapping[str, int], total: int) -> dict[str, float]:
+    """How rare terms are that occur in so many of all documents."""
+    return {term: log((total + 1) / (count + 0.5)) for term, count in frequencies.items()}
+
+
+def probability(row: Sequence[float]) -> float:
+    """How likely a memory with these features is about the prompt."""
+    model = _model()
+    total = model["bias"] + sum(_leaf(tree, row) for tree in model["trees"])
+    return 1 / (1 + exp(-max(-30.0, min(30.0, total))))
+
+
+def _leaf(node: Any, row: Sequence[float]) -> float:
+    while isinstance(node, list):
+        feature, threshold, below, above = node
+        node = above if row[feature] > threshold else below
+    return float(node)
+
+
+_loaded: dict[str, Any] = {}
+
+
+def _model() -> dict[str, Any]:
+    if not _loaded:
+        _loaded.update(json.loads(Path(__file__).with_name("situations.json").read_bytes()))
+    return _loaded
+
+
+def floor() -> float:
+    """The probability from which a memory is shown."""
+    return float(_model()["floor"])
+
+
+def best_first(rows: Iterable[Sequence[float]]) -> list[tuple[float, int]]:
+    """The probability and place of each row, best first."""
+    return sorted(((probability(row), -place) for place, row in enumerate(rows)), reverse=True)
