@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs `engram mcp` or `engram hook EVENT`. Without the program, hooks stay silent but for one line at a session's start.
-# Started as `sh engram.sh ARGUMENT` by hooks.json and .mcp.json: a shell starts ten times faster than Python.
+# Runs `engram mcp` or `engram hook EVENT`; a shell starts ten times faster than Python.
+# Whatever happens, a hook exits 0: exit 2 would block the session. Only a session's start says what is wrong with the program itself.
 
 if command -v engram >/dev/null 2>&1; then
     engram=engram
@@ -10,21 +10,22 @@ else
     engram=
 fi
 
-case "${1:-}" in
-mcp)
-    [ -n "$engram" ] && exec "$engram" mcp
-    echo "The engram command is not installed; \`pipx install 'engram[mcp]'\` installs it." >&2
-    exit 1
-    ;;
-session-start)
-    if [ -z "$engram" ]; then
-        printf '%s\n' "{\"systemMessage\":\"Engram's plugin is active, but the engram command is not installed; \`pipx install 'engram[mcp]'\` installs it.\"}"
+say() {
+    if [ "$event" = session-start ]; then
+        printf '{"systemMessage":"%s"}\n' "$1"
     fi
-    ;;
-esac
+}
 
-if [ -n "$engram" ]; then
-    # A version that does not know the event must not disturb the session, nor block it: exit 2 would.
-    "$engram" hook "$1" 2>/dev/null
+event=${1:-}
+missing="The engram command is not installed; \`pipx install 'engram[mcp]'\` installs it."
+if [ "$event" = mcp ]; then
+    [ -n "$engram" ] && exec "$engram" mcp
+    echo "$missing" >&2
+    exit 1
+fi
+if [ -z "$engram" ]; then
+    say "Engram's plugin is active, but has nothing to run. $missing"
+elif ! "$engram" hook "$event" 2>/dev/null; then
+    say "The engram command cannot run this plugin's hooks; \`engram doctor\` says why, \`pipx upgrade engram\` brings it up to date."
 fi
 exit 0

@@ -1,32 +1,38 @@
 """Reading the store's index in a hook: the memories of a scope, and those nearest to a prompt, without numpy.
 
-The codes of the memories' vectors are kept in a small file next to the index and brought up to date by the hook that reads them;
-like the index it is derived, and deleting it costs one slower prompt.
+The marks of the memories (codes of their vectors, and their topics) are kept in a small file next to the index and brought up to date by the hook
+that reads them; like the index it is derived, and deleting it costs one slower prompt.
 """
 
 import json
 import sqlite3
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engram.disk import read_bytes, replace_file
 from engram.embedding.plain import BITS, code_of
 from engram.model.lazy import dataclass
+from engram.models.topics import table
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.files.index.search import document_frequencies
+from engram.store.files.index.search import MARKS, document_frequencies
 from engram.text.tokens import prune, query_terms
 
 EMBEDDER = "static-minilm-256-v2"
 """The embedder whose vectors can be compared without numpy."""
-CODES = "codes.bin"
 MOST_COMPARED = 20_000
 """Memories of a scope that are compared by their vectors, the newest; older ones are found by their words."""
 _HEADER = struct.Struct("<8sqqq")
-_MAGIC = b"engcode1"
-_BYTES = BITS // 8
+_MAGIC = b"engmark1"
+_CODE, _TOPICS = BITS // 8, 40
+_BYTES = _CODE + _TOPICS
+TOPIC_BITS = 48
+"""What the same topics count beside the differing bits of the vectors."""
+Marks = tuple[int, int]
+"""The code of a memory's vector, and a bit for each of its topics."""
+NO_MARKS: Marks = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,46 +138,53 @@ class MemoryIndex:
     def _comparable(self) -> bool:
         return self._meta("embedder") == EMBEDDER
 
-    def nearest(self, code: int, numbers: Sequence[int], limit: int) -> list[int]:
-        """The memories whose vectors are nearest to a code, nearest first."""
-        if not self._comparable or not numbers:
-            return []
+    def nearest(self, code: int, topics: int, numbers: Sequence[int], limit: int) -> list[int]:
+        """The memories nearest to a prompt, by the code of its vector and by its topics, nearest first."""
         numbers = numbers if len(numbers) <= MOST_COMPARED else sorted(numbers)[-MOST_COMPARED:]
-        distances = [(code ^ known).bit_count() for known in self._codes(numbers)]
-        return [numbers[place] for place in sorted(range(len(numbers)), key=distances.__getitem__)[:limit]]
+        if not numbers:
+            return []
+        known, own = self._marks_of(numbers), topics.bit_count()
+        scores = [
+            (code ^ other).bit_count() - shared * TOPIC_BITS / (own * about.bit_count()) ** 0.5
+            if (shared := (topics & about).bit_count())
+            else (code ^ other).bit_count()
+            for other, about in known
+        ]
+        return [numbers[place] for place in sorted(range(len(numbers)), key=scores.__getitem__)[:limit]]
 
-    def _codes(self, numbers: Sequence[int]) -> list[int]:
-        path, generation, change = self._folder / CODES, self._generation, int(self._meta("change") or 0)
-        known, seen = _read_codes(path, generation)
+    def _marks_of(self, numbers: Sequence[int]) -> list[Marks]:
+        """The code and the topics of each memory."""
+        path, generation, change = self._folder / MARKS, self._generation, int(self._meta("change") or 0)
+        known, seen = _read_marks(path, generation)
         if seen != change:
-            rows = self.db.execute(
-                "SELECT v.n, v.vector FROM docs d JOIN vectors v ON v.generation = ? AND v.n = d.n "
-                "WHERE d.change > ? AND d.kind = 'memory'",
-                (generation, seen),
-            )
-            fresh = {n: code_of(vector) for n, vector in rows if len(vector) == 2 * BITS}
+            fresh = self._computed("SELECT n FROM docs WHERE change > ? AND kind = 'memory'", seen, generation)
             missing = [n for n in numbers if n not in known and n not in fresh]
-            fresh |= self._late(missing, generation)
+            fresh |= self._computed("SELECT value AS n FROM json_each(?)", json.dumps(missing), generation)
             if fresh or seen < 0:
                 known |= fresh
-                _write_codes(path, generation, change, known)
-        return [known.get(n, 0) for n in numbers]
+                _write_marks(path, generation, change, known)
+        return [known.get(n, NO_MARKS) for n in numbers]
 
-    def _late(self, numbers: Sequence[int], generation: int) -> dict[int, int]:
-        """The codes of memories whose vectors were made after they were stored."""
+    def _computed(self, numbers: str, parameter: object, generation: int) -> dict[int, Marks]:
+        """The marks of the memories that a query names, from their vectors and terms."""
         rows = self.db.execute(
-            "SELECT v.n, v.vector FROM json_each(?) j CROSS JOIN vectors v ON v.generation = ? AND v.n = j.value",
-            (json.dumps(list(numbers)), generation),
+            f"SELECT t.n, t.statement, t.about, v.vector FROM ({numbers}) c CROSS JOIN texts t ON t.n = c.n "
+            "LEFT JOIN vectors v ON v.generation = ? AND v.n = t.n",
+            (parameter, generation if self._comparable else -1),
         )
-        return {n: code_of(vector) for n, vector in rows if len(vector) == 2 * BITS}
+        mask = table().mask
+        return {
+            n: (code_of(vector) if vector and len(vector) == 2 * BITS else 0, mask(f"{about} {said}".split()))
+            for n, said, about, vector in rows
+        }
 
 
 def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _read_codes(path: Path, generation: int) -> tuple[dict[int, int], int]:
-    """The known codes by number, and the last change they cover; -1 where the file is missing or another generation's."""
+def _read_marks(path: Path, generation: int) -> tuple[dict[int, Marks], int]:
+    """The known marks by number, and the last change they cover; -1 where the file is missing or another generation's."""
     try:
         data = read_bytes(path)
         magic, of_generation, change, count = _HEADER.unpack_from(data)
@@ -180,17 +193,16 @@ def _read_codes(path: Path, generation: int) -> tuple[dict[int, int], int]:
     start = _HEADER.size + 8 * count
     if magic != _MAGIC or of_generation != generation or len(data) != start + _BYTES * count:
         return {}, -1
-    numbers = array("q", data[_HEADER.size : start])
-    codes = [int.from_bytes(data[at : at + _BYTES], "big") for at in range(start, len(data), _BYTES)]
-    return dict(zip(numbers, codes, strict=True)), change
+    numbers, read = array("q", data[_HEADER.size : start]), int.from_bytes
+    places = range(start, len(data), _BYTES)
+    marks = [(read(data[at : at + _CODE]), read(data[at + _CODE : at + _BYTES])) for at in places]
+    return dict(zip(numbers, marks, strict=True)), change
 
 
-def _write_codes(path: Path, generation: int, change: int, known: dict[int, int]) -> None:
-    numbers: Iterable[int] = array("q", known)
-    codes = b"".join([code.to_bytes(_BYTES, "big") for code in known.values()])
-    data = _HEADER.pack(_MAGIC, generation, change, len(known)) + bytes(numbers) + codes
+def _write_marks(path: Path, generation: int, change: int, known: dict[int, Marks]) -> None:
+    marks = b"".join([code.to_bytes(_CODE) + topics.to_bytes(_TOPICS) for code, topics in known.values()])
+    data = _HEADER.pack(_MAGIC, generation, change, len(known)) + array("q", known).tobytes() + marks
     try:
         replace_file(path, data, durable=False)
     except OSError:
         return  # a read-only cache only costs time
-

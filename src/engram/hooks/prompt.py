@@ -11,7 +11,7 @@ from engram.hooks.session_memo import SessionMemo
 from engram.models.situations import Situated, SituationMatcher, floor, probability, rarities
 
 MOST_GIVEN = 3
-NEAREST, BY_WORDS = 24, 12
+NEAREST, BY_WORDS = 16, 8
 """Candidates by meaning and by words; each is then compared closely, which takes about a third of a millisecond."""
 FEWEST_WORDS = 3
 """A shorter prompt ("yes, go on") names no task."""
@@ -60,7 +60,7 @@ def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> l
     """The candidates for a prompt with the probability that each is about it, best first."""
     frequencies, total = index.frequencies(prompt)
     matcher = SituationMatcher(prompt, rarities(frequencies, total))
-    near = index.nearest(matcher.code, index.active(scopes), NEAREST)
+    near = index.nearest(matcher.code, matcher.topic_mask, index.active(scopes), NEAREST)
     numbers = dict.fromkeys([*near, *index.by_words(frequencies, scopes, BY_WORDS)])
     memories = index.memories(list(numbers))
     rows = matcher.features([_situated(memory) for memory in memories])

@@ -1,12 +1,12 @@
 """Whether a memory is about the task that a prompt describes: a calibrated probability, on the standard library alone.
 
 A prompt rarely repeats the words of a memory's situation ("bump the axios version" is "upgrading a dependency"), so both are
-compared by their words, by the bundled vectors of single words, and by those of the whole texts. A few dozen small trees turn that into a
-probability; training/train_situations.py trains them on prompts and memories of many writers, some of which belong together.
+compared by their words, by the bundled vectors of single words and of the whole texts, and by their topics (`engram.models.topics`). A few dozen
+small trees turn that into a probability; training/train_situations.py trains them on prompts and memories of several writers.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, log, log1p
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,23 @@ from typing import Any
 from engram.embedding.plain import HALF, PlainTable, code_of_values, cosine, similarity
 from engram.embedding.tokenizer import words
 from engram.model.lazy import cached_property, dataclass
+from engram.models.topics import TopicVector, alike, topics_of
 from engram.text.tokens import query_terms, tokens
 
 __all__ = ["FEATURES", "Situated", "SituationMatcher", "probability"]
 
 FEATURES = (
-    "meaning", "situation_meaning", "statement_meaning", "situation_covered", "prompt_covered",
+    "meaning", "situation_meaning", "situation_covered", "prompt_covered",
     "prompt_in_situation", "strongest", "second", "shared", "rarest_shared", "shared_count", "situation_shared",
-    "prompt_size", "memory_size", "has_situation", "lead",
+    "prompt_size", "memory_size", "has_situation", "situation_topics", "topics", "topics_shared", "topics_of_prompt",
+    "meaning_lead", "topics_lead",
 )  # fmt: skip
-WORDS_READ = 80
+WORDS_READ = 60
 """Words of a prompt, of a situation and of a statement that are compared."""
 CHARACTERS_READ = 4_000
 LEAST_WEIGHT = 0.5
 """Words that say less ("the", "with") are not compared."""
+_MEANING, _TOPICS = FEATURES.index("meaning"), FEATURES.index("topics")
 _ALIKE = 0.35
 """From this similarity on two words count as related."""
 
@@ -66,6 +69,16 @@ class SituationMatcher:
         return self._known(self._text)
 
     @cached_property
+    def topics(self) -> TopicVector:
+        """What the prompt is about."""
+        return topics_of(tokens(self._text))
+
+    @property
+    def topic_mask(self) -> int:
+        """A bit for each topic of the prompt."""
+        return sum(1 << topic for topic in self.topics)
+
+    @cached_property
     def _terms(self) -> list[str]:
         return query_terms(self._text)
 
@@ -76,11 +89,8 @@ class SituationMatcher:
     def features(self, memories: Sequence[Situated]) -> list[list[float]]:
         """A row of FEATURES for each memory."""
         rows = [self._row(memory) for memory in memories]
-        best = sorted((row[0] for row in rows), reverse=True)[:2]
-        for row in rows:
-            rival = best[1] if row[0] == best[0] and len(best) > 1 else best[0]
-            row.append(row[0] - rival if len(best) > 1 else 0.0)
-        return rows
+        leads = [_leads([row[place] for row in rows]) for place in (_MEANING, _TOPICS)]
+        return [[*row, *lead] for row, *lead in zip(rows, *leads, strict=True)]
 
     def _row(self, memory: Situated) -> list[float]:
         about, said = self._known(memory.situation), self._known(memory.statement)
@@ -88,16 +98,19 @@ class SituationMatcher:
         in_whole, in_situation = self._best(whole), self._best(about)
         weights = [weight for _, weight in self._words]
         strong = sorted((w * s for w, s in zip(weights, in_whole, strict=True) if s >= _ALIKE), reverse=True)
-        terms = set(tokens(memory.statement)) | (about_terms := set(query_terms(memory.situation)) if about else set())
+        said_terms, situation_terms = tokens(memory.statement), tokens(memory.situation)
+        about_terms = set(query_terms(memory.situation)) if about else set()
+        terms = about_terms.union(said_terms)
+        situation_topics = topics_of(situation_terms)
+        topics = topics_of([*situation_terms, *said_terms])
         shared = [self.rarity[term] for term in self._terms if term in terms and term in self.rarity]
         known = sum(self.rarity.get(term, max(self.rarity.values(), default=1.0)) for term in self._terms)
         situation = self.table.embed(memory.situation, WORDS_READ) if about else None
-        statement = self.table.embed(memory.statement, WORDS_READ)
-        own = HALF.unpack(memory.vector) if len(memory.vector) == HALF.size else statement
+        stored = len(memory.vector) == HALF.size
+        own = HALF.unpack(memory.vector) if stored else self.table.embed(memory.statement, WORDS_READ)
         return [
             cosine(self.vector, own),
             cosine(self.vector, situation) if situation is not None else 0.0,
-            cosine(self.vector, statement),
             _weighted([w for _, w in about], self._covered(about)),
             _weighted(weights, in_whole),
             _weighted(weights, in_situation),
@@ -110,6 +123,10 @@ class SituationMatcher:
             log1p(len(self._words)),
             log1p(len(whole)),
             1.0 if about else 0.0,
+            alike(self.topics, situation_topics),
+            alike(self.topics, topics),
+            sum(min(weight, topics[topic]) for topic, weight in self.topics.items() if topic in topics),
+            sum(self.topics.values()),
         ]
 
     def _best(self, others: Sequence[tuple[int, float]]) -> list[float]:
@@ -121,6 +138,12 @@ class SituationMatcher:
         """How well each of the others is matched by a word of the prompt."""
         codes = [code for code, _ in self._words]
         return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in others]
+
+
+def _leads(values: Sequence[float]) -> list[float]:
+    """How far each value is above the best of the others."""
+    first, second = sorted([*values, 0.0, 0.0], reverse=True)[:2]
+    return [value - (second if value == first else first) for value in values]
 
 
 def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
@@ -160,7 +183,3 @@ def floor() -> float:
     """The probability from which a memory is shown."""
     return float(_model()["floor"])
 
-
-def best_first(rows: Iterable[Sequence[float]]) -> list[tuple[float, int]]:
-    """The probability and place of each row, best first."""
-    return sorted(((probability(row), -place) for place, row in enumerate(rows)), reverse=True)
