@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from engram import Engram
-from engram.capture.import_source import ImportSource
-from engram.capture.importer import Importer, ImportReport
+from engram.capture.import_report import ImportReport
+from engram.capture.importer import Importer
+from engram.dialects.source import ImportSource
 from engram.model.memory import Memory
 
 
@@ -12,13 +13,12 @@ def imported(
     mem: Engram, source: ImportSource, name: str, *, by_person: bool = False, trusted: bool = False
 ) -> ImportReport:
     importer = Importer(mem.store, mem.upkeep.clock, mem.scope_here(), name, by_person, trusted=trusted)
-    return importer.take(source, lambda *_: None)
+    return importer.run(source, lambda *_: None)
 
 
 def imported_path(mem: Engram, path: Path, *, format_: str = "", trusted: bool = False, **mapping: str) -> ImportReport:
-    """Import a path, as a person does where it is trusted; the format is recognised unless it is given."""
-    actor = "human" if trusted else "manual"
-    return mem.import_memories(path, format=format_, mapping=mapping, trusted=trusted, actor=actor)
+    """Import a path, as a person does; the format is recognised unless it is given."""
+    return mem.import_memories(path, format=format_, mapping=mapping, trusted=trusted, actor="human")
 
 
 def everything(mem: Engram) -> list[Memory]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from engram.models.linear import SCALE, Linear
 
-SOURCES = Path(__file__).resolve().parent.parent / "src"
+MODELS = Path(__file__).resolve().parent.parent / "src" / "engram" / "models"
 STRENGTH = 1.0
 """How little the weights are held back (scikit-learn's C)."""
 
@@ -37,6 +37,6 @@ def fitted(model: Linear, rows: Any, wanted: Sequence[str], **options: Any) -> A
 def written(model: Linear, weights: Any) -> Path:
     """Put the weights where the model reads them: a signed byte each."""
     scaled = np.round(weights.T * SCALE).clip(-127, 127).astype(np.int8)
-    target = SOURCES.joinpath(*model.package.split("."), model.file)
+    target = MODELS / model.file
     target.write_bytes(scaled.tobytes())
     return target

@@ -1,11 +1,12 @@
-"""Train the model of sensitive subjects (health, identity, money): src/engram/models/sensitivity.bin.
+"""Train the model of sensitive subjects (health, identity, money, places, people): src/engram/models/sensitivity.bin.
 
     pip install scikit-learn
     python training/train_tiers.py            # writes it
     python training/train_tiers.py --check    # how well a model made without one of the writers reads that one
 
 Shown are the statements of training/tiers/, a file for each writer (`subject | statement`). Braces hold alternatives, `{a|b}`: each
-is a statement of its own, and a line with many of them weighs less for each.
+is a statement of its own, and a line with many of them weighs less for each. Also shown, as plain, is what the writers of
+training/hearing say about their projects, unless a table gives it a subject (training/tiers/private_projects.txt).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from fitting import fitted, matrix, written
+from hearing_data import talk, writers
 
 from engram.models.linear import SCALE
 from engram.models.sensitivity import MARGIN, MODEL, PLAIN, features
@@ -28,18 +30,26 @@ TABLES = Path(__file__).resolve().parent / "tiers"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _MOST = 120
 """Of a line with more alternatives than this, every so many-th is shown."""
+TALK_FOLDS = 5
+"""`--check` leaves out the writers of training/hearing by so many groups."""
 STRENGTH = 2.0
 """How little the weights are held back (scikit-learn's C)."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """A statement the model is shown: whose it is, what it speaks of, how much it weighs."""
+    """A statement the model is shown: whose it is and what it speaks of."""
 
     writer: str
     subject: str
     text: str
-    weight: float
+    spelled: int
+    """How many statements its line stands for."""
+
+    @property
+    def weight(self) -> float:
+        """How much it weighs in training."""
+        return float(self.spelled**-0.25)
 
 
 def said() -> list[Said]:
@@ -50,8 +60,20 @@ def said() -> list[Said]:
             subject, _, text = (part.strip() for part in line.partition("|"))
             spelled = list(alternatives(text))
             spelled = spelled[:: -(-len(spelled) // _MOST)]
-            rows += [Said(path.stem, subject, each, len(spelled) ** -0.25) for each in spelled]
+            rows += [Said(path.stem, subject, each, len(spelled)) for each in spelled]
     return rows
+
+
+def projects(labelled: Sequence[Said]) -> list[Said]:
+    """What the writers of training/hearing say about their projects: facts of work, with the names of people and places."""
+    known = {row.text for row in labelled}
+    rows = {}
+    for place, writer in enumerate(writers()):
+        said_of_it = (each.memory for each in talk(writer) if each.owner == "project" and each.memory)
+        rows.update(
+            {text: Said(f"talk {place % TALK_FOLDS}", PLAIN, text, 1) for text in said_of_it if text not in known}
+        )
+    return list(rows.values())
 
 
 def alternatives(text: str) -> Iterator[str]:
@@ -71,14 +93,16 @@ def shown(rows: Sequence[Said], seen: Any) -> Any:
 def check(rows: Sequence[Said]) -> None:
     """Leave each writer out once."""
     seen = matrix(MODEL, [list(features(row.text)) for row in rows])
-    writers = np.array([row.writer for row in rows])
-    margins = np.zeros(len(rows))
-    for writer in sorted(set(writers)):
-        others, left_out = np.flatnonzero(writers != writer), np.flatnonzero(writers == writer)
+    authors = np.array([row.writer for row in rows])
+    margins, names = np.zeros(len(rows)), np.zeros(len(rows), dtype=int)
+    for writer in sorted(set(authors)):
+        others, left_out = np.flatnonzero(authors != writer), np.flatnonzero(authors == writer)
         sums = np.asarray((shown([rows[at] for at in others], seen[others]) @ seen[left_out].T).T) * SCALE
         margins[left_out] = sums[:, 1:].max(axis=1) - sums[:, 0]
+        names[left_out] = sums[:, 1:].argmax(axis=1) + 1
         told(writer, rows, margins, left_out)
     told("all", rows, margins, np.arange(len(rows)))
+    by_subject(rows, margins, names)
 
 
 def told(title: str, rows: Sequence[Said], margins: Any, where: Any) -> None:
@@ -87,7 +111,22 @@ def told(title: str, rows: Sequence[Said], margins: Any, where: Any) -> None:
     plain = np.array([margins[at] > MARGIN for at in where if rows[at].subject == PLAIN])
     # A writer may have written nothing of the one kind.
     found = f", {spoken.mean():.1%} found" if spoken.size else ""
-    print(f"{title:16} {spoken.size:5} sensitive{found}; {plain.size:5} others, {plain.mean():.1%} false alarms")
+    alarms = f", {plain.mean():.1%} false alarms" if plain.size else ""
+    print(f"{title:16} {spoken.size:5} sensitive{found}; {plain.size:5} others{alarms}")
+
+
+def by_subject(rows: Sequence[Said], margins: Any, names: Any) -> None:
+    """How many statements of each subject are found, and how many by the right name. Every line of the tables counts one."""
+    for place, subject in enumerate(MODEL.classes):
+        at = [i for i, row in enumerate(rows) if row.subject == subject]
+        lines = np.array([1 / rows[i].spelled for i in at])
+        found = np.array([margins[i] > MARGIN for i in at])
+        if subject == PLAIN:
+            print(f"{subject:16} {lines.sum():5.0f} lines, {found @ lines / lines.sum():.1%} false alarms")
+            continue
+        named = found & np.array([names[i] == place for i in at])
+        shares = [each @ lines / lines.sum() for each in (found, named)]
+        print(f"{subject:16} {lines.sum():5.0f} lines, {shares[0]:.1%} found, {shares[1]:.1%} by this name")
 
 
 def main() -> None:
@@ -95,6 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     rows = said()
+    rows += projects(rows)
     if parser.parse_args().check:
         check(rows)
         return

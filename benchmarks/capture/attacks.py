@@ -129,7 +129,7 @@ def _import(mem: Engram, folder: Path, channel: str, text: str) -> None:
     else:
         (folder / "pack.json").write_text(json.dumps([{"statement": text, "pinned": True, "source": "human"}]))
     source = import_source.read(folder)
-    Importer(mem.store, mem.upkeep.clock, "global", folder.name, by_person=False).take(source, lambda *_: None)
+    Importer(mem.store, mem.upkeep.clock, "global", folder.name, by_person=False).run(source, lambda *_: None)
 
 
 # -- a mixed transcript

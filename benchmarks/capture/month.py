@@ -67,7 +67,7 @@ def live(mem: Engram) -> list[Memory]:
 def is_shown_with(mem: Engram, memory_id: str, other: str) -> bool:
     """Whether review shows a memory together with another one."""
     near = mem.review.provenance(memory_id).neighbours
-    return other in {memory.id for memory in (*near.same, *near.conflicts, *near.heads)}
+    return other in {memory.id for memory in (*near.same, *near.similar, *near.conflicts, *near.heads)}
 
 
 def wrongly_folded(
@@ -148,10 +148,10 @@ def main() -> None:
             for one in twice
             if is_shown_with(mem, one.memory_id, memories[retold_turns[one.key]["fact"]["statement"]])
         ]
-        share = (len(twice) - len(linked)) / max(1, len(live(mem)))
+        total = max(1, len(live(mem)))
         print(
-            f"told in other words       {len(twice)} second memories of one fact of {len(live(mem))} memories: {len(linked)} shown as "
-            f"duplicates in review, {len(twice) - len(linked)} not ({share:.1%})"
+            f"told in other words       {len(twice)} second memories of one fact of {total} memories ({len(twice) / total:.1%}): {len(linked)} shown as "
+            f"duplicates in review, {len(twice) - len(linked)} not ({(len(twice) - len(linked)) / total:.1%})"
         )
         folded = wrongly_folded(mem, memories, {**turns, **retold_turns}, planted)
         print(f"wrongly folded            {len(folded)}")

@@ -2,9 +2,10 @@
 
     python -m benchmarks.capture.tellings [RULES.jsonl] [--show]
 
-Each line of the file is a rule: {"topic", "rule", "again", "changed"?}. `again` is the rule in other words, `changed` one that replaces it. Printed for
-paraphrases, for different rules about one topic and for changed rules: how many are folded into the first memory as further evidence, how many are linked to
-it for the reviewer, and how many stay apart. Folding anything but a paraphrase loses a fact.
+Each line of the file is a rule: {"topic", "rule", "again", "changed"?, "near"?}. `again` is the rule in other words, or a list of such; `changed` one
+that replaces it, `near` a list of others that are easily mistaken for it. Printed for paraphrases, for different rules about one topic, for changed and for
+near rules: how many are folded into the first memory as further tellings, how many are linked to it for the reviewer, and how many stay apart. A reviewer must
+take anything but a paraphrase out again. The weights were trained on training/rules and on texts/rules.jsonl: judge them by other files.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from engram import Engram
 from engram.capture.repetition import told_before
@@ -20,19 +22,25 @@ from engram.gates.proposal import Neighbour
 from engram.model.memory import Memory
 
 RULES = Path(__file__).with_name("texts") / "rules.jsonl"
-KINDS = ("paraphrase", "different", "changed")
+KINDS = ("paraphrase", "different", "changed", "near")
 
 
-def pairs(rules: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
+def pairs(rules: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
     """The kind of each pair, the older statement and the newer one."""
     for one in rules:
-        yield "paraphrase", one["rule"], one["again"]
+        yield from (("paraphrase", one["rule"], again) for again in tellings(one)[1:])
         if changed := one.get("changed"):
             yield "changed", one["rule"], changed
+        yield from (("near", one["rule"], near) for near in one.get("near", ()))
     for one, other in permutations(rules, 2):
         if one["topic"] == other["topic"]:
-            yield "different", one["rule"], other["rule"]
-            yield "different", one["rule"], other["again"]
+            yield from (("different", one["rule"], telling) for telling in tellings(other))
+
+
+def tellings(one: Mapping[str, Any]) -> list[str]:
+    """A rule, and the same in other words."""
+    again = one["again"]
+    return [one["rule"], *([again] if isinstance(again, str) else again)]
 
 
 def outcome(mem: Engram, older: str, newer: str) -> str:
@@ -60,6 +68,8 @@ def main() -> None:
                 print(f"  {kind} {found}: {older} | {newer}")
     for kind in KINDS:
         total = sum(counts[kind, found] for found in ("folded", "linked", "apart"))
+        if not total:
+            continue
         print(
             f"{kind:<12} {total:>4} pairs: {counts[kind, 'folded']} folded, {counts[kind, 'linked']} linked, {counts[kind, 'apart']} apart"
         )

@@ -51,6 +51,8 @@ class Settings:
     """Turns after which a session's buffer is read."""
     capture_minutes: int = 15
     """Minutes from its oldest turn after which a session's buffer is read."""
+    capture_model_timeout: int = 10
+    """Seconds that the capture of a turn waits for the model; turns that take longer stay in the buffer, and it is asked again later."""
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Your own policies by name: the tables `[policies.NAME]`, which `engram.gates.policies` reads."""
     signals: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +86,7 @@ RANGES = {
     "model_daily_tokens": (0, 10**9),
     "capture_turns": (1, 1_000),
     "capture_minutes": (1, 10_080),
+    "capture_model_timeout": (1, 600),
 }
 """The allowed range of each number."""
 
@@ -116,10 +119,18 @@ DOTTED = ("hooks.prompt_recall",)
 SETTABLE = (*(each.name for each in fields(Settings) if each.name not in TABLES), *DOTTED)
 """The settings that `engram config` shows and sets."""
 
-TRUST = frozenset(
-    {"autopromote_remember", "autopromote_harvest", "autopromote_kinds", "harvest_limit", "source_daily_limit"}
-)
-"""The settings that decide what needs no person: only a person changes them."""
+OWNERS = {
+    **dict.fromkeys(
+        ("autopromote_remember", "autopromote_harvest", "autopromote_kinds", "harvest_limit", "source_daily_limit"),
+        "decides what becomes active without a person",
+    ),
+    "policy": "decides what a memory's type is, and what it replaces",
+    "time_zone": "decides when memories are valid",
+    **dict.fromkeys(("keep_journal_days", "keep_usage_days", "keep_ledger_days"), "decides how long history is kept"),
+    **dict.fromkeys(("model", "embedder"), "decides where memories are sent"),
+    "model_daily_tokens": "decides what the model may cost",
+}
+"""The settings that only a person changes, and what each decides."""
 
 
 def load_settings(path: Path | None) -> Settings:

@@ -507,8 +507,8 @@ def test_news_of_a_change_wins_over_what_was_mentioned_after_it(mem: Engram) -> 
 
 
 def test_what_is_asked_to_be_forgotten_is_retired_and_can_be_restored(mem: Engram) -> None:
-    kept = mem.add("The user's landlord is Mr Vass in Linz.", source="agent")
-    other = mem.add("The user's piano teacher is Mr Szabó in Wels.", source="agent")
+    (kept,) = mem.add_conversation("My landlord is Mr Vass in Linz.")
+    (other,) = mem.add_conversation("My piano teacher is Mr Szabó in Wels.")
     result = mem.add_conversation("Please forget what I told you about my landlord Mr Vass in Linz.")
     (decision,) = result.decisions
     assert (decision.operation, decision.applied, decision.target_id) == ("FORGET", True, kept.id)

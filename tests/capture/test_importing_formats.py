@@ -8,6 +8,7 @@ import pytest
 
 from engram.capture import import_source
 from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
 from tests.backends import Backend
 from tests.importing import everything, imported_path, with_words
 
@@ -38,7 +39,7 @@ Mocks hid a broken migration last quarter.
 def test_a_note_is_its_description_and_its_type(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     folder = note(tmp_path / "memory", "deep/feedback_testing.md", FEEDBACK)
-    assert import_source.detected(folder) == "markdown"
+    assert import_source.detect_format(folder) == "markdown"
     imported_path(mem, folder)
     memory = with_words(mem, "Integration tests hit a real database, never a mock")
     assert (memory.type, memory.source, memory.learned_by) == ("feedback", "import:memory", "import")
@@ -53,6 +54,20 @@ def test_a_note_without_a_description_is_its_first_line(backend: Backend, tmp_pa
     assert with_words(mem, "Deploys happen on Mondays").type == "fact"
 
 
+def test_a_type_that_nobody_knows_is_kept_as_metadata(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    imported_path(mem, note(tmp_path / "n", "a.md", FEEDBACK.replace("type: feedback", "type: banana")))
+    memory = with_words(mem, "Integration tests hit a real database, never a mock")
+    assert (memory.type, memory.metadata["type"]) == ("preference", "banana")
+
+
+@pytest.mark.parametrize("name", ["t.JSON", "t.Jsonl", "t.YAML"])
+def test_the_case_of_a_suffix_does_not_matter(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(json.dumps({"statement": "Use tabs"}))
+    for path in (tmp_path / name, tmp_path):
+        assert len(import_source.read(path).found) == 1 and not import_source.read(path).not_read
+
+
 def test_notes_are_found_again_when_they_change(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     folder = note(tmp_path / "n", "a.md", FEEDBACK)
@@ -63,8 +78,8 @@ def test_notes_are_found_again_when_they_change(backend: Backend, tmp_path: Path
     assert (done.created, len(done.updated), len(everything(mem))) == ([], 1, 1)
     mem.update(done.updated[0], statement="Tests hit a real database")
     note(folder, "a.md", FEEDBACK.replace("never a mock", "never a stub"))
-    ((what, reason),) = imported_path(mem, folder).skipped
-    assert what == "a.md" and "statement changed here and there" in reason
+    ((what, reason),) = imported_path(mem, folder).notices
+    assert what == "a.md" and "statement changed both here and in the source" in reason
 
 
 def test_the_same_place_in_two_folders_is_two_notes(backend: Backend, tmp_path: Path) -> None:
@@ -123,13 +138,23 @@ def record(memory: str, number: int = 1, **fields: Any) -> dict[str, Any]:
 def test_a_mem0_export_keeps_ids_owners_times_and_metadata(backend: Backend, tmp_path: Path, key: str) -> None:
     mem = backend.client()
     file = mem0(tmp_path / "export.json", record("Likes green tea", categories=["food"]), key=key)
-    assert import_source.detected(file) == "mem0"
+    assert import_source.detect_format(file) == "mem0"
     done = imported_path(mem, file)
     memory = mem.get(record("")["id"])
     assert done.created == [memory.id] and done.unseen == {"user:alice": 1}
     assert (memory.scope, memory.user_id, memory.tags) == ("user:alice", "alice", ("food",))
     assert memory.metadata == {"app": "chat", "user_id": "alice", "hash": "ab"}
     assert memory.created is not None and memory.created.isoformat() == "2025-07-01T17:00:00.123000+00:00"
+
+
+@pytest.mark.parametrize(("agent", "user", "scope"), [
+    (7, "alice", "user:alice"), ("  ", "alice", "user:alice"), ("bot", None, "agent:bot"), ("bot", "alice", "agent:bot/alice"),
+    (["bot"], None, "global"),
+])  # fmt: skip
+def test_only_an_owner_with_a_name_owns_a_mem0_record(tmp_path: Path, agent: Any, user: Any, scope: str) -> None:
+    file = mem0(tmp_path / "e.json", record("Likes tea", agent_id=agent, user_id=user))
+    ((_, memory),) = import_source.read(file, format_="mem0").found
+    assert isinstance(memory, Memory) and memory.scope == scope
 
 
 def test_a_later_mem0_export_under_another_name_brings_only_what_changed(backend: Backend, tmp_path: Path) -> None:
@@ -153,7 +178,7 @@ def test_bad_mem0_records_are_named(backend: Backend, tmp_path: Path) -> None:
     done = imported_path(mem, mem0(tmp_path / "e.json", *records), format_="mem0")
     assert len(done.created) == 1
     reasons = " | ".join(reason for _, reason in done.skipped)
-    for words in ("memory is empty", "is there twice", "created_at must be", "id is missing"):
+    for words in ("memory is empty", "duplicate id", "created_at must be", "id is missing"):
         assert words in reasons
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engram import Engram
 from engram.capture.exporter import ExportReport, export_memory_v1
-from engram.dialects.memory_v1 import CURATED, LOG
+from engram.dialects.memory_v1 import CURATED, LOG, is_memory_v1
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.types import known_types
 from tests.backends import Backend
@@ -76,10 +76,10 @@ def test_what_was_changed_here_and_there_stays_ours_and_is_named(backend: Backen
     folder = put(tmp_path / "in")
     imported_path(mem, folder)
     mem.update("mem-0001", statement="I prefer bun over npm")
-    assert imported_path(mem, folder).skipped == []
+    assert imported_path(mem, folder).notices == []
     put(folder, EXAMPLE.replace("pnpm over npm", "yarn over npm"))
-    ((what, reason),) = imported_path(mem, folder).skipped
-    assert what == "mem-0001" and "statement changed here and there" in reason
+    ((what, reason),) = imported_path(mem, folder).notices
+    assert what == "mem-0001" and "statement changed both here and in the source" in reason
     assert mem.get("mem-0001").statement == "I prefer bun over npm"
 
 
@@ -146,7 +146,7 @@ def test_what_a_person_changes_in_an_export_comes_back_to_its_memory(backend: Ba
     export(mem, tmp_path / "out")
     edited(tmp_path / "out", "on Mondays", "on Fridays")
     ((_, reason),) = imported_path(mem, tmp_path / "out").skipped
-    assert "is the word of a person here" in reason
+    assert "was stored by a person" in reason
     assert imported_path(mem, tmp_path / "out", trusted=True).updated == [memory.id]
     known = mem.get(memory.id)
     assert (known.statement, known.tags, known.source) == ("Deploys happen on Fridays", ("ops",), "human")
@@ -159,10 +159,10 @@ def test_what_changed_here_since_an_export_stays_and_is_named(backend: Backend, 
     mem.update(memory.id, statement="Deploys happen on Tuesdays")
     export(mem, tmp_path / "out")
     mem.update(memory.id, statement="Deploys happen on Sundays")
-    assert imported_path(mem, tmp_path / "out", trusted=True).skipped == [], "an old export is no change"
+    assert imported_path(mem, tmp_path / "out", trusted=True).notices == [], "an old export is no change"
     edited(tmp_path / "out", "on Tuesdays", "on Fridays")
-    ((_, reason),) = imported_path(mem, tmp_path / "out", trusted=True).skipped
-    assert "statement changed here and there" in reason
+    ((_, reason),) = imported_path(mem, tmp_path / "out", trusted=True).notices
+    assert "statement changed both here and in the source" in reason
     assert mem.get(memory.id).statement == "Deploys happen on Sundays"
 
 
@@ -238,7 +238,7 @@ def test_a_malformed_file_stops_the_import_and_stays_as_it_is(tmp_path: Path, ba
     folder = put(put(tmp_path / "in"), "---\nschema: memory.v1\nitems: 3\n---\n", LOG)
     with pytest.raises(StoreCorrupt):
         imported_path(mem, folder)
-    with pytest.raises(InvalidInput, match="move it away"):
+    with pytest.raises(InvalidInput, match="move the file elsewhere"):
         export(mem, folder, force=True)
     assert (folder / CURATED).read_text() == EXAMPLE and everything(mem) == []
 
@@ -271,3 +271,18 @@ def test_exporting_importing_and_exporting_again_gives_the_same_bytes(
         imported_path(other, folder / "out", trusted=True)
         export(other, folder / "again")
     assert both(folder / "again") == both(folder / "out")
+
+
+@pytest.mark.parametrize("number", ["999999999", "99999999"])
+def test_a_large_number_of_a_file_does_not_end_the_count(backend: Backend, tmp_path: Path, number: str) -> None:
+    mem = backend.client()
+    imported_path(mem, put(tmp_path / "in", EXAMPLE.replace("mem-0001", f"mem-{number}")))
+    mem.add("Deploys happen on Mondays")
+    export(mem, tmp_path / "first")
+    mem.add("Backups run at noon")
+    export(mem, tmp_path / "second")
+    assert len(imported_path(mem, tmp_path / "second").unchanged) == 4
+
+
+def test_files_that_begin_with_a_byte_order_mark_are_recognised(tmp_path: Path) -> None:
+    assert is_memory_v1(put(tmp_path / "in", "\ufeff" + EXAMPLE))

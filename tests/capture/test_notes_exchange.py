@@ -7,6 +7,7 @@ import pytest
 from engram import Engram
 from engram.capture.exporter import export_notes
 from engram.dialects import notes
+from engram.model.errors import InvalidInput
 from tests.backends import Backend
 from tests.dialects.test_notes import NOTE
 from tests.importing import everything, imported_path, with_words
@@ -145,3 +146,39 @@ def test_what_is_changed_in_an_export_comes_back_to_its_memory(backend: Backend,
     file.write_text(file.read_text().replace("Mondays", "Fridays"))
     assert imported_path(mem, tmp_path / "out", trusted=True).updated == [memory.id]
     assert (mem.get(memory.id).statement, mem.get(memory.id).tags) == ("Deploys happen on Fridays", ("ops",))
+
+
+def test_a_person_vouches_for_notes_that_were_imported_before(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    folder = put(tmp_path / "in", OLD)
+    imported_path(mem, folder)
+    imported_path(mem, folder, trusted=True)
+    assert with_words(mem, "The database is MySQL.").verification == "user_confirmed"
+
+
+def test_an_export_that_is_refused_changes_neither_the_folder_nor_the_store(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    folder = put(tmp_path / "in", OLD)
+    imported_path(mem, folder)
+    new = mem.add("Deploys happen on Mondays")
+    mem.forget("fact-1768460000000-a1b2", actor="human")
+    moved = folder / "facts" / "2026-01-14" / "fact-1768460000000-a1b2.md"
+    moved.parent.mkdir()
+    (folder / "facts" / "2026-01-15" / moved.name).rename(moved)
+    before = tree(folder)
+    with pytest.raises(InvalidInput, match="already exists"):
+        export(mem, folder)
+    assert (tree(folder), mem.get(new.id).aliases) == (before, new.aliases)
+    export(mem, folder, force=True)
+    assert not moved.exists() and len(tree(folder)) == 2
+
+
+def test_a_folder_that_leads_out_is_refused_before_a_memory_is_named(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    new = mem.add("Deploys happen on Mondays")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "facts").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="leads out"):
+        export(mem, tmp_path / "out", force=True)
+    assert mem.get(new.id).aliases == new.aliases

@@ -89,7 +89,7 @@ def test_where_it_is_not_clear_the_answer_names_what_may_be_meant(mem: Engram) -
     [
         ("The user is allergic to penicillin.", "Forget that I'm allergic to penicillin."),
         ("The user takes ibuprofen 400 mg.", "Forget what I said about ibuprofen."),
-        ("The user's phone number is 555-0134.", "Please forget my phone number."),
+        ("The user's passport number is X1234567.", "Please forget my passport number."),
     ],
 )
 def test_a_remark_alone_forgets_nothing_whose_loss_could_do_harm(mem: Engram, stored: str, said: str) -> None:
@@ -129,8 +129,8 @@ def test_of_two_memories_the_second_is_not_forgotten_by_the_same_request(mem: En
 
 
 def test_a_request_that_a_person_rejected_does_not_come_back(mem: Engram) -> None:
-    said = "Please forget my phone number."
-    kept = mem.add("The user's phone number is 555-0134.", source="human")
+    said = "Please forget my passport number."
+    kept = mem.add("The user's passport number is X1234567.", source="human")
     mem.add_conversation(said, session="s", **HUMAN)
     mem.review.reject(kept.id)
     mem.add_conversation(said, session="s", **HUMAN)

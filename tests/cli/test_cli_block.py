@@ -1,5 +1,7 @@
 """inject --block: a block for a prompt."""
 
+import pytest
+
 from .conftest import Console
 
 
@@ -10,6 +12,7 @@ def test_the_block_quotes_what_the_query_needs(cli: Console) -> None:
     assert f"[{known}]" in result.stdout and "“Deploys go through the staging cluster first”" in result.stdout
 
 
+@pytest.mark.usefixtures("person")
 def test_critical_facts_are_there_whatever_is_asked(cli: Console) -> None:
     critical = cli.json("add", "The user is allergic to peanuts")["id"]
     assert f"[{critical}]" in cli("inject", "--block", "how do deploys work?").stdout

@@ -81,6 +81,7 @@ def test_malformed_markers_are_exit_1_and_name_the_line(cli: Console) -> None:
     assert Path("AGENTS.md").read_text() == "# Rules\n<!-- engram:begin -->\n"
 
 
+@pytest.mark.usefixtures("person")
 def test_what_is_left_out_is_counted_with_what_to_do(cli: Console) -> None:
     cli("add", "Ana earns 80,000 euros a year", "--type", "fiscal")
     result = cli("gen-context", "AGENTS.md")

@@ -56,6 +56,7 @@ def test_a_plur_directory_is_recognised_and_bad_entries_are_named(cli: Console, 
     assert "status" in done["skipped"][0]["reason"]
 
 
+@pytest.mark.usefixtures("person")
 def test_what_was_imported_is_found(cli: Console, plur: Path) -> None:
     cli("import", str(plur))
     assert cli.json("recall", "parcel", "--scope", "project:demo")["hits"][0]["id"] == "ENG-2026-11-15-001"
@@ -73,6 +74,7 @@ def test_importing_twice_changes_nothing(cli: Console, plur: Path) -> None:
     assert len(cli.json("history", "ENG-2026-11-15-001")) == 1
 
 
+@pytest.mark.usefixtures("person")
 def test_a_plur_round_trip_gives_every_entry_back(cli: Console, plur: Path) -> None:
     cli("import", str(plur))
     target = cli.folder / "back"
@@ -320,7 +322,7 @@ def test_a_second_record_with_the_same_id_and_other_words_is_named_for_what_it_i
                                 {"id": "ENG-2026-0101-001", "statement": "Backups are kept for a month"}]))  # fmt: skip
     done = cli.json("import", str(file), *dry)
     assert done["created"] == ["ENG-2026-0101-001"]
-    assert "comes first" in done["skipped"][0]["reason"]
+    assert "earlier record" in done["skipped"][0]["reason"]
 
 
 def test_other_words_than_ours_without_a_time_do_not_replace_them_and_the_reason_says_so(cli: Console) -> None:
@@ -328,7 +330,7 @@ def test_other_words_than_ours_without_a_time_do_not_replace_them_and_the_reason
         (cli.folder / name).write_text(json.dumps([{"id": "ENG-2026-0101-001", "statement": words}]))
     cli("import", str(cli.folder / "a.json"))
     skipped = cli.json("import", str(cli.folder / "b.json"))["skipped"]
-    assert "other words" in skipped[0]["reason"]
+    assert "kept the stored one" in skipped[0]["reason"]
 
 
 def test_a_torn_line_costs_that_line(cli: Console) -> None:
@@ -362,3 +364,13 @@ def test_records_that_supersede_each_other_are_refused_and_nothing_is_taken_in(c
     refused = cli("import", str(cli.folder / "circle.json"))
     assert refused.exit_code != 0 and "already supersedes it" in refused.stderr
     assert cli.json("list", "--status", "any") == []
+
+
+def test_an_export_that_would_replace_one_file_writes_none(cli: Console, tmp_path: Path) -> None:
+    for words in ("Redis caches pages", "Kafka keeps events"):
+        cli("add", words)
+    cli("export", str(tmp_path / "out"))
+    first, second = sorted((tmp_path / "out").rglob("*.yaml"))
+    first.unlink()
+    assert cli("export", str(tmp_path / "out")).exit_code == 2
+    assert second.exists() and not first.exists()

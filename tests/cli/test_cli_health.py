@@ -45,6 +45,7 @@ def test_rebuild_gives_the_same_answers(cli: Console) -> None:
     assert (before["id"], round(before["score"], 3)) == (after["id"], round(after["score"], 3))
 
 
+@pytest.mark.usefixtures("person")
 def test_reembed_goes_from_keyword_to_meaning(cli: Console) -> None:
     cli("config", "embedder", "none")
     cli.learned("Use tabs, not spaces")

@@ -103,6 +103,20 @@ def test_chats_are_proposed_and_summed_up(cli: Console) -> None:
 
 
 @pytest.mark.usefixtures("person")
+def test_a_rehearsal_of_many_chats_lists_the_first_facts_and_sums_up(cli: Console) -> None:
+    names = ("Ada", "Bea", "Cleo", "Dora", "Edda", "Finn", "Gil", "Hugo", "Ines", "Jon", "Kai", "Lea", "Max", "Nora", "Olga",
+             "Paul", "Quinn", "Rosa", "Sven", "Tove", "Ulla", "Vera", "Willi", "Xaver", "Yara")  # fmt: skip
+    chats = packed(
+        cli.folder / "c.zip", *(claude(("human", f"My cousin {name} lives in Oslo."), name=name) for name in names)
+    )
+    found = cli.json("import", str(chats), "--dry-run")["proposed"]
+    assert found > 20
+    result = cli("import", str(chats), "--dry-run")
+    assert result.stdout.splitlines()[20:] == [f"… and {found - 20} more; --verbose lists them"]
+    assert f"{found} proposed" in result.stderr
+    assert "more;" not in cli("import", str(chats), "--dry-run", "--verbose").stdout
+
+
 def test_nobody_vouches_for_chats_as_a_whole(cli: Console) -> None:
     file = packed(cli.folder / "data.zip", claude(("human", TEA)))
     refused = cli("import", "--trusted", str(file))
@@ -145,11 +159,20 @@ def test_a_table_next_to_what_is_imported_is_named_as_not_read(cli: Console, nam
     assert cli.json("import", str(folder))["not_read"] == ["1 .csv file: table.csv"]
 
 
+@pytest.mark.usefixtures("person")
 def test_a_dry_run_says_what_would_be_imported(cli: Console) -> None:
     table = cli.folder / "t.csv"
     table.write_text("text\nUse tabs\n")
     assert "1 memory would be imported as evidence" in cli("import", str(table), "--dry-run").stderr
     assert "1 memory imported as evidence" in cli("import", str(table)).stderr
+
+
+def test_what_is_imported_without_a_person_waits(cli: Console) -> None:
+    table = cli.folder / "t.csv"
+    table.write_text("text\nUse tabs\n")
+    done = cli("import", str(table))
+    assert "1 await review" in done.stderr and "evidence" not in done.stderr
+    assert [item["memory"]["statement"] for item in cli.json("review")] == ["Use tabs"]
 
 
 def test_words_that_are_here_count_as_known_and_repeated_ones_are_named_by_their_place(cli: Console) -> None:
@@ -164,6 +187,7 @@ def test_words_that_are_here_count_as_known_and_repeated_ones_are_named_by_their
     assert skipped["what"] == "copy.csv line 4" and done["created"][0] in skipped["reason"]
 
 
+@pytest.mark.usefixtures("person")
 def test_old_records_of_other_tools_are_not_due_for_retirement_at_once(cli: Console) -> None:
     (cli.folder / "mem0.json").write_text(
         json.dumps([{"id": "m", "memory": "Likes green tea", "created_at": "2015-07-01T10:00:00Z", "user_id": "ada"}])
@@ -204,3 +228,12 @@ def test_the_examples_of_the_page_run(cli: Console) -> None:
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_left_out_of_an_imported_record_is_shown_as_a_note(cli: Console) -> None:
+    cli("add", "Use tabs")
+    (cli.folder / "in.json").write_text(json.dumps([{"statement": "Redis caches pages", "aliases": ["use-tabs"]}]))
+    shown = cli("import", str(cli.folder / "in.json")).stdout
+    assert (
+        "1 created" in shown and "0 skipped" in shown and "note " in shown and "already names another memory" in shown
+    )

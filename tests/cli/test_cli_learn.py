@@ -152,7 +152,7 @@ def test_add_returns_the_memory_and_the_same_one_again(cli: Console) -> None:
     first = cli.json("add", "Nightly builds run at two", "--type", "factual")
     again = cli.json("add", "Nightly builds run at two")
     assert first["id"] == again["id"]
-    assert first["source"] == "manual"
+    assert (first["source"], first["status"]) == ("agent", "active")
 
 
 def test_autonomous_capture_meets_the_quality_gates(cli: Console) -> None:
@@ -196,6 +196,7 @@ def test_of_two_that_wait_neither_is_called_current(cli: Console) -> None:
     assert "stays current" not in told and "--keep" not in told
 
 
+@pytest.mark.usefixtures("person")
 def test_add_tells_what_it_superseded(cli: Console) -> None:
     old = cli.json("add", "The user lives in Berlin.")["id"]
     told = cli("add", "The user moved to Lisbon.").stderr

@@ -137,6 +137,7 @@ def test_a_type_that_only_a_file_has_can_be_asked_for(cli: Console) -> None:
     assert [memory["id"] for memory in cli.json("list", "--type", "terminological")] == [known]
 
 
+@pytest.mark.usefixtures("person")
 def test_list_critical_has_what_the_policy_holds_critical(cli: Console) -> None:
     critical = cli.json("add", "The user is allergic to peanuts")["id"]
     cli.learned("Use tabs, not spaces")

@@ -4,11 +4,14 @@ import pytest
 
 from engram import Engram
 from engram.cli import surface
+from engram.model.memory import Evidence, Memory
+from engram.review.retellings import store_retelling
 from engram.settings import parse_setting, save_setting
 
 from .conftest import Console
 
 HARNESS = "harness:codex:acme"
+KNOWN = Memory("ENG-2026-0301-001", "")
 FACTS = (
     "The deploy script lives in tools/deploy.sh",
     "Screenshots are compared with pixelmatch",
@@ -230,11 +233,17 @@ def test_filters_leave_out_tier_3(cli: Console) -> None:
 
 
 def test_without_a_terminal_a_bulk_decision_needs_yes(cli: Console) -> None:
-    ids = proposed(cli, *FACTS)
-    assert cli("reject", "--source", "harness").exit_code == 2
-    assert cli("reject", "--source", "harness", "--yes", "--reason", "noise").exit_code == 0
+    ids = [cli.learned(fact, "--type", "people") for fact in ("Ana leads the shop", "Ben cooks for the team")]
+    assert cli("reject", "--source", "agent").exit_code == 2
+    assert cli("reject", "--source", "agent", "--yes", "--reason", "noise").exit_code == 0
     assert {status(cli, ref) for ref in ids} == {"rejected"}
     assert cli.json("history", ids[0])[-1]["reason"] == "noise"
+
+
+def test_without_a_terminal_only_what_agents_proposed_is_rejected(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    assert cli("reject", "--source", "harness", "--yes").exit_code == 1
+    assert {status(cli, ref) for ref in ids} == {"candidate"}
 
 
 def test_eligible_promotes_what_the_settings_allow(cli: Console) -> None:
@@ -345,6 +354,17 @@ def test_a_source_is_taken_out_and_put_back(cli: Console) -> None:
     assert cli.json("distrust") == {}
 
 
+@pytest.mark.usefixtures("person")
+def test_distrust_names_what_a_person_confirmed_and_says_how_to_take_it_out(cli: Console) -> None:
+    ids = proposed(cli, *FACTS)
+    cli("promote", ids[0], stdin="y\n")
+    result = cli("distrust", "harness:codex", stdin="y\n")
+    assert f"kept: 1 that a person confirmed ({ids[0]}); --include-confirmed takes those out as well" in result.stderr
+    assert [status(cli, ref) for ref in ids] == ["active", "rejected", "rejected"]
+    cli("distrust", "harness:codex", "--include-confirmed", stdin="y\n")
+    assert status(cli, ids[0]) == "retired"
+
+
 def test_distrust_since_takes_a_time(cli: Console) -> None:
     ids = proposed(cli, *FACTS)
     assert cli.json("distrust", "harness:codex", "--since", "2999-01-01", "--yes")["done"] == []
@@ -407,3 +427,36 @@ def test_undo_last_after_a_distrust_that_took_out_nothing_leaves_everything_else
     assert (result.exit_code, result.stdout) == (0, "")
     assert "import:pak.json is trusted again" in result.stderr
     assert (status(cli, kept), cli.json("distrust")) == ("active", {})
+
+
+# -- separate
+
+
+def told_again(cli: Console, *words: str) -> str:
+    """A candidate that was told again in these words."""
+    with Engram.open(cli.folder / "home") as mem:
+        events = mem.sessions.observe_batch("S-1", [{"role": "user", "content": one} for one in words])
+        evidence = [store_retelling(mem.store, KNOWN, Memory("", one.content), Evidence(one.id)) for one in events]
+        return mem.add(FACTS[0], status="candidate", source=HARNESS, evidence=evidence).id
+
+
+def test_the_queue_and_show_list_in_which_other_words_a_candidate_was_told(cli: Console) -> None:
+    ref = told_again(cli, "tools/deploy.sh is how we deploy")
+    assert f"{ref} 1 also told as “tools/deploy.sh is how we deploy”" in cli("queue").stdout
+    assert "1 also told as “tools/deploy.sh is how we deploy”" in cli("show", ref).stdout
+
+
+def test_show_lists_the_other_words_of_a_promoted_memory_too(cli: Console) -> None:
+    ref = told_again(cli, "tools/deploy.sh is how we deploy")
+    with Engram.open(cli.folder / "home") as mem:
+        mem.review.approve(ref, actor="human")
+    assert cli.json("show", ref)["retellings"][0]["statement"] == "tools/deploy.sh is how we deploy"
+
+
+def test_separate_makes_a_candidate_of_a_retelling_and_undo_puts_it_back(cli: Console) -> None:
+    ref = told_again(cli, "deploys run from tools/deploy.sh", "the pager rotates on Mondays")
+    taken = cli.json("separate", ref, "2")
+    assert (taken["statement"], taken["status"]) == ("the pager rotates on Mondays", "candidate")
+    assert len(cli.json("show", ref)["evidence"]) == 1
+    cli.json("undo", taken["id"])
+    assert len(cli.json("show", ref)["evidence"]) == 2

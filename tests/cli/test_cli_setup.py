@@ -66,6 +66,7 @@ def test_an_embedder_nobody_answers_to_is_not_set(cli: Console) -> None:
     assert cli("config", "embedder").stdout == "static\n"
 
 
+@pytest.mark.usefixtures("person")
 def test_a_wrong_embedder_in_the_file_can_be_set_right(cli: Console) -> None:
     cli("init")
     (cli.folder / "home" / "config.toml").write_text('embedder = "telepathy"\n')
@@ -96,6 +97,7 @@ def test_bench_says_what_it_cannot_use(cli: Console) -> None:
     assert "Unknown baseline 'tfidf'; choose bm25." in unknown.stderr
 
 
+@pytest.mark.usefixtures("person")
 def test_without_an_embedder_nobody_is_sent_to_make_vectors(cli: Console) -> None:
     assert "keyword" in cli("config", "embedder", "none").stderr
     assert "--reembed" not in cli("config", "embedder", "none").stderr
@@ -148,6 +150,7 @@ def test_config_refuses_numbers_out_of_range(cli: Console, key: str, value: str)
     assert not (cli.folder / "home" / "config.toml").exists()
 
 
+@pytest.mark.usefixtures("person")
 def test_the_policy_is_shown_and_set_and_an_unknown_one_refused(cli: Console) -> None:
     assert cli("config", "policy").stdout == "default\n"
     assert cli("config", "policy", "legal").exit_code == 0
@@ -159,6 +162,7 @@ def test_the_policy_is_shown_and_set_and_an_unknown_one_refused(cli: Console) ->
     assert "config.toml" in cli("config", "policies").stderr
 
 
+@pytest.mark.usefixtures("person")
 def test_a_broken_policy_is_named_by_config_and_doctor_and_does_not_keep_another_from_being_set(cli: Console) -> None:
     cli("init")
     file = cli.folder / "home" / "config.toml"

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import Console
 
 
+@pytest.mark.usefixtures("person")
 def test_the_zone_is_a_setting(cli: Console) -> None:
     assert cli.json("config", "time_zone") == {"time_zone": ""}
     assert cli.json("config", "time_zone", "Asia/Kolkata") == {"time_zone": "Asia/Kolkata"}
@@ -35,6 +36,7 @@ def test_at_seven_in_the_evening_in_los_angeles_tomorrow_is_the_next_day(
     assert "2026-05-04 00:00" in said.stderr
 
 
+@pytest.mark.usefixtures("person")
 def test_times_are_printed_in_the_zone_that_is_set(
     cli: Console, system_zone: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_backup_does_not_replace_a_file_unasked(cli: Console) -> None:
     assert cli("backup", str(archive), "--force").exit_code == 0
 
 
+@pytest.mark.usefixtures("person")
 def test_restore_over_a_store_needs_force_and_sets_it_aside(cli: Console) -> None:
     cli.learned("Use tabs, not spaces")
     archive = str(cli.folder / "memory.tar.gz")
@@ -101,6 +102,7 @@ def test_restore_over_a_store_needs_force_and_sets_it_aside(cli: Console) -> Non
     assert (cli.folder / "home.before-restore").is_dir()
 
 
+@pytest.mark.usefixtures("person")
 def test_a_damaged_backup_restores_nothing(cli: Console) -> None:
     known = cli.learned("Use tabs, not spaces")
     broken = cli.folder / "broken.tar.gz"

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from engram import Engram
+from engram.model.memory import Evidence, Memory
+from engram.review.retellings import store_retelling
 
 from .conftest import Console
 
@@ -20,6 +22,7 @@ PATIENCE = 120.0
 """Seconds after which a program counts as hung."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 HARNESS = "harness:codex:acme"
+KNOWN = Memory("ENG-2026-0301-001", "")
 FACTS = ("The deploy script lives in tools/deploy.sh", "Screenshots are compared with pixelmatch")
 PROMPT = r"  > $"
 CODE = r"Type (\d{4}): $"
@@ -270,14 +273,12 @@ def test_tier_3_asks_for_its_code_in_the_walk(cli: Console) -> None:
     person.sees(CODE)
     person.types("0000\n")
     person.sees(f"Wrong code. {held} still waits; nothing was changed.")
-    assert person.leaves() == 0
+    person.sees(PROMPT)
     assert statuses(cli, [held]) == ["candidate"]
-    again = Person("review")
-    again.sees(PROMPT)
-    again.types("p")
-    again.types(again.sees(CODE).group(1) + "\n")
-    again.sees("1 decided")
-    assert again.leaves() == 0
+    person.types("p")
+    person.types(person.sees(CODE).group(1) + "\n")
+    person.sees("1 decided")
+    assert person.leaves() == 0
     assert cli.json("show", held)["verification"] == "user_confirmed"
 
 
@@ -326,6 +327,20 @@ def test_an_edited_record_that_cannot_be_read_is_kept_and_named(cli: Console, wa
     (kept,) = cli.folder.glob("engram-edit-*/memory.yaml")
     assert "unclosed" in kept.read_text("utf-8")
     assert cli.json("show", waiting[0])["statement"] == FACTS[0]
+
+
+def test_the_walk_says_of_what_is_only_probable_that_it_may_repeat(cli: Console) -> None:
+    current = cli.json("remember", "Screenshots are compared with pixelmatch")["memory"]["id"]
+    with Engram.open(cli.folder / "home", cache=cli.folder / "cache") as mem:
+        added = mem.add("Visual tests fail above two percent", status="candidate", source=HARNESS)
+        mem.relate(added.id, current, "may_repeat")
+    person = Person("review")
+    person.sees(f"may repeat {current}")
+    person.sees(PROMPT)
+    person.types("q")
+    assert person.leaves() == 0
+    found = cli.json("show", added.id)["provenance"]
+    assert (found["same"], [one["id"] for one in found["may_repeat"]]) == ([], [current])
 
 
 def test_the_walk_merges_a_candidate_into_what_it_resembles(cli: Console) -> None:
@@ -395,3 +410,45 @@ def test_a_code_typed_for_an_agent_stands_below_everything_it_promotes(cli: Cons
     person.types(person.sees(CODE).group(1) + "\n")
     assert person.leaves() == 0
     assert statuses(cli, [one.id, other.id]) == ["active", "active"]
+
+
+def test_one_key_takes_out_what_was_wrongly_taken_for_the_same(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        (event,) = mem.sessions.observe_batch("S-1", [{"role": "user", "content": "the pager rotates on Mondays"}])
+        told = store_retelling(mem.store, KNOWN, Memory("", event.content, source=HARNESS), Evidence(event.id))
+        first = mem.add(FACTS[0], status="candidate", source=HARNESS, evidence=[told])
+    person = Person("review")
+    person.sees("1 also told as “the pager rotates on Mondays”")
+    person.sees("t take out a retelling")
+    person.sees(PROMPT)
+    person.types("t")
+    taken = person.sees("✓ taken out as (ENG-[0-9-]+)").group(1)
+    person.sees(re.escape(first.id))
+    person.sees(PROMPT)
+    person.types("p")
+    person.sees("the pager rotates on Mondays")
+    person.sees(PROMPT)
+    person.types("p")
+    person.sees("2 decided, 0 still waiting")
+    assert person.leaves() == 0
+    assert statuses(cli, [first.id, taken]) == ["active", "active"]
+
+
+def test_undo_in_the_walk_puts_a_retelling_back(cli: Console) -> None:
+    with Engram.open(cli.folder / "home") as mem:
+        (event,) = mem.sessions.observe_batch("S-1", [{"role": "user", "content": "the pager rotates on Mondays"}])
+        told = store_retelling(mem.store, KNOWN, Memory("", event.content, source=HARNESS), Evidence(event.id))
+        first = mem.add(FACTS[0], status="candidate", source=HARNESS, evidence=[told])
+    person = Person("review")
+    person.sees(PROMPT)
+    person.types("t")
+    taken = person.sees("✓ taken out as (ENG-[0-9-]+)").group(1)
+    person.sees(PROMPT)
+    person.types("u")
+    person.sees("undone: ")
+    person.sees("1 also told as")
+    person.sees(PROMPT)
+    person.types("p")
+    person.sees("1 decided, 0 still waiting")
+    assert person.leaves() == 0
+    assert statuses(cli, [first.id, taken]) == ["active", "retired"]

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engram import AsyncEngram, Engram
+from engram import AsyncEngram, Engram, Memory
+from engram.dialects import engram_yaml
+from engram.dialects.json_records import dump_json
 from engram.model.errors import InvalidInput, Refused
 from tests.capture.test_chat_exports import TEA, claude, written
 
@@ -22,7 +24,7 @@ def test_a_table_is_imported_by_a_mapping_and_reported(table: Path) -> None:
     steps: list[tuple[str, int, int]] = []
     with Engram.open(ephemeral=True) as mem:
         fields = {"statement": "what", "type": "kind"}
-        report = mem.import_memories(table, mapping=fields, progress=lambda *step: steps.append(step))
+        report = mem.import_memories(table, mapping=fields, progress=lambda *step: steps.append(step), actor="human")
         (memory,) = mem.list()
     assert (memory.statement, memory.type, memory.source) == ("Use tabs in Makefiles", "preference", "import:table.csv")
     assert report.created == report.evidence == [memory.id] and steps == [("Importing", 1, 1)]
@@ -37,6 +39,32 @@ def test_only_a_person_vouches_for_a_file(tmp_path: Path) -> None:
         assert mem.list() == []
         assert mem.import_memories(file, trusted=True, actor="human").evidence == []
         assert mem.list()[0].verification == "user_confirmed"
+
+
+@pytest.mark.parametrize("actor", ["agent", "manual", "tool:importer"])
+def test_what_anyone_but_a_person_imports_waits_for_review(table: Path, actor: str) -> None:
+    with Engram.open(ephemeral=True) as mem:
+        report = mem.import_memories(table, mapping={"statement": "what"}, actor=actor)
+        assert (report.waiting, report.evidence) == (report.created, [])
+        assert mem.list() == [] and mem.recall("What is used in Makefiles?").hits == []
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+def test_an_agent_who_imports_a_persons_file_again_changes_nothing(tmp_path: Path, form: str) -> None:
+    memory = Memory("ENG-2025-0101-001", "Use tabs in Makefiles", type="tooling")
+    texts = {
+        "csv": "id,text\n1,Use tabs in Makefiles\n",
+        "json": dump_json([memory]),
+        "yaml": engram_yaml.dump([memory]),
+    }
+    file = tmp_path / f"table.{form}"
+    file.write_text(texts[form])
+    with Engram.open(ephemeral=True) as mem:
+        (known,) = mem.import_memories(file, actor="human").evidence
+        assert mem.import_memories(file, actor="agent").unchanged == [known]
+        file.write_text(texts[form].replace("tabs", "three spaces"))
+        mem.import_memories(file, actor="agent")
+        assert [(one.id, one.statement) for one in mem.list()] == [(known, "Use tabs in Makefiles")]
 
 
 def test_a_dry_run_writes_nothing_and_candidates_wait(tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from engram import CaptureResult, Engram
-from engram.capture.buffer import IN_BUFFER, CaptureBuffer
+from engram.capture.buffer import CaptureBuffer
 from engram.capture.buffer_reader import MOST_FAILURES, BufferReader
 from engram.capture.conversation import Conversations
 from engram.llm.model import LanguageModel, ModelSettings
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreError
 from engram.model.memory import Memory
+from engram.model.reserved_keys import IN_BUFFER
 from engram.sessions.jobs import FIRST_WAIT, LEASE
+from engram.store.protocol import NewEvent
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.llm.replaying import Server, raw, said, serving
@@ -231,7 +233,8 @@ def test_an_untrusted_source_stays_untrusted_after_a_crash(mem: Engram) -> None:
     say(mem, IDLE_TALK[0], source="human")
     say(mem, IDLE_TALK[1], source="harness:codex:acme")
     known = mem.store.state("buffer/chat")
-    mem.observe("chat", "user", SISTER, metadata={IN_BUFFER: True})
+    turn = NewEvent("user", SISTER, mem._clock(), metadata={IN_BUFFER: True})
+    mem.store.append_events("chat", [turn], scope=mem.store.ledger_scope("chat"))
     assert mem.store.state("buffer/chat") == known
     mem.flush_captures()
     [memory] = mem.list(status="any")
@@ -510,6 +513,19 @@ def test_a_model_outage_keeps_every_turn_and_what_was_found_without_it(backend: 
     assert any("tea" in statement for statement in statements(mem))
     assert any("ModelUnavailable" in warning for warning in result.warnings)
     assert [job.kind for job in mem.jobs.list() if job.kind != "capture"] == [], "one place asks again, not two"
+
+
+def test_a_model_that_is_too_slow_for_a_live_turn_answers_later(backend: Backend, server: Server) -> None:
+    server.script = [said({"facts": [fact("The user's cat is called Miso", "Miso, our cat")], "choices": []})]
+    mem = with_model(backend, server)
+    mem.settings = replace(mem.settings, capture_model_timeout=0)
+    say(mem, CAT)
+    result = say(mem, TEA)
+    assert (result.trigger, result.waiting, server.requests) == ("high", 2, [])
+    assert any("did not answer within 0 s" in warning for warning in result.warnings)
+    assert any("tea" in statement for statement in statements(mem))
+    mem.flush_captures()
+    assert (numbers(mem), any("Miso" in statement for statement in statements(mem))) == ([], True)
 
 
 def test_while_the_model_is_out_it_is_not_asked_with_every_turn(backend: Backend, server: Server) -> None:

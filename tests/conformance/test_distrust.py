@@ -25,16 +25,43 @@ def status(mem: Engram, memory: Memory) -> str:
     return mem.get(memory.id).status
 
 
-def test_candidates_are_rejected_and_promoted_memories_retired(mem: Engram) -> None:
+def test_candidates_are_rejected_and_promoted_memories_retired_if_so_wanted(mem: Engram) -> None:
     waiting, active = (
         proposed(mem, "Invoices are printed twice"),
         proposed(mem, "The search index is rebuilt on Sundays"),
     )
     other = proposed(mem, "Prices are stored in cents", OTHER)
     mem.review.approve(active.id, actor="human")
-    decision = mem.review.distrust(POISON, actor="human")
+    decision = mem.review.distrust(POISON, include_confirmed=True, actor="human")
     assert {memory.id for memory in decision.done} == {waiting.id, active.id}
     assert [status(mem, memory) for memory in (waiting, active, other)] == ["rejected", "retired", "candidate"]
+
+
+@pytest.mark.parametrize("confirm", ["approve", "verify", "resolve"])
+def test_what_a_person_confirmed_stays_and_is_named(mem: Engram, confirm: str) -> None:
+    old = mem.learn("The api listens on port 8080").memory
+    assert old is not None
+    given = {
+        "approve": "Invoices are printed twice",
+        "verify": "Prices are stored in cents",
+        "resolve": "The api listens on port 6666",
+    }
+    memory = proposed(mem, given[confirm])
+    if confirm == "verify":
+        mem.review.approve(memory.id, actor="manual")
+        mem.verify(memory.id, actor="human")
+    elif confirm == "approve":
+        mem.review.approve(memory.id, actor="human")
+    else:
+        mem.review.resolve(memory.id, "new", actor="human")
+    waiting = proposed(mem, "The search index is rebuilt on Sundays")
+    decision = mem.review.distrust(POISON, actor="human")
+    assert (status(mem, memory), status(mem, waiting)) == ("active", "rejected")
+    assert "--include-confirmed" in decision.left[memory.id]
+    mem.review.distrust(POISON, include_confirmed=True, actor="human")
+    assert status(mem, memory) == "retired"
+    mem.review.restore_trust(POISON, actor="human")
+    assert (status(mem, memory), status(mem, waiting)) == ("active", "candidate")
 
 
 def test_what_a_poisoned_memory_replaced_is_current_again(mem: Engram) -> None:
@@ -43,7 +70,7 @@ def test_what_a_poisoned_memory_replaced_is_current_again(mem: Engram) -> None:
     assert old is not None
     mem.review.resolve(new.id, "new", actor="human")
     assert status(mem, old) == "superseded"
-    mem.review.distrust(POISON, actor="human")
+    mem.review.distrust(POISON, include_confirmed=True, actor="human")
     assert (status(mem, old), status(mem, new)) == ("active", "retired")
     assert mem.get(old.id).valid_until is None
 
@@ -55,7 +82,7 @@ def test_of_two_poisoned_versions_neither_stays(mem: Engram) -> None:
     mem.review.resolve(first.id, "new", actor="human")
     second = mem.add("The api listens on port 7777", source=POISON, supersedes=[first.id])
     mem.review.resolve(second.id, "new", actor="human")
-    mem.review.distrust(POISON, actor="human")
+    mem.review.distrust(POISON, include_confirmed=True, actor="human")
     assert [status(mem, one) for one in (old, first, second)] == ["active", "retired", "retired"]
 
 
@@ -64,7 +91,7 @@ def test_it_is_undone_as_a_whole(mem: Engram) -> None:
     new, waiting = proposed(mem, "The api listens on port 6666"), proposed(mem, "Invoices are printed twice")
     assert old is not None
     mem.review.resolve(new.id, "new", actor="human")
-    mem.review.distrust(POISON, actor="human")
+    mem.review.distrust(POISON, include_confirmed=True, actor="human")
     undone = mem.review.restore_trust(POISON, actor="human")
     assert undone.left == {}
     assert [status(mem, one) for one in (old, new, waiting)] == ["superseded", "active", "candidate"]
@@ -130,7 +157,7 @@ def test_what_a_person_repeated_stays_whether_it_waited_or_was_promoted(mem: Eng
         mem.learn(memory.statement, source="human")
     decision = mem.review.distrust(POISON, actor="human")
     assert (status(mem, waiting), status(mem, promoted)) == ("active", "active")
-    assert set(decision.left.values()) == {"a person wrote, confirmed or repeated it"}
+    assert set(decision.left.values()) == {"a person wrote or repeated it"}
 
 
 def test_what_a_person_verified_stays(mem: Engram) -> None:
@@ -153,12 +180,12 @@ def test_what_a_person_revised_or_updated_is_theirs_and_stays(mem: Engram) -> No
     assert [status(mem, memory) for memory in (revised, second, changed)] == ["retired", "active", "active"]
 
 
-def test_what_a_person_took_back_does_not_stay(mem: Engram) -> None:
+def test_what_a_person_wrote_and_took_back_is_theirs_no_more(mem: Engram) -> None:
     promoted = proposed(mem, "Prices are stored in cents")
     mem.review.approve(promoted.id, actor="human")
     mem.review.edit(promoted.id, statement="Prices are stored in pence", actor="human")
     mem.undo(promoted.id, actor="human")
-    mem.review.distrust(POISON, actor="human")
+    mem.review.distrust(POISON, include_confirmed=True, actor="human")
     assert status(mem, promoted) == "retired"
 
 

@@ -18,8 +18,7 @@ from tests.capture.transcripts.written import SESSION, append, claude_file, said
 RULE = "In this repo all commits are rebased, we never squash merge, because the history must stay readable."
 OTHER = "All our services must log with slog, never with zap."
 THIRD = "Database migrations in this repo are forward only, never write down files."
-SIGN_OFF = "For anything that changes prod data in this project, Wei has to sign off, she owns the warehouse."
-SIGN_OFF_AGAIN = "Before a script alters prod data in the warehouse, it needs an ok from Wei, it's hers."
+OTHER_AGAIN = "We log with slog in every service, zap is not used."
 SOURCE = "harness:claude-code:acme-api"
 SECOND = "0c9e2a43-0000-4000-8000-000000000000"
 
@@ -121,9 +120,9 @@ def test_the_same_sessions_elsewhere_propose_nothing_twice(mem: Engram, tmp_path
 
 
 def test_what_is_told_again_in_other_words_is_further_evidence(mem: Engram, tmp_path: Path) -> None:
-    claude_file(tmp_path / "a", SIGN_OFF)
+    claude_file(tmp_path / "a", OTHER)
     mem.harvest(tmp_path / "a")
-    claude_file(tmp_path / "b", SIGN_OFF_AGAIN, session=SECOND)
+    claude_file(tmp_path / "b", OTHER_AGAIN, session=SECOND)
     report = mem.harvest(tmp_path / "b")
     (memory,) = mem.list(status="any")
     assert [fact.outcome for fact in report.facts] == ["duplicate"] and len(memory.evidence) == 2
@@ -157,10 +156,13 @@ def test_no_fact_takes_the_place_of_another(mem: Engram, tmp_path: Path, one: st
 
 def retold(mem: Engram, tmp_path: Path) -> tuple[str, str]:
     """Two candidates of which the second probably says the first again."""
-    claude_file(tmp_path / "a", "In this repo always link the Jira ticket in the description of the pull request.")
+    claude_file(
+        tmp_path / "a",
+        "The nightly load has to be finished by six in the morning, because the finance dashboards refresh at half past six.",
+    )
     claude_file(
         tmp_path / "b",
-        "The PR description always has to contain the link to its Jira ticket.",
+        "Finance refreshes its dashboards at 6:30, so the nightly load must be done by 6:00.",
         session=SECOND,
     )
     (older,) = mem.harvest(tmp_path / "a").facts
@@ -174,13 +176,13 @@ def test_what_is_probably_told_again_is_shown_to_the_reviewer_as_a_duplicate(mem
     older, newer = retold(mem, tmp_path)
     assert [(link.target, link.type) for link in mem.get(newer).associations] == [(older, "may_repeat")]
     for one, other in ((older, newer), (newer, older)):
-        assert [memory.id for memory in mem.review.provenance(one).neighbours.same] == [other]
+        assert [memory.id for memory in mem.review.provenance(one).neighbours.similar] == [other]
 
 
 def test_what_is_probably_told_again_is_no_duplicate_of_what_was_rejected(mem: Engram, tmp_path: Path) -> None:
     older, newer = retold(mem, tmp_path)
     mem.review.reject(older, reason="wrong", actor="human")
-    assert mem.review.provenance(newer).neighbours.same == ()
+    assert mem.review.provenance(newer).neighbours.similar == ()
 
 
 def test_a_duplicate_in_another_scope_is_shown_only_to_who_sees_that_scope(mem: Engram) -> None:
@@ -188,8 +190,8 @@ def test_a_duplicate_in_another_scope_is_shown_only_to_who_sees_that_scope(mem: 
     shown = mem.learn(OTHER, scope="global", source="human").memory
     assert hidden is not None and shown is not None
     mem.relate(shown.id, hidden.id, "may_repeat")
-    assert mem.review.provenance(shown.id, scopes=["global"]).neighbours.same == ()
-    assert [one.id for one in mem.review.provenance(shown.id).neighbours.same] == [hidden.id]
+    assert mem.review.provenance(shown.id, scopes=["global"]).neighbours.similar == ()
+    assert [one.id for one in mem.review.provenance(shown.id).neighbours.similar] == [hidden.id]
 
 
 def test_what_is_probably_told_again_waits_even_where_harvested_facts_are_promoted(mem: Engram, tmp_path: Path) -> None:
@@ -354,8 +356,8 @@ def test_the_gates_judge_the_memory_that_is_stored(mem: Engram, tmp_path: Path) 
 
 
 def test_a_duplicate_is_reported_with_the_words_that_its_memory_keeps(mem: Engram, tmp_path: Path) -> None:
-    claude_file(tmp_path / "a", SIGN_OFF)
-    claude_file(tmp_path / "b", SIGN_OFF_AGAIN, session=SECOND)
+    claude_file(tmp_path / "a", OTHER)
+    claude_file(tmp_path / "b", OTHER_AGAIN, session=SECOND)
     (first,) = mem.harvest(tmp_path / "a").facts
     (again,) = mem.harvest(tmp_path / "b").facts
     assert (again.outcome, again.stored) == ("duplicate", first.statement)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from engram.model.errors import InvalidInput
-from engram.model.memory import Activation, Anchor, Association, Evidence, Feedback, Memory
+from engram.model.memory import Activation, Anchor, Association, Evidence, Feedback, Memory, Retelling
 from engram.store.protocol import Filters, Store
 from engram.text.content_hash import content_hash
 from tests.backends import Backend
@@ -54,7 +54,15 @@ WHOLE = Memory(
     decay_days=180.0,
     verification="user_confirmed",
     policy_class="ops",
-    evidence=(Evidence("EVT-20260105-aabbcc", (3, 17), "f00d", {"page": 2}),),
+    evidence=(
+        Evidence(
+            "EVT-20260105-aabbcc",
+            (3, 17),
+            "f00d",
+            {"page": 2},
+            Retelling("EVT-20260106-ddeeff", "global", "fact", "harness:x", 0.7),
+        ),
+    ),
     box="releases",
     trace="T-1",
     session="S-1",

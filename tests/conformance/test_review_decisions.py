@@ -72,7 +72,9 @@ def test_an_agent_may_not_keep_an_untrusted_statement_in_place_of_a_current_one(
     for keep in ("new", "both"):
         with pytest.raises(Refused, match="not approve it"):
             mem.review.resolve(new.id, keep, actor="agent")
-    assert mem.review.resolve(new.id, "old", actor="agent").id == old.id
+    with pytest.raises(Refused, match="may reject only what it proposed itself"):
+        mem.review.resolve(new.id, "old", actor="agent")
+    assert mem.review.resolve(new.id, "old", actor="human").id == old.id
 
 
 def test_the_second_reviewer_is_told_what_the_first_decided(mem: Engram) -> None:

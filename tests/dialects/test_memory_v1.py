@@ -122,9 +122,9 @@ def test_what_is_stale_is_written_so() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("kind: tooling", "kind: gadget", "unknown kind 'gadget'"),
-        ("status: promoted", "status: sleeping", "unknown status 'sleeping'"),
-        ("learned_by: remember", "learned_by: dream", "unknown learned_by"),
+        ("kind: tooling", "kind: gadget", "Unknown kind 'gadget'"),
+        ("status: promoted", "status: sleeping", "Unknown status 'sleeping'"),
+        ("learned_by: remember", "learned_by: dream", "Unknown learned_by"),
         ("decay: 180d", "decay: never", "decay must be"),
         ("decay: 180d", "decay: 180", "decay must be"),
         ("confidence: 0.6", "confidence: 6", "confidence must be"),
@@ -133,8 +133,8 @@ def test_what_is_stale_is_written_so() -> None:
         ("risk_tier: 1", "risk_tier: 4", "risk_tier must be"),
         ("dest: memory-log.md", "dest: ../other.md", "dest must be"),
         ("id: mem-0001", "id: ../mem", "id must be"),
-        ('fact: "I prefer pnpm over npm"', "fact: null", "fact is missing"),
-        ("    source: tool:remember\n", "", "source is missing"),
+        ('fact: "I prefer pnpm over npm"', "fact: null", "missing: fact"),
+        ("    source: tool:remember\n", "", "missing: source"),
     ],
 )
 def test_a_record_that_cannot_be_used_is_named_and_the_others_are_read(old: str, new: str, reason: str) -> None:
@@ -185,7 +185,7 @@ def test_an_id_that_is_in_both_files_with_other_words_is_named(tmp_path: Path) -
     source = memory_v1.read_directory(tmp_path)
     assert len(source.found) == 2
     ((what, reason),) = source.skipped
-    assert "mem-0001" in what and "twice" in reason
+    assert "mem-0001" in what and "duplicate id" in reason
 
 
 def test_a_link_out_of_the_directory_is_refused(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_link_out_of_the_directory_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["my own notes\n", EXAMPLE.replace("memory.v1", "memory.v2")])
 def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path, content: str) -> None:
     (tmp_path / CURATED).write_text(content)
-    with pytest.raises(InvalidInput, match="move it away"):
+    with pytest.raises(InvalidInput, match="move the file elsewhere"):
         memory_v1.refuse_overwriting(tmp_path, force=True)
 
 

@@ -111,8 +111,8 @@ def test_the_words_behind_a_note_stay_out_of_plain_recall() -> None:
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ("category: dream", "unknown category"),
-        ("category: fact\nstatus: sleeping", "unknown status"),
+        ("category: dream", "Unknown category"),
+        ("category: fact\nstatus: sleeping", "Unknown status"),
         ("category: fact\nconfidence: 7", "confidence must be"),
         ("category: fact\ncreated: yesterday", "created must be"),
     ],
@@ -190,3 +190,8 @@ def test_writing_reading_and_writing_again_gives_the_same_bytes(memory: Memory) 
 def test_the_name_of_a_note_has_its_category_and_its_time() -> None:
     memory = Memory(id="ENG-2026-0115-001", statement="x", type="correction", created=datetime(2026, 1, 15, tzinfo=UTC))
     assert name_for(memory).startswith("correction-1768435200000-")
+
+
+def test_a_list_keeps_its_plain_items_next_to_blocks() -> None:
+    keys = {"links": [{"targetId": "a", "strength": "0.5"}, "plain, with a comma", "b: c", {"targetId": "d"}]}
+    assert parse_note(render_note(keys, "text")) == (keys, "text")

@@ -63,6 +63,9 @@ class NothingKnown:
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
+    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+        return ()
+
 
 def judged(text: str, source: str, *, autonomous: bool = False) -> Verdict:
     proposal = Proposal(

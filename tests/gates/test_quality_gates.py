@@ -171,6 +171,9 @@ class NothingKnown:
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
+    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+        return ()
+
 
 def stopped_by(text: str, *, autonomous: bool = True) -> str:
     memory = Memory(id="", statement=text, source="harness:claude:acme" if autonomous else "agent")

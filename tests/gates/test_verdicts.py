@@ -42,6 +42,9 @@ class Stored:
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 
+    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+        return ()
+
 
 def known(statement: str, **fields: Any) -> Memory:
     return Memory(**{"id": "ENG-2026-0101-001", "statement": statement, "source": "human"} | fields)
@@ -302,7 +305,11 @@ def test_a_memory_may_replace_what_it_says_it_supersedes() -> None:
 
 def test_a_fact_with_the_same_conflict_key_supersedes_if_it_is_trusted() -> None:
     old = known("The user lives in Berlin", conflict_key="user/home", source="agent")
-    new: dict[str, Any] = {"statement": "The user lives in Munich", "conflict_key": "user/home"}
+    new: dict[str, Any] = {
+        "statement": "The user lives in Munich",
+        "conflict_key": "user/home",
+        "learned_by": "harvest",
+    }
     assert judge(proposed(**new), Stored(old), GateSettings()).outcome == Outcome.SUPERSEDED
     untrusted = proposed(**new, autonomous=True, source="harness:claude:x")
     assert judge(untrusted, Stored(old), GateSettings()).outcome == Outcome.CONTRADICTION

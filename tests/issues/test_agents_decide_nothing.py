@@ -64,6 +64,46 @@ def test_no_agent_rewords_or_destroys_a_rejection_to_propose_it_again(mem: Engra
     assert mem.learn(RULE, source="harness:codex:acme").memory is None
 
 
+def test_no_agent_purges_a_scope_in_which_a_person_decided(mem: Engram) -> None:
+    out = rejected(mem)
+    mem.observe("chat", "user", "Hello there", scope=out.scope)
+    with pytest.raises(Refused, match="a person decided “reject”"):
+        mem.purge(out.scope, actor=AGENT)
+    assert [event.content for event in mem.store.events("chat")] == ["Hello there"]
+    mem.remember("I prefer tea", scope="project:tea")
+    with pytest.raises(Refused, match="was said by a person"):
+        mem.purge("project:tea", actor=AGENT)
+
+
+def test_a_persons_rejection_outlives_a_programs_purge_of_its_scope(mem: Engram) -> None:
+    said = mem.observe("chat", "user", RULE, scope="project:acme")
+    own = {"scope": "project:acme"}
+    out = proposed(mem, **own, evidence=[{"event": said.id}])
+    mem.review.reject(out.id, actor="human")
+    other = mem.add("The build runs on Linux", scope="project:acme")
+    purged = mem.purge("project:acme")
+    assert (other.id in purged.ids, out.id in purged.ids) == (True, False)
+    assert any(line.startswith(f"{out.id}: a person rejected it") for line in purged.remaining)
+    assert mem.learn(RULE, source="harness:codex:acme", **own).gate == "rejected"  # type: ignore[arg-type]
+
+
+def test_a_person_may_purge_a_scope_with_what_they_rejected(mem: Engram) -> None:
+    out = proposed(mem, scope="project:acme")
+    mem.review.reject(out.id, actor="human")
+    purged = mem.purge("project:acme", actor="human")
+    assert (purged.ids, purged.remaining) == ((out.id,), ())
+    assert mem.learn(RULE, source="harness:codex:acme", scope="project:acme").memory is not None
+
+
+def test_no_agent_destroys_a_rejection_by_way_of_the_turn_it_came_from(mem: Engram) -> None:
+    said = mem.observe("chat", "user", RULE)
+    out = proposed(mem, evidence=[{"event": said.id}])
+    mem.review.reject(out.id, actor="human")
+    with pytest.raises(Refused, match="a person decided “reject”"):
+        mem.upkeep.purge([said.id], actor=AGENT)
+    assert mem.get(out.id).status == "rejected"
+
+
 def test_undoing_another_memory_does_not_bring_back_what_a_person_retired(mem: Engram) -> None:
     old = mem.learn("The api listens on port 8080", source=AGENT).memory
     assert old is not None
@@ -84,7 +124,7 @@ def test_a_person_and_their_program_may_bring_it_back(mem: Engram) -> None:
 
 
 def test_an_agent_may_correct_what_an_agent_rejected(mem: Engram) -> None:
-    waiting = proposed(mem)
+    waiting = proposed(mem, source=AGENT, type="health")
     mem.review.reject(waiting.id, actor=AGENT)
     assert mem.undo(waiting.id, actor=AGENT).status == "candidate"
 

@@ -84,8 +84,8 @@ def test_a_memory_is_retired_or_reinforced_as_it_was_shown(mem: Engram) -> None:
             decide(shown.id, actor="human", shown=[shown])
 
 
-def test_use_and_tags_change_nothing_that_was_decided_about(mem: Engram) -> None:
+def test_use_changes_nothing_that_was_decided_about(mem: Engram) -> None:
     shown = proposed(mem)
-    mem.update(shown.id, tags=["npm"], actor="agent")
+    mem.feedback(shown.id, "positive")
     mem.reinforce(shown.id, actor="agent")
     assert mem.review.approve(shown.id, actor="human", shown=[shown]).status == "active"

@@ -15,8 +15,8 @@ import yaml
 
 from engram import Engram
 from engram.aio import AsyncEngram
+from engram.capture.import_report import ImportReport
 from engram.capture.import_source import read
-from engram.capture.importer import ImportReport
 from engram.cli.surface import Surface
 from engram.mcp import arguments as asks
 from engram.mcp.tools import TOOLS
@@ -265,7 +265,7 @@ def test_an_agent_by_mcp_replaces_nothing_a_person_said(ground: Ground) -> None:
 
 def test_what_an_agent_would_replace_waits_and_a_person_decides(ground: Ground) -> None:
     old = ground.stated[0]
-    answer = ground.mem.learn("I moved house last week.", source="agent", scope="global", supersedes=[old.id])
+    answer = ground.mem.learn("I changed the plan last week.", source="agent", scope="global", supersedes=[old.id])
     assert answer.memory and (answer.outcome, answer.memory.status) == (Outcome.CONTRADICTION, "candidate")
     assert answer.other and answer.other.id == old.id and "waits for review" in answer.reason
     with pytest.raises(Refused, match="said by a person"):
@@ -277,8 +277,8 @@ def test_what_an_agent_would_replace_waits_and_a_person_decides(ground: Ground) 
 
 Change = Callable[[Engram, str], object]
 CHANGES: dict[str, Change] = {
-    "update": lambda mem, i: mem.update(i, statement="I live in Moscow.", actor="agent"),
-    "revise": lambda mem, i: mem.revise(i, statement="I live in Moscow.", actor="agent"),
+    "update": lambda mem, i: mem.update(i, statement="I prefer tea.", actor="agent"),
+    "revise": lambda mem, i: mem.revise(i, statement="I prefer tea.", actor="agent"),
     "pin": lambda mem, i: mem.pin(i, actor="agent"),
     "unpin": lambda mem, i: mem.pin(i, False, actor="agent"),
     "forget": lambda mem, i: mem.forget(i, actor="agent"),
@@ -487,7 +487,7 @@ def test_a_file_is_vouched_for_at_a_terminal_only(cli: Console, monkeypatch: pyt
     refused = cli("import", "--trusted", str(file))
     assert refused.exit_code == 1 and "at a terminal" in refused.stderr
     done = cli.json("import", str(file))
-    assert done["evidence"] == ["ENG-2026-0101-001"]
+    assert (done["waiting"], done["evidence"]) == (["ENG-2026-0101-001"], [])
     assert cli.json("inject", "deploy")["directives"] == []
     as_person(monkeypatch)
     assert cli.json("import", "--trusted", str(file))["updated"] == ["ENG-2026-0101-001"]
@@ -527,8 +527,8 @@ def test_no_import_makes_a_name_mean_two_memories(ground: Ground) -> None:
     for ref in ("bakery", "bread", own.id):
         assert mem.get(ref).id == own.id
     assert (mem.get("closed").statement, mem.get("sold").statement) == ("The bakery never opens", "The bakery was sold")
-    told = [reason for _, reason in done.skipped]
-    assert told[0] == f"'bakery', 'bread', '{own.id}' means another memory here; taken in without it"
+    told = [reason for _, reason in done.notices]
+    assert told[0] == f"'bakery', 'bread', '{own.id}' already name another memory; imported without them"
     assert len(told) == 2 and "'closed'" in told[1]
     planted[1]["statement"] = "The bakery moved far away"
     ground.write("planted.json", json.dumps(planted))

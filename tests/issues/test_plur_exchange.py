@@ -8,7 +8,7 @@ import yaml
 
 from engram import Engram
 from engram.capture import import_source
-from engram.capture.importer import ImportReport
+from engram.capture.import_report import ImportReport
 from engram.dialects.plur import from_plur, read_plur, to_plur, write_plur
 from engram.dialects.source import stated_source
 from engram.model.memory import Memory
@@ -113,8 +113,8 @@ def test_where_both_sides_changed_ours_stays_and_is_reported(backend: Backend, t
     bring(mem, folder)
     mem.update(FIRST, statement="Labels are red")
     keep(folder, entry(FIRST, "Labels are green"))
-    ((what, reason),) = bring(mem, folder).skipped
-    assert what == FIRST and "statement changed here and there" in reason
+    ((what, reason),) = bring(mem, folder).notices
+    assert what == FIRST and "statement changed both here and in the source" in reason
     assert mem.get(FIRST).statement == "Labels are red"
 
 

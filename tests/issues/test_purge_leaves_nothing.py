@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engram import AsyncEngram, Engram
-from engram.capture.import_source import ImportSource
 from engram.cli.main import main
+from engram.dialects.source import ImportSource
 from engram.disk import keep_aside
 from engram.model.event import Session
 from engram.model.memory import Memory

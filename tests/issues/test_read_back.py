@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.import_source import ImportSource
 from engram.dialects import engram_yaml
 from engram.dialects.engram_yaml import from_mapping
+from engram.dialects.source import ImportSource
 from engram.model.arguments import MOST_NESTED
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.memory import Memory

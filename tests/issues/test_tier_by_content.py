@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.gates.trust import tier_of
+from engram.gates.proposal import GateSettings
+from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.memory import Memory
 from engram.models.sensitivity import subject_of
 from tests.backends import Backend
-from tests.cli.conftest import Console, cli  # noqa: F401
+from tests.cli.conftest import Console, cli, person  # noqa: F401
 from tests.client.conftest import files  # noqa: F401
 
 SENSITIVE = [
@@ -39,6 +40,15 @@ SENSITIVE = [
     ("fiscal", "My wife's salary is 4,100 a month"),
     ("fiscal", "Meine IBAN ist DE89 3704 0044 0532 0130 00"),
     ("fiscal", "J'ai 12 000 euros de dettes"),
+    ("location", "Lina lives at Rosenweg 5"),
+    ("location", "My sister is a doctor in Toronto"),
+    ("location", "The user moved to Lisbon in March"),
+    ("location", "Der Nutzer wohnt in Leipzig"),
+    ("location", "L'utilisatrice habite à Nantes"),
+    ("people", "The user's wife is called Amara"),
+    ("people", "Jonas and Clara broke up in spring"),
+    ("people", "The user has two daughters"),
+    ("people", "Mijn man heet Bram"),
 ]
 HARMLESS = [
     "The billing service has a health check at /healthz",
@@ -49,7 +59,6 @@ HARMLESS = [
     "Revenue grew 12 % in the second quarter",
     "The user is vegetarian and likes spicy food",
     "I'm allergic to meetings",
-    "My sister is a doctor in Toronto",
     "I work at a hospital as a receptionist",
     "The user prefers short answers and dark mode",
     "Use tabs, not spaces",
@@ -64,10 +73,18 @@ HARMLESS = [
     "L'ufficio di Bari chiude il lunedì",
     "O utilizador quer respostas em português",
     "De gebruiker werkt bij Philips",
+    "Ravi reviews database migrations",
+    "Ask Dana before you touch billing",
+    "Mei owns the checkout service",
+    "Our staging cluster is in Frankfurt",
+    "The config lives in etc/app",
+    "The parent process waits for its child",
+    "The user's team freezes deploys on Fridays",
+    "Timestamps are stored in UTC",
 ]
 
 
-def test_what_speaks_of_health_identity_or_money_is_told_from_what_only_looks_like_it() -> None:
+def test_what_is_sensitive_is_told_from_what_only_looks_like_it() -> None:
     wanted = [*SENSITIVE, *(("", text) for text in HARMLESS)]
     assert [(text, subject_of(text)) for subject, text in wanted if subject_of(text) != subject] == []
 
@@ -83,6 +100,25 @@ def test_no_type_makes_a_sensitive_statement_active_from_an_agent(backend: Backe
     assert decided.outcome == Outcome.PENDING and decided.memory is not None
     assert (decided.memory.status, decided.memory.type) == ("candidate", type_)
     assert "is about somebody's health" in decided.reason
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "reason"),
+    [
+        ("Lina lives at Rosenweg 5", "location", "says where somebody lives or stays"),
+        ("The user's wife is called Amara", "people", "is about somebody's private life"),
+    ],
+)
+def test_an_agents_word_on_places_and_people_waits(backend: Backend, statement: str, kind: str, reason: str) -> None:
+    decided = backend.client().learn(statement, source="agent")
+    assert decided.outcome == Outcome.PENDING and decided.memory is not None
+    assert (decided.memory.status, kind_of(decided.memory)) == ("candidate", kind)
+    assert reason in decided.reason
+
+
+def test_who_does_what_at_work_is_active_from_an_agent(files: Engram) -> None:  # noqa: F811
+    for statement in ("Ravi reviews database migrations", "Our staging cluster is in Frankfurt"):
+        assert files.learn(statement).outcome == Outcome.CREATED
 
 
 def test_a_harmless_statement_of_an_agent_is_active_still(files: Engram) -> None:  # noqa: F811
@@ -108,10 +144,15 @@ def test_a_trusted_program_decides_for_itself(files: Engram) -> None:  # noqa: F
     assert files.add("The user has type 1 diabetes").status == "active"
 
 
-@pytest.mark.parametrize("source", ["agent", "assistant"])
-def test_what_others_add_waits(files: Engram, source: str) -> None:  # noqa: F811
+@pytest.mark.parametrize("statement", ["I live at Rosenweg 5", "My wife is called Amara"])
+def test_a_persons_own_word_on_places_and_people_is_active(files: Engram, statement: str) -> None:  # noqa: F811
+    assert files.remember(statement).outcome == Outcome.CREATED
+
+
+@pytest.mark.parametrize(("source", "harmless"), [("agent", "active"), ("assistant", "candidate")])
+def test_what_others_add_waits_as_if_they_had_learned_it(files: Engram, source: str, harmless: str) -> None:  # noqa: F811
     assert files.add("The user has type 1 diabetes", source=source).status == "candidate"
-    assert files.add("The billing service has a health check", source=source).status == "active"
+    assert files.add("The billing service has a health check", source=source).status == harmless
 
 
 def test_what_a_conversation_tells_waits(files: Engram) -> None:  # noqa: F811
@@ -122,6 +163,21 @@ def test_what_a_conversation_tells_waits(files: Engram) -> None:  # noqa: F811
     ]
 
 
+def test_what_a_user_says_of_home_and_family_is_active_and_may_end(files: Engram) -> None:  # noqa: F811
+    (home, wife) = files.add_conversation("I live in Rome. My wife is called Amara.")
+    assert (home.status, wife.status) == ("active", "active")
+    (moved,) = files.add_conversation("I moved to Oslo last month.")
+    assert (moved.status, files.get(home.id).superseded_by) == ("active", moved.id)
+
+
+def test_a_transcript_on_places_and_people_waits_even_if_harvests_are_promoted() -> None:
+    told = Memory("", "The user lives in Rome.", source="harness:codex:acme", learned_by="harvest")
+    plain = told.but(statement="The build uses Bazel.")
+    settings = GateSettings(autopromote_harvest=True)
+    assert [trust(one, True, settings).status for one in (told, plain)] == ["candidate", "active"]
+
+
+@pytest.mark.usefixtures("person")
 def test_what_a_file_brings_waits(cli: Console, tmp_path: Path) -> None:  # noqa: F811
     path = tmp_path / "memories.json"
     told = [{"statement": "The user has type 1 diabetes"}, {"statement": "Deploys happen on Tuesdays"}]

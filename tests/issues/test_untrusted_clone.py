@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
+from engram.cli.surface import Surface
 from engram.cli.verbs import hook
 from engram.mcp.protocol import LazyMemory, answered
 from engram.mcp.tools import TOOLS
@@ -105,11 +106,15 @@ SHARED = f"- id: {ID}\n  statement: Shared\n  created: 2026-01-01T00:00:00Z\n  u
 
 
 @pytest.mark.parametrize("trusted", [False, True], ids=["untrusted", "trusted"])
-def test_an_import_writes_nothing_into_its_files(tmp_path: Path, clone: Path, cli: Console, trusted: bool) -> None:
+def test_an_import_writes_nothing_into_its_files(
+    tmp_path: Path, clone: Path, cli: Console, monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
     planted = plant(clone, SHARED)
     before = planted.read_bytes()
     if trusted:
-        cli.json("trust", "--yes")
+        with monkeypatch.context() as at_terminal:
+            at_terminal.setattr(Surface, "person", property(lambda _: True))
+            cli.json("trust", "--yes")
     assert cli("list").exit_code == 0
     done = cli.json("import", str(newer(tmp_path)))
     assert planted.read_bytes() == before
@@ -182,10 +187,12 @@ def test_trust_shows_everything_it_lets_in_and_nothing_hides(clone: Path, cli: C
     assert planted["memories"][0]["pinned"] is True
 
 
-def test_settings_alone_can_be_trusted(clone: Path, cli: Console) -> None:
+def test_settings_alone_can_be_trusted(clone: Path, cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     (clone / ".engram" / "engrams").rmdir()
     (clone / ".engram" / "config.toml").write_text('scope = "project:shop"\n')
-    assert len(cli.json("trust", "--yes")["waiting"]) == 1
+    with monkeypatch.context() as at_terminal:
+        at_terminal.setattr(Surface, "person", property(lambda _: True))
+        assert len(cli.json("trust", "--yes")["waiting"]) == 1
     learned = cli.learned("Deploys happen on Friday mornings only", "--scope", "project:shop")
     assert [hit["id"] for hit in cli.json("hook", "recall", "Friday deploys")["hits"]] == [learned]
 

@@ -133,6 +133,18 @@ def test_a_silent_server_is_given_up_after_the_time(server: Server) -> None:
     assert time.monotonic() - started < 10
 
 
+def test_a_limit_for_all_answers_together_ends_a_call_and_prevents_the_next(server: Server) -> None:
+    server.script = [SILENCE]
+    model = server.model(timeout_s=15)
+    limited = model.within(0.2)
+    for _ in range(2):
+        with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.2 s"):
+            ask(limited)
+    assert len(server.requests) == 1
+    server.script = [said(QUERIES)]
+    assert ask(model) == Permutations(QUERIES["queries"])
+
+
 def test_nobody_listening_is_told(server: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

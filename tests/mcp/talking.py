@@ -8,15 +8,22 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult, TextContent, Tool
 
 from engram import Engram, Memory
+from engram.mcp.calls import LazyMemory
+from engram.mcp.protocol import build
 
 COMMAND = [sys.executable, "-m", "engram.mcp"]
 PATIENCE = 120.0
@@ -42,6 +49,10 @@ class Talk:
     def begin(self, tool: str, **arguments: Any) -> "Future[CallToolResult]":
         """A call under way."""
         return self._portal.start_task_soon(partial(self.client.call_tool, tool, arguments))
+
+    def do(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """The answer of any other method of the client."""
+        return self._portal.call(partial(getattr(self.client, method), *args, **kwargs))
 
     def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The data of a call that must succeed."""
@@ -75,17 +86,20 @@ def environment(store: Path) -> dict[str, str]:
     return {
         "ENGRAM_HOME": str(store / "home"),
         "ENGRAM_CACHE": str(store / "cache"),
+        # The sources of whoever runs the tests are none of their business.
+        "HOME": str(store),
+        "CLAUDE_CONFIG_DIR": str(store / "claude"),
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
 
 
 @contextmanager
-def talking(store: Path, directory: Path | None = None, *, mode: str = "auto") -> Iterator[Talk]:
+def talking(store: Path, directory: Path | None = None, *, mode: str = "auto", **callbacks: Any) -> Iterator[Talk]:
     """A server of its own on a store, started by the client as any client would; it must have nothing to complain of."""
     place = directory or store
     server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment(store), cwd=place)
     with (place / f"stderr-{os.urandom(4).hex()}").open("w+") as errors:
-        client = Client(stdio_client(server, errors), mode=mode, read_timeout_seconds=PATIENCE)
+        client = Client(stdio_client(server, errors), mode=mode, read_timeout_seconds=PATIENCE, **callbacks)
         with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as connected:
             yield Talk(portal, connected, store)
         errors.seek(0)
@@ -144,3 +158,55 @@ def kept(store: Path) -> list[Memory]:
 def opened(store: Path) -> Engram:
     """The store itself, beside the servers."""
     return Engram.open(store / "home", cache=store / "cache")
+
+
+@contextmanager
+def talking_inside(mem: Engram, *, mode: str = "auto", **callbacks: Any) -> Iterator[Talk]:
+    """A conversation with a server in this process, on a store that is open already."""
+    server = build(LazyMemory(lambda: mem), anyio.CapacityLimiter(1))
+    client = Client(server, mode=mode, read_timeout_seconds=PATIENCE, **callbacks)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as connected:
+        yield Talk(portal, connected, Path(mem.store.place))
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens, and the token it wants."""
+
+    url: str
+    token: str
+    process: "subprocess.Popen[bytes]"
+
+    def client(self, token: str = "") -> httpx2.AsyncClient:
+        """An HTTP client with a token."""
+        return create_mcp_http_client(headers={"authorization": f"Bearer {token or self.token}"})
+
+
+@contextmanager
+def listening(store: Path, *options: str, command: Sequence[str] = ()) -> Iterator[Address]:
+    """A server over HTTP on a free port of this machine, gone at the end whatever happens."""
+    token_file = store / "token"
+    if not token_file.exists():
+        token_file.touch(0o600)
+        token_file.write_text("0123456789abcdef" * 2)
+    program = [sys.executable, "-m", "engram.cli", "mcp", "--http", "--port", "0", "--token-file", str(token_file)]
+    env = {**os.environ, **environment(store)}
+    with subprocess.Popen([*(command or program), *options], cwd=store, env=env, stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stderr is not None
+            line = running.stderr.readline().decode()
+            assert " at http://" in line, line + running.stderr.read().decode()
+            yield Address(line.rpartition(" ")[2].strip(), token_file.read_text(), running)
+        finally:
+            running.terminate()
+            running.wait(PATIENCE)
+
+
+@contextmanager
+def talking_over_http(address: Address, store: Path, *, mode: str = "auto", **callbacks: Any) -> Iterator[Talk]:
+    """A conversation with a server that listens."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(address.client()) as connection:
+        transport = streamable_http_client(address.url, http_client=connection)
+        client = Client(transport, mode=mode, read_timeout_seconds=PATIENCE, **callbacks)
+        with portal.wrap_async_context_manager(client) as connected:
+            yield Talk(portal, connected, store)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from engram.mcp.protocol import LazyMemory, answered, whole_characters
-from engram.mcp.results import Card
+from engram.mcp.calls import Call, LazyMemory, answered
+from engram.mcp.cards import Card
+from engram.mcp.json_text import whole_characters
 from engram.mcp.tools import TOOLS
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
@@ -35,6 +36,8 @@ def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
         ("learn", {}, "statement"),
         ("learn", {"statement": None}, "statement"),
         ("learn", {"statement": 7}, "statement"),
+        ("learn", {"situation": "s", "behavior": "b", "impact": "i"}, "missing: action"),
+        ("learn", {"subject": "s", "predicate": "p", "object": "o"}, "missing: situation"),
         ("learn", {"statement": "x", "confidence": 7}, "confidence"),
         ("learn", {"statement": "x", "tags": "[1"}, "tags"),
         ("learn", {"statement": "x", "source": "human"}, "source: unknown argument"),
@@ -96,7 +99,7 @@ def test_a_failure_inside_engram_reaches_the_log_and_not_the_agent(caplog: pytes
     def broken() -> Any:
         raise ZeroDivisionError("a detail of the inside")
 
-    result = answered(LazyMemory(broken), TOOLS["recall"], {"question": "q"})
+    result = answered(Call(LazyMemory(broken)), TOOLS["recall"], {"question": "q"}).result
     assert result.is_error
     assert said(result) == "recall failed inside Engram (ZeroDivisionError); the server's log says more"
     assert "a detail of the inside" in caplog.text
@@ -106,7 +109,7 @@ def test_an_error_of_the_store_keeps_its_words() -> None:
     def busy() -> Any:
         raise StoreBusy("another writer holds the lock; try again")
 
-    result = answered(LazyMemory(busy), TOOLS["recall"], {"question": "q"})
+    result = answered(Call(LazyMemory(busy)), TOOLS["recall"], {"question": "q"}).result
     assert result.is_error
     assert said(result) == "another writer holds the lock; try again"
 
@@ -115,7 +118,7 @@ def test_half_a_character_in_a_file_or_its_name_does_not_break_the_wire() -> Non
     def opened() -> Any:
         raise FileNotFoundError(2, "No such file", "/notes\udcff")
 
-    result = answered(LazyMemory(opened), TOOLS["recall"], {"question": "q"})
+    result = answered(Call(LazyMemory(opened)), TOOLS["recall"], {"question": "q"}).result
     assert "No such file" in said(result)
     assert b"/notes\\\\udcff" in result.model_dump_json().encode()
     card = Card.of(Memory(id="ENG-2026-0131-001", statement="half \ud83d an emoji"))
@@ -132,7 +135,7 @@ def test_half_a_surrogate_pair_in_an_argument_is_answered(tmp_path: Path) -> Non
 
 
 def test_only_halves_of_pairs_are_replaced() -> None:
-    line = '{"a": "\\ud83d\\ude00 \\uD83D x \\\\ud83d \\udc00 \\u00e9"}'
+    line = b'{"a": "\\ud83d\\ude00 \\uD83D x \\\\ud83d \\udc00 \\u00e9"}'
     assert json.loads(whole_characters(line)) == {"a": "\U0001f600 \ufffd x \\ud83d \ufffd é"}
 
 

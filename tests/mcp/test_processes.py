@@ -1,5 +1,6 @@
 """The server as a process: how it starts, how it ends, and several of them on one store."""
 
+import json
 import os
 import signal
 import subprocess
@@ -58,6 +59,17 @@ def test_the_server_ends_when_its_stdin_closes(tmp_path: Path) -> None:
         assert (out, errors, server.returncode) == (b"", b"", 0)
         assert not _group_lives(server.pid)
     assert [memory.statement for memory in kept(tmp_path)] == [FACTS[1]]
+
+
+def test_a_client_that_goes_in_the_middle_of_a_call_loses_no_write(tmp_path: Path) -> None:
+    with process(tmp_path) as server:
+        initialize(server)
+        call = {"name": "learn", "arguments": {"statement": FACTS[4]}}
+        request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+        _, errors = server.communicate(json.dumps(request).encode() + b"\n", timeout=PATIENCE)
+        assert (errors, server.returncode) == (b"", 0)
+    # It ended while it was asked: either nothing was begun, or all of it was written.
+    assert [memory.statement for memory in kept(tmp_path)] in ([], [FACTS[4]])
 
 
 def test_the_server_ends_when_the_client_goes_without_a_word(tmp_path: Path) -> None:

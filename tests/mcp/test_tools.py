@@ -1,5 +1,7 @@
 """What the server says of itself: tools, schemas, hints, instructions."""
 
+import json
+
 import pytest
 
 from engram import Engram
@@ -7,42 +9,75 @@ from engram.mcp.results import Learned
 from engram.mcp.tools import TOOLS
 from tests.mcp.talking import Talk
 
-NAMES = ["learn", "recall", "inject", "feedback", "forget", "session_start", "session_end"]
+NAMES = [
+    "recall", "inject", "prepare", "learn", "remember", "update", "feedback", "forget", "show", "list", "timeline",
+    "session_start", "session_end",
+]  # fmt: skip
 REQUIRED = {
-    "learn": ["statement"],
-    "recall": ["question"],
+    "recall": [],
     "inject": ["task"],
+    "prepare": ["task"],
+    "learn": [],
+    "remember": ["fact"],
+    "update": ["id"],
     "feedback": ["id", "signal"],
     "forget": ["id"],
+    "show": ["id"],
+    "list": [],
+    "timeline": [],
     "session_start": ["task"],
     "session_end": ["session_id"],
 }
+DECIDED = {"outcome", "reason", "gate", "memory", "other", "related", "placed"}
+PREPARED = {"directives", "consider", "related", "text", "tokens", "warnings"}
 RETURNED = {
-    "learn": {"outcome", "reason", "gate", "memory", "other", "related"},
     "recall": {"memories", "text", "nearest", "warnings"},
-    "inject": {"directives", "consider", "related", "text", "tokens", "warnings"},
+    "inject": PREPARED,
+    "prepare": {"queries", "passages", "text", "warnings"},
+    "learn": DECIDED,
+    "remember": DECIDED,
+    "update": {"memory"},
     "feedback": {"memory", "positive", "negative", "neutral"},
     "forget": {"memory"},
-    "session_start": {"session_id", "directives", "consider", "related", "text", "tokens", "warnings"},
+    "show": {
+        "memory",
+        "situation",
+        "rationale",
+        "form",
+        "tags",
+        "domain",
+        "state",
+        "state_reason",
+        "versions",
+        "current",
+        "text",
+    },
+    "list": {"memories", "more"},
+    "timeline": {"entries"},
+    "session_start": {"session_id", *PREPARED},
     "session_end": {"session_id", "started", "ended", "summary"},
 }
+READ_ONLY = {"recall", "inject", "prepare", "show", "list", "timeline"}
 
 
-def test_the_seven_tools_are_listed_and_nothing_else_is_offered(agent: Talk) -> None:
+def test_the_tools_are_listed_and_what_else_is_offered_is_declared(agent: Talk) -> None:
     assert list(agent.tools()) == NAMES
     offered = agent.client.server_capabilities
-    assert offered.tools is not None
-    assert (offered.resources, offered.prompts) == (None, None)
+    assert all((offered.tools, offered.resources, offered.prompts, offered.completions, offered.logging))
+
+
+def test_what_a_model_reads_of_all_tools_stays_short(agent: Talk) -> None:
+    read = [[tool.name, tool.description, tool.input_schema] for tool in agent.tools().values()]
+    assert len(json.dumps(read, ensure_ascii=False, separators=(",", ":"))) < 11_000
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_argument_is_typed_and_described_and_no_other_is_taken(agent: Talk, name: str) -> None:
+def test_every_argument_is_typed_and_no_other_is_taken(agent: Talk, name: str) -> None:
     schema = agent.tools()[name].input_schema
-    assert schema["required"] == REQUIRED[name]
+    assert schema.get("required", []) == REQUIRED[name]
     assert schema["additionalProperties"] is False
     for argument in schema["properties"].values():
         assert argument["type"] in {"string", "integer", "number", "boolean", "array"}
-        assert argument["description"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,15 +90,16 @@ def test_every_tool_publishes_what_it_returns(agent: Talk, name: str) -> None:
 
 def test_nobody_can_say_who_the_source_is(agent: Talk) -> None:
     for tool in agent.tools().values():
-        assert {"source", "actor", "learned_by", "status", "purge"}.isdisjoint(tool.input_schema["properties"])
+        claims = {"source", "actor", "learned_by", "purge", *(["status"] if tool.name != "list" else [])}
+        assert claims.isdisjoint(tool.input_schema["properties"])
 
 
 def test_the_hints_are_honest(agent: Talk) -> None:
     hints = {name: tool.annotations for name, tool in agent.tools().items()}
     assert all(hint is not None and hint.open_world_hint is False for hint in hints.values())
-    assert {name for name, hint in hints.items() if hint and hint.read_only_hint} == set()
-    assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"forget"}
-    assert {name for name, hint in hints.items() if hint and hint.idempotent_hint} == {"session_end"}
+    assert {name for name, hint in hints.items() if hint and hint.read_only_hint} == READ_ONLY
+    assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"update", "forget"}
+    assert {name for name, hint in hints.items() if hint and hint.idempotent_hint} == {*READ_ONLY, "session_end"}
 
 
 def test_the_instructions_name_every_tool_and_call_memories_evidence(agent: Talk) -> None:

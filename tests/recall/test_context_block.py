@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.memory import Memory
-from engram.recall.prompt.context_block import ContextBlock, build_block, line_of, without_comments
+from engram.recall.prompt.context_block import ContextBlock, build_block, line_of
 from engram.recall.prompt.context_markers import BEGIN, END, find_block
+from engram.text.display import without_comments
 from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -170,6 +171,7 @@ def _stays_inside(statement: str) -> None:
 
 def test_marks_are_removed_until_none_is_left() -> None:
     assert without_comments("a<!<!---- b ---->>c") == "a b c"
+    assert without_comments("a<!-- b --!>c") == "a b c"
 
 
 def test_a_statement_includes_no_file_and_fetches_no_image() -> None:

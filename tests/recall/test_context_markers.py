@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.model.errors import Refused
@@ -30,8 +30,12 @@ def test_an_empty_file_is_the_block_alone() -> None:
     assert with_block("", LINES, "x") == f"{BLOCK}\n"
 
 
-def test_a_last_line_without_an_end_stays_a_line() -> None:
-    assert with_block("# Rules", LINES, "x") == f"# Rules\n\n{BLOCK}\n"
+def test_a_text_without_a_final_newline_stays_without_one() -> None:
+    assert with_block("# Rules", LINES, "x") == f"# Rules\n\n{BLOCK}"
+
+
+def test_a_marker_in_an_indented_code_block_is_only_shown() -> None:
+    assert find_block(f"    {BEGIN}\n    {END}\n", "x") is None
 
 
 def test_a_block_is_replaced_where_it_is() -> None:
@@ -45,12 +49,13 @@ def test_windows_line_endings_are_kept() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("ab #\n\r`~<!->"), max_size=60))
+@example("\r")
+@example("a\r\nb")
 def test_writing_twice_changes_nothing_and_removing_restores_the_text(text: str) -> None:
     once = with_block(text, LINES, "x")
     assert with_block(once, LINES, "x") == once
     assert once.startswith(text)
-    left = without_block(once, "x")
-    assert left.rstrip("\r\n") == text.rstrip("\r\n")
+    assert without_block(once, "x") == text
 
 
 @table(

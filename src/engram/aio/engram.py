@@ -121,6 +121,7 @@ class AsyncEngram(Twin[Engram], Opened):
     list = awaited(Engram.list)
     get_memories = list
     list_recent = awaited(Engram.list_recent)
+    timeline = awaited(Engram.timeline)
     search = awaited(Engram.search)
     deep_search = awaited(Engram.deep_search)
     recall = awaited(Engram.recall)
@@ -139,6 +140,7 @@ class AsyncEngram(Twin[Engram], Opened):
     traverse = awaited(Engram.traverse)
     traverse_many = awaited(Engram.traverse_many)
     render_graph_context = awaited(Engram.render_graph_context)
+    infer_scope = awaited(Engram.infer_scope)
     scope_here = awaited(Engram.scope_here)
     scope_for = awaited(Engram.scope_for)
     scopes_for = awaited(Engram.scopes_for)
@@ -179,6 +181,7 @@ class AsyncEngram(Twin[Engram], Opened):
 
     doctor = awaited(Engram.doctor)
     gen_context = awaited(Engram.gen_context)
+    context_text = awaited(Engram.context_text)
     health_check = awaited(Engram.health_check)
     rebuild_index = awaited(Engram.rebuild_index)
 

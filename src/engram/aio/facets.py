@@ -173,6 +173,7 @@ class AsyncReview(Twin[Review]):
     reinforce = awaited(Review.reinforce)
     edit = awaited(Review.edit)
     merge = awaited(Review.merge)
+    separate = awaited(Review.separate)
     promote_all = awaited(Review.promote_all)
     reject_all = awaited(Review.reject_all)
     plan_promotion = awaited(Review.plan_promotion)

@@ -20,6 +20,7 @@ from engram.model.errors import InvalidInput, Refused, StoreBusy
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
+from engram.model.reserved_keys import IN_BUFFER
 from engram.model.task import Job
 from engram.rules.sources import rank_of
 from engram.sessions.jobs import LEASE, wait_after
@@ -30,8 +31,6 @@ from engram.text.time.zone import SYSTEM
 
 CAPTURE = "capture"
 """The kind of the jobs that look at a buffer when its oldest turn has waited long enough."""
-IN_BUFFER = "captured"
-"""The mark of a buffered turn in its event's metadata."""
 AGENT = "agent"
 MOST_ROUNDS = 3
 """Readings in a row by one caller, where turns keep coming meanwhile."""
@@ -86,7 +85,8 @@ class CaptureBuffer:
             state = self._add(session, state, WaitingTurn(event.seq, came, signal.level, source, listens))
         read = CaptureResult(session, len(state.turns))
         if trigger := state.trigger(self.settings, self.clock()):
-            read = self._safely(session, partial(self._read, session, trigger))
+            patience = float(self.settings.capture_model_timeout)
+            read = self._safely(session, partial(self._read, session, trigger, patience))
         slow = tuple(f"the signal {pattern!r:.80} takes too long on this turn" for pattern in signal.skipped)
         return replace(
             read, event=event.id, level=signal.level, signals=signal.patterns, warnings=(*read.warnings, *slow)
@@ -224,8 +224,12 @@ class CaptureBuffer:
             waiting = len(turns) if isinstance(turns, list) else 0
             return CaptureResult(session, waiting, warnings=(f"{type(error).__name__}: {error}",))
 
-    def _read(self, session: str, trigger: str) -> CaptureResult:
-        """Read the turns that wait, and again where others that are due came meanwhile; nothing while another process does."""
+    def _read(self, session: str, trigger: str, patience: float | None = None) -> CaptureResult:
+        """Read the turns that wait, and again where others that are due came meanwhile; nothing while another process does.
+
+        `patience` is how many seconds the language model may take for all of it; turns that it does not answer for stay.
+        """
+        reader = self.reader if patience is None else self.reader.within(patience)
         whole, rounds, again = BufferReading(), 0, True
         state: BufferState | None = None
         while again and rounds < MOST_ROUNDS:
@@ -238,7 +242,7 @@ class CaptureBuffer:
                 ask = trigger == "flush" or state.may_ask(self.clock())
                 wanted = state if trigger in ("flush", "end") else state.ready(self.clock())
                 if wanted.turns:
-                    self.reader.read(session, wanted, reading, may_ask=ask)
+                    reader.read(session, wanted, reading, may_ask=ask)
             finally:
                 state = self._settle(session, token, state, reading)
             whole.add(reading)

@@ -59,6 +59,15 @@ class BufferReader:
     store: Store
     conversations: Conversations
 
+    def within(self, seconds: float) -> "BufferReader":
+        """This reader with a limited time for all answers of the model, from now on."""
+        model = self.conversations.model
+        return (
+            self
+            if model is None
+            else replace(self, conversations=replace(self.conversations, model=model.within(seconds)))
+        )
+
     def read(self, session: str, state: BufferState, reading: BufferReading, *, may_ask: bool) -> None:
         """Take the facts from new turns, and from those that the model failed on what it adds; `reading` gets the result.
 

@@ -12,7 +12,7 @@ from engram.disk import MALFORMED
 from engram.model.errors import StoreCorrupt
 from engram.model.lazy import dataclass, replace
 from engram.rules.sources import rank_of
-from engram.sessions.jobs import wait_after
+from engram.sessions.jobs import LEASE, LONGEST_WAIT, wait_after
 from engram.settings import Settings
 from engram.store.protocol import Store
 
@@ -75,12 +75,12 @@ class BufferState:
         return replace(self, turns=tuple(turn for turn in self.turns if turn.after is None or turn.after <= now))
 
     def is_read(self, now: datetime) -> bool:
-        """Whether somebody is reading the turns at this moment."""
-        return bool(self.reader) and self.reading_until is not None and now < self.reading_until
+        """Whether somebody is reading the turns at this moment. A lease that ends later than any could was taken before the clock was set back."""
+        return bool(self.reader) and self.reading_until is not None and now < self.reading_until <= now + 2 * LEASE
 
     def may_ask(self, now: datetime) -> bool:
-        """Whether the language model may be asked, as far as its last failure is concerned."""
-        return self.retry_at is None or now >= self.retry_at
+        """Whether the language model may be asked, as far as its last failure is concerned; a wait longer than any is ignored likewise."""
+        return self.retry_at is None or not now < self.retry_at <= now + LONGEST_WAIT
 
     def trigger(self, settings: Settings, now: datetime) -> str:
         """Why the turns are to be read now: high, turns, time or retry; "" while they are to wait."""

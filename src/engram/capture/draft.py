@@ -21,6 +21,7 @@ from engram.model.memory import (
     Memory,
     render_form,
 )
+from engram.model.reserved_keys import OF_MEMORIES, refuse_reserved
 from engram.model.types import memory_type
 from engram.rules import numbers as n
 from engram.rules.scopes import parse_scope
@@ -39,6 +40,7 @@ _FIELDS = frozenset(field.name for field in fields(Memory)) - _NOT_YOURS
 def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: datetime) -> Memory:
     """The memory that a caller's fields describe. Raises `InvalidInput` for a field that cannot be used."""
     values = checked_fields(given)
+    refuse_reserved(values.get("metadata", {}), OF_MEMORIES)
     statement = values.pop("statement", "") or render_form(values.get("form", {}))
     if not isinstance(statement, str):
         raise InvalidInput(f"a statement must be text, not {type(statement).__name__}")

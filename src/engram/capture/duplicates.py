@@ -15,7 +15,8 @@ from engram.gates.proposal import GateSettings, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted, tier_of, trust
 from engram.model.decision import Decision, Outcome, Related
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import CONTRADICTS, CORROBORATED_BY, MAY_SUPERSEDE, REFINES, Memory
+from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Memory
+from engram.model.reserved_keys import CORROBORATED_BY
 from engram.model.usage import Use
 from engram.review.conflicts import release, waiting_on, waits_alone
 from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding

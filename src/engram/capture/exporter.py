@@ -1,9 +1,10 @@
 """Exports memories in the formats of other tools. What the format calls a memory is minted once and kept as an alias."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from engram.dialects import memory_v1
 from engram.dialects.source import EXPORT_PLACES, origin_of_path
@@ -17,8 +18,12 @@ from engram.store.protocol import Filters, Progress, Store
 
 EXPORT = "export"
 """The operation in the journal that gives a memory the name it has in another format."""
+BATCH = 500
+"""Memories per decision: bounds how long other writers wait."""
 _NUMBERS = "export/memory.v1"
 """The state that keeps the highest number ever given, so that none is given twice."""
+_COUNTED = 10**8
+"""From this number on, one that a file brought does not move the count: it would soon end."""
 
 
 @dataclass(slots=True)
@@ -71,9 +76,10 @@ def export_notes(
     from engram.dialects import notes
 
     names = {memory.id: name for memory in memories if (name := notes.name_in(memory.aliases))}
+    notes.refuse_overwriting(directory, set(names.values()), force=force)
     nameless = [memory.id for memory in memories if memory.id not in names]
     if nameless:
-        names |= minted(store, nameless, notes.name_in, notes.name_for, actor=actor, what="notes")
+        names |= assign_aliases(store, nameless, notes.name_in, notes.name_for, actor=actor, what="notes")
     written = [memory for memory in memories if memory.id in names]
     notes.write_notes(directory, written, names, force=force, report=report)
     _note_place(store, directory, now)
@@ -103,10 +109,10 @@ def _numbered(store: Store, memories: Sequence[Memory], actor: str) -> dict[str,
     if not nameless:
         return known
     fresh = _fresh_numbers(store, len(nameless))
-    return known | minted(store, nameless, _name_in, lambda *_: next(fresh), actor=actor, what="memory.v1")
+    return known | assign_aliases(store, nameless, _name_in, lambda *_: next(fresh), actor=actor, what="memory.v1")
 
 
-def minted(
+def assign_aliases(
     store: Store,
     ids: Sequence[str],
     name_in: Callable[[Iterable[str]], str],
@@ -115,24 +121,23 @@ def minted(
     actor: str,
     what: str,
 ) -> dict[str, str]:
-    """Give each memory the name it has in another format, as an alias, in one decision; the names by id.
+    """Give each memory the name it has in another format, as an alias; the names by id.
 
     A memory that got one meanwhile keeps that. `new_name` is asked again, with the number of the attempt, for one that is free.
     """
     names: dict[str, str] = {}
-    given: set[str] = set()
-    with store.deciding(EXPORT, actor=actor, reason=f"its name in {what}", about=ids) as deciding:
-        for memory_id in ids:
-            memory = deciding.get(memory_id)
-            if memory is None:
-                continue
-            name = name_in(memory.aliases)
-            if not name:
-                attempts = (new_name(memory, attempt) for attempt in count())
-                name = next(name for name in attempts if name not in given and not _is_taken(store, name))
-                deciding.put(memory.but(aliases=(*memory.aliases, name)))
-            given.add(name)
-            names[memory_id] = name
+    for start in range(0, len(ids), BATCH):
+        some = ids[start : start + BATCH]
+        given = set(names.values())
+        with store.deciding(EXPORT, actor=actor, reason=f"its name in {what}", about=some) as deciding:
+            for memory in filter(None, map(deciding.get, some)):
+                name = name_in(memory.aliases)
+                if not name:
+                    attempts = (new_name(memory, attempt) for attempt in count())
+                    name = next(name for name in attempts if name not in given and not _is_taken(store, name))
+                    deciding.put(memory.but(aliases=(*memory.aliases, name)))
+                given.add(name)
+                names[memory.id] = name
     return names
 
 
@@ -145,18 +150,17 @@ def _is_taken(store: Store, name: str) -> bool:
 
 def _fresh_numbers(store: Store, wanted: int) -> Iterator[str]:
     """The next free numbers as names, reserved before they are used: a crash leaves a gap, and never gives a number twice."""
-    highest = max((_number(_name_in(memory.aliases)) for memory in _all(store)), default=0)
-    state = store.change_state(_NUMBERS, lambda known: {"last": max(int(known.get("last", 0)), highest) + wanted})
+    names = (_name_in(memory.aliases) for memory in store.listing(Filters(statuses=None)))
+    numbers = (memory_v1.number_in(name) for name in names if name)
+    highest = max((number for number in numbers if number < _COUNTED), default=0)
+
+    def reserve(known: Mapping[str, Any]) -> dict[str, Any]:
+        last = int(known.get("last", 0))
+        return {"last": max(last if last < memory_v1.LARGEST_NUMBER - wanted else 0, highest) + wanted}
+
+    state = store.change_state(_NUMBERS, reserve)
     return (f"mem-{number:04d}" for number in count(int(state["last"]) - wanted + 1))
-
-
-def _all(store: Store) -> list[Memory]:
-    return store.listing(Filters(statuses=None))
 
 
 def _name_in(aliases: Iterable[str]) -> str:
     return next((alias for alias in aliases if memory_v1.ID.fullmatch(alias)), "")
-
-
-def _number(name: str) -> int:
-    return int(name.removeprefix("mem-")) if name else 0

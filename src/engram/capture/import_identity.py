@@ -76,7 +76,7 @@ class RecordIdentities:
 
     def is_same(self, memory: Memory, known: Memory) -> bool:
         """Whether a memory here is the one that a record describes. Two stores give one id to different memories."""
-        began = self.shown(known).created
+        began = self.as_exported(known).created
         if memory.created is not None and began is not None and memory.created != began:
             return False
         if any(alias in known.aliases for alias in self.aliases(memory)):
@@ -98,9 +98,9 @@ class RecordIdentities:
         images = (image.memory for image in self.store.history(known.id))
         return any(image is not None and image.statement == memory.statement for image in images)
 
-    def shown(self, known: Memory) -> Memory:
+    def as_exported(self, known: Memory) -> Memory:
         """A memory here as the format of this import would tell it."""
-        return self.reading.projection.shown(known) if self.reading.projection is not None else known
+        return self.reading.projection.as_exported(known) if self.reading.projection is not None else known
 
     # -- names
 

@@ -1,7 +1,10 @@
 """The links among imported records, whose ids may be others here; what is not known yet is linked at the end."""
 
+from collections.abc import Mapping
+
+from engram.capture.import_decisions import IMPORT
 from engram.capture.import_identity import RecordIdentities, leads_out, named_in
-from engram.capture.import_merge import IMPORT
+from engram.capture.import_merge import missing_links
 from engram.capture.import_origin import RecordOrigin
 from engram.capture.import_trust import CLAIMING
 from engram.model.lazy import dataclass, field, replace
@@ -19,6 +22,8 @@ class RecordLinks:
 
     store: Store
     ids: RecordIdentities
+    added: Mapping[str, Memory]
+    """What this import has added so far, by the id it has here."""
     origin: RecordOrigin | None = None
     """What a record may speak of; None if a person vouches for the file."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
@@ -57,5 +62,10 @@ class RecordLinks:
             with self.store.deciding(IMPORT, actor=actor, reason=reason, about=some) as deciding:
                 for memory_id in some:
                     memory = deciding.get(memory_id)
-                    if memory is not None and (linked := self.relinked(memory, records[memory_id])) != memory:
+                    if memory is None:
+                        continue
+                    linked = self.relinked(memory, records[memory_id])
+                    if memory_id not in self.added:  # its other links may be ours
+                        linked = missing_links(linked, memory)
+                    if linked != memory:
                         deciding.put(linked)

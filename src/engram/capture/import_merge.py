@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from engram.capture.import_decisions import IMPORT
 from engram.dialects.engram_yaml import to_mapping
 from engram.model.lazy import fields
 from engram.model.memory import Memory
 from engram.store.protocol import Image
-
-IMPORT = "import"
-"""The operation in the journal."""
 
 
 def says_the_same(theirs: Memory, ours: Memory) -> bool:
@@ -37,6 +35,22 @@ _OF_USE = frozenset({"activation"})
 def has_same_fields(theirs: Memory, ours: Memory) -> bool:
     """Whether there is nothing to merge: every field of two memories is the same, links included."""
     return all(getattr(theirs, name) == getattr(ours, name) for name in (*_COMPARED, "associations"))
+
+
+def missing_links(theirs: Memory, ours: Memory, before: Sequence[Memory] = ()) -> Memory:
+    """Our memory with the links of theirs that it lacks, apart from those that an earlier version of ours had."""
+    versions = (ours, *before)
+    linked = {(link.target, link.type) for version in versions for link in version.associations}
+    replaced = {earlier for version in versions for earlier in version.supersedes}
+    was_superseded = any(version.superseded_by for version in versions)
+    return ours.but(
+        associations=(
+            *ours.associations,
+            *(link for link in theirs.associations if (link.target, link.type) not in linked),
+        ),
+        supersedes=(*ours.supersedes, *(earlier for earlier in theirs.supersedes if earlier not in replaced)),
+        superseded_by=ours.superseded_by if was_superseded else theirs.superseded_by,
+    )
 
 
 def merged_by_field(theirs: Memory, ours: Memory, history: Sequence[Image]) -> tuple[Memory, list[str]]:

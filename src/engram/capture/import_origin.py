@@ -12,18 +12,23 @@ from engram.store.protocol import Store
 
 @dataclass(slots=True)
 class RecordOrigin:
-    """Tells what one import brought from what was here, and reports what a record says of the latter."""
+    """Tells what one import brought from what was here, and notes what a record says of the latter."""
 
     store: Store
     ids: RecordIdentities
     source: str
-    report: Callable[[Memory, str], None]
-    brought: Mapping[str, Memory]
+    added: Mapping[str, Memory]
     """What this import has added so far, by the id it has here."""
     settled: set[str] = field(default_factory=set)
     """The ids of records whose turn is over."""
     reported: set[str] = field(default_factory=set)
     """The memories whose links to others were reported."""
+    _notices: list[str] = field(default_factory=list)
+
+    def drained(self) -> tuple[str, ...]:
+        """What was left out of records since this was asked last."""
+        notices, self._notices = tuple(self._notices), []
+        return notices
 
     def own_names(
         self, memory: Memory, record: Memory, others: dict[str, str], postpone: Callable[[], None]
@@ -48,20 +53,20 @@ class RecordOrigin:
         if foreign and memory.id not in self.reported:
             self.reported.add(memory.id)
             listed = ", ".join(sorted(foreign))
-            self.report(record, f"names {listed}, which did not come from {self._name}; imported without that")
+            self._notices.append(f"names {listed}, which did not come from {self._name}; imported without that")
         return own
 
     def without_foreign_key(self, memory: Memory, other: Memory) -> Memory:
         """A record without the conflict key that it shares with a memory from elsewhere."""
-        self.report(
-            memory, f"has the conflict key of {other.id}, which did not come from {self._name}; imported without it"
+        self._notices.append(
+            f"has the conflict key of {other.id}, which did not come from {self._name}; imported without it"
         )
         return memory.but(conflict_key="")
 
     def is_from_here(self, memory_id: str) -> bool:
         """Whether an id is that of a memory which came from this place, or of a record there that never came."""
         place = f"{self.ids.reading.origin}/" if self.ids.reading.origin else ""
-        if memory_id in self.brought or (place and memory_id.startswith(place)):
+        if memory_id in self.added or (place and memory_id.startswith(place)):
             return True
         known = self.store.get(memory_id)
         if known is None or known.learned_by != IMPORTED:

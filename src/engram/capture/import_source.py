@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from engram.capture.unread_files import unread_files
-from engram.dialects.source import ImportSource, Projection, called, is_origin, origin_of_path, without_origin
+from engram.dialects.source import ImportSource, Projection, origin_of_path
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass, field
-
-__all__ = ["CHATS", "FORMATS", "ImportSource", "called", "detected", "is_chats", "is_origin", "read", "without_origin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +20,9 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportFormat:
-    """One format: its name, what it is, whether a path looks like it, and its reader."""
+    """One format: its name, whether a path looks like it, and its reader."""
 
     name: str
-    what: str
     detect: Callable[[Path], bool]
     read: Callable[[Path, ReadOptions], ImportSource]
 
@@ -38,7 +35,7 @@ def read(
         raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join((*FORMATS, *CHATS))}, or leave it out")
     if not path.exists():
         raise NotFound(f"{path} does not exist")
-    name = format_ or detected(path)
+    name = format_ or detect_format(path)
     if mapping and name not in _MAPPED:
         name = "json" if not format_ and _has_records(path) else name
         if name not in _MAPPED:
@@ -46,11 +43,11 @@ def read(
     return FORMATS[name].read(path, ReadOptions(packs, mapping or {}))
 
 
-def detected(path: Path) -> str:
+def detect_format(path: Path) -> str:
     """The name of the format that a path has. Raises `InvalidInput` if it has none."""
     found = next((one.name for one in FORMATS.values() if one.detect(path)), "")
     if not found:
-        raise InvalidInput(f"{path} has nothing in a known format; `engram import --help` lists them")
+        raise InvalidInput(f"No known format found in {path}; `engram import --help` lists them")
     return found
 
 
@@ -93,7 +90,7 @@ def _memory_v1(path: Path, _: ReadOptions) -> ImportSource:
     if path.is_dir():
         own = {path / memory_v1.CURATED, path / memory_v1.LOG}
         source.not_read += unread_files(path, lambda file: file in own)
-    source.projection = Projection(memory_v1.STATED, lambda memory: memory_v1.shown(memory, kind_of, tier_of))
+    source.projection = Projection(memory_v1.STATED, lambda memory: memory_v1.as_exported(memory, kind_of, tier_of))
     return source
 
 
@@ -111,7 +108,7 @@ def _notes(path: Path, _: ReadOptions) -> ImportSource:
 
     source = notes.read_notes(path)
     source.not_read += _other_than_markdown(path)
-    source.projection = Projection(notes.STATED, notes.shown)
+    source.projection = Projection(notes.STATED, notes.as_exported)
     return source
 
 
@@ -149,7 +146,7 @@ def _mapped(path: Path, options: ReadOptions) -> ImportSource:
 def _has_records(path: Path) -> bool:
     from engram.dialects.record_files import SUFFIXES, record_files
 
-    return path.suffix in SUFFIXES if path.is_file() else any(True for _ in record_files(path))
+    return path.suffix.lower() in SUFFIXES if path.is_file() else any(True for _ in record_files(path))
 
 
 def _records(path: Path, options: ReadOptions) -> ImportSource:
@@ -161,7 +158,7 @@ def _records(path: Path, options: ReadOptions) -> ImportSource:
     if path.is_dir() and not (path / "store.json").is_file():  # what else a store contains is no record
         if notes := _count_of_notes(path):
             source.not_read.append(f"{path.name}: {notes} Markdown files; `--format markdown` imports them")
-        source.not_read += unread_files(path, lambda file: file.suffix in (*SUFFIXES, ".md"))
+        source.not_read += unread_files(path, lambda file: file.suffix.lower() in (*SUFFIXES, ".md"))
     return source
 
 
@@ -195,14 +192,14 @@ def _other_than_markdown(path: Path) -> list[str]:
 FORMATS: dict[str, ImportFormat] = {
     one.name: one
     for one in (
-        ImportFormat("plur", "a PLUR directory, usually ~/.plur", _is_plur, _plur),
-        ImportFormat("memory.v1", "memory.md and memory-log.md", _is_memory_v1, _memory_v1),
-        ImportFormat("notes", "a directory of notes: facts/DATE/…, corrections/, …", _is_notes, _notes),
-        ImportFormat("mem0", "a JSON export of mem0", _is_mem0, _mem0),
-        ImportFormat("csv", "a table with a header line", _is_table, _mapped),
-        ImportFormat("engram", "engram YAML files", _has_records, _records),
-        ImportFormat("json", "JSON, or JSON lines", _has_records, _records),
-        ImportFormat("markdown", "Markdown notes, one fact each", _is_markdown, _markdown),
+        ImportFormat("plur", _is_plur, _plur),
+        ImportFormat("memory.v1", _is_memory_v1, _memory_v1),
+        ImportFormat("notes", _is_notes, _notes),
+        ImportFormat("mem0", _is_mem0, _mem0),
+        ImportFormat("csv", _is_table, _mapped),
+        ImportFormat("engram", _has_records, _records),
+        ImportFormat("json", _has_records, _records),
+        ImportFormat("markdown", _is_markdown, _markdown),
     )
 }
 """Every format by name, in the order in which a path is tried."""

@@ -7,14 +7,13 @@ from engram.dialects.source import CLAIMED_SOURCE
 from engram.gates.shape import texts
 from engram.model.memory import (
     CONTRADICTS,
-    CORROBORATED_BY,
-    FORGET_REQUESTED,
     MAY_SUPERSEDE,
     Activation,
     Feedback,
     Memory,
     Status,
 )
+from engram.model.reserved_keys import OF_MEMORIES, without_reserved
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED
 
 ANSWERING: tuple[Status, ...] = ("active", "dormant", "archived")
@@ -31,10 +30,9 @@ _OURS = ("source", "learned_by", "pinned", "verification", "critical_slot")
 """What only this store says of a memory."""
 _USE = ("policy_class", "feedback", "derivation_count", "activation")
 """What a file says only where the whole of another store is merged with ours, and which lifts no evidence there."""
-_DECISIONS = (FORGET_REQUESTED, CORROBORATED_BY)
 
 
-def as_the_files_word(memory: Memory, source: str, *, keeps_use: bool, now: datetime) -> Memory:
+def without_trust_claims(memory: Memory, source: str, *, keeps_use: bool, now: datetime) -> Memory:
     """A record as what it is, the word of a file; the source it claims is kept to be shown and exported."""
     claims: dict[str, Any] = {} if keeps_use else {
         "policy_class": "", "feedback": Feedback(), "derivation_count": 1, "activation": Activation(last_accessed=now),
@@ -42,17 +40,17 @@ def as_the_files_word(memory: Memory, source: str, *, keeps_use: bool, now: date
     doubted = "unverified" if memory.verification in (CONFIRMED, CORROBORATED) else memory.verification
     return memory.but(
         source=source, learned_by=IMPORTED, pinned=False, verification=doubted, critical_slot="",
-        metadata={key: value for key, value in memory.metadata.items() if key not in _DECISIONS},
+        metadata=without_reserved(memory.metadata),
         extra=_with_claim(memory, _claimed(memory, source)), **claims,
     )  # fmt: skip
 
 
-def without_claims(record: Memory, known: Memory, *, keeps_use: bool) -> Memory:
+def with_local_fields(record: Memory, known: Memory, *, keeps_use: bool) -> Memory:
     """A record of a memory that is here, with what only this store says of it."""
     ours = known.extra.get(CLAIMED_SOURCE, "")
     theirs = record.extra.get(CLAIMED_SOURCE, "")
     claimed = theirs if known.learned_by == IMPORTED and theirs != known.source else ours
-    decided = {key: known.metadata[key] for key in _DECISIONS if key in known.metadata}
+    decided = {key: known.metadata[key] for key in OF_MEMORIES if key in known.metadata}
     return record.but(
         **{name: getattr(known, name) for name in (_OURS if keeps_use else (*_OURS, *_USE))},
         metadata={**record.metadata, **decided},
@@ -73,7 +71,7 @@ def _with_claim(memory: Memory, claimed: Any) -> dict[str, Any]:
     return {**rest, CLAIMED_SOURCE: claimed} if claimed else rest
 
 
-def has_same_words(one: Memory, other: Memory) -> bool:
+def has_same_content(one: Memory, other: Memory) -> bool:
     """Whether nothing differs that decides whether somebody has to approve a memory."""
     return _words(one) == _words(other)
 

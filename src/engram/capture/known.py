@@ -8,7 +8,9 @@ from engram.model.decision import DISTRUST
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.rules.scopes import seen_from
-from engram.store.protocol import Filters, Query, Store
+from engram.rules.sources import Rank, rank_of
+from engram.store.history import placed_by
+from engram.store.protocol import Filters, Image, Query, Store
 from engram.store.records import heads_among
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms, tokens
@@ -18,12 +20,27 @@ if TYPE_CHECKING:
 
 NEIGHBOURS = 6
 """How many of the nearest memories by meaning, and as many by words, the gates compare with."""
-REJECTED_NEIGHBOURS = 3
-"""How many of the nearest rejected memories a proposal is compared with."""
+OUT_NEIGHBOURS = 6
+"""How many of the nearest memories that were taken out of use a proposal is compared with."""
 LOOKUP_TERMS = 6
 """How many of the rarest words of a statement its neighbours are looked up by."""
 COMPARED = ("active", "dormant", "candidate")
 """The statuses of memories that a proposal is compared with."""
+
+
+def decided_how(history: Sequence[Image], memory: Memory) -> str:
+    """How and when a person took a memory out of use for what it says; "" where anyone else did, or for who said it."""
+    decided = placed_by(history)
+    if decided is None:
+        return f"{memory.status} by a person"
+    if decided.op == DISTRUST or rank_of(decided.actor) != Rank.PERSON:
+        return ""
+    return f"{memory.status} by a person on {decided.at:%Y-%m-%d}"
+
+
+def reaches(scope: str, other: str) -> bool:
+    """Whether one of two scopes sees the other."""
+    return other in seen_from([scope]) or scope in seen_from([other])
 
 
 def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
@@ -52,16 +69,23 @@ class StoreKnown:
         return self._nearest(proposal, self.statuses, NEIGHBOURS)
 
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest memories of the scopes seen from there that were rejected for what they say, not for who said it."""
-        scope = proposal.memory.scope
-        found = self._nearest(proposal, ("rejected",), REJECTED_NEIGHBOURS, seen_from([scope]))
-        kept = [near for near in found if not self._was_distrusted(near.memory)]
-        # A rejection holds in every scope that sees it, so it is compared as if it were there.
-        return [replace(near, memory=near.memory.but(scope=scope)) for near in kept]
+        """The nearest memories that a person rejected for what they say, not for who said it."""
+        return self._taken_out(proposal, ("rejected",))
 
-    def _was_distrusted(self, memory: Memory) -> bool:
-        decisions = self.store.history(memory.id)
-        return bool(decisions) and decisions[-1].op == DISTRUST
+    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """The nearest memories that a person retired or replaced."""
+        return self._taken_out(proposal, ("retired", "superseded"))
+
+    def _taken_out(self, proposal: Proposal, statuses: tuple[str, ...]) -> Sequence[Neighbour]:
+        """What a person took out of use: the nearest in the scopes seen from there, and the same text in any that sees it."""
+        scope = proposal.memory.scope
+        near = self._nearest(proposal, statuses, OUT_NEIGHBOURS, seen_from([scope]))
+        same = self.store.same_text(proposal.content_hash, statuses)
+        # Others can bury a decision among many alike, but not the text itself.
+        near = [*(Neighbour(one, 1.0) for one in same if reaches(one.scope, scope)), *near]
+        found = {one.memory.id: one for one in reversed(near)}
+        told = self.store.histories(list(found))
+        return [replace(one, decided=how) for i, one in found.items() if (how := decided_how(told[i], one.memory))]
 
     def _nearest(
         self, proposal: Proposal, statuses: tuple[str, ...], limit: int, scopes: Sequence[str] = ()
@@ -93,18 +117,28 @@ class OtherKnown(StoreKnown):
     """The gates' lookups for a memory that is stored already: everything but that one."""
 
     own: str = ""
+    gone: frozenset[str] = frozenset()
+    """What the same decision takes out of use."""
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
-        """None: the memory is stored once."""
-        return None
+        """The other live memory with this content hash in a scope."""
+        found = self.store.exact(text_hash, scope)
+        return None if found is None or self._is_left_out(found) else found
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
         """The other current memories with a conflict key in a scope."""
-        return [head for head in self.store.heads(conflict_key, scope) if head.id != self.own]
+        return [head for head in self.store.heads(conflict_key, scope) if not self._is_left_out(head)]
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest other memories of the same scope."""
-        return [near for near in StoreKnown.near(self, proposal) if near.memory.id != self.own]
+        return [near for near in StoreKnown.near(self, proposal) if not self._is_left_out(near.memory)]
+
+    def _taken_out(self, proposal: Proposal, statuses: tuple[str, ...]) -> Sequence[Neighbour]:
+        found = StoreKnown._taken_out(self, proposal, statuses)
+        return [near for near in found if near.memory.id != self.own]
+
+    def _is_left_out(self, memory: Memory) -> bool:
+        return memory.id == self.own or memory.id in self.gone
 
 
 @dataclass(slots=True)
@@ -127,4 +161,8 @@ class LateKnown:
 
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
         """None: what is rejected in that moment was judged with the rest."""
+        return ()
+
+    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """None, for the same reason."""
         return ()

@@ -14,13 +14,14 @@ from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
 from engram.capture.rate import GATE as RATE
 from engram.capture.rate import rate_problem
+from engram.capture.withdrawal import Withdrawals
 from engram.gates.instructions import injection_problem
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import admit_all, exception_reason, judge, mention, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import Conflict, GateSettings, Known, Proposal, Verdict
-from engram.gates.trust import is_human, is_untrusted, tier_3_reason
+from engram.gates.trust import is_human, is_untrusted
 from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass, replace
@@ -31,6 +32,7 @@ from engram.rules.eligibility import is_over, outlasts
 from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import ProposalKeys, Store, Transaction
+from engram.store.purge import DOCUMENT
 from engram.store.records import CURRENT, find_memory
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice, slug
@@ -213,23 +215,33 @@ class Learner:
     ) -> list[Memory]:
         """Store many memories in slices, each durable by itself; `team` is the folder of a team store.
 
-        Every item is checked before the first is written.
+        Every item is checked before the first is written. What an agent, a page or a tool says is judged as by `learn`: it waits where
+        that would let it wait. A document's facts are evidence instead. Raises `Refused` for what a person rejected or retired.
         """
         now = self.clock()
         drafted = [self._drafted(item, "add", source, now) for item in items]
         admit_all(drafted, self.settings)
+        is_read = source.startswith(DOCUMENT)
+        drafted = self._withdrawals.without(drafted, source, waits=is_read)
         for named in {memory.source for memory in drafted if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
             if why := self._distrusted(named, ""):
                 raise Refused(why)
         stored: list[Memory] = []
         for start in range(0, len(drafted), BATCH):
-            stored += self._add_slice(drafted[start : start + BATCH], source, now, team)
+            stored += self._add_slice(drafted[start : start + BATCH], source, now, team, is_read)
             if progress is not None:
                 progress(len(stored), len(drafted))
         return stored
 
-    def _add_slice(self, drafted: Sequence[Memory], source: str, now: datetime, team: str) -> list[Memory]:
+    def _add_slice(
+        self, drafted: Sequence[Memory], source: str, now: datetime, team: str, is_read: bool
+    ) -> list[Memory]:
         vectors = self._embed(drafted)
+        if not is_read:
+            drafted = [
+                self._as_learned(memory, source, vectors[i] if vectors is not None else None, now)
+                for i, memory in enumerate(drafted)
+            ]
         compares = not team and rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM
         changes = self._changes.found(drafted, vectors) if compares and len(drafted) <= FEW else {}
         hashes = [content_hash(memory.statement) for memory in drafted]
@@ -285,17 +297,40 @@ class Learner:
     ) -> Memory:
         """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
         new = _named(deciding, memory, name, now, team=bool(team))
-        # A program decides for its owner, and facts from documents direct no agent; other sources need review for tier 3.
-        rank = rank_of(new.source or source, Rank.PROGRAM)
-        sensitive = Rank.CONTENT < rank < Rank.PROGRAM and tier_3_reason(new)
-        if sensitive or (rank < Rank.PROGRAM and injection_problem(new)):
+        # A program decides for its owner; no other source tells the agent that reads it what to do.
+        if _rank_of_added(new, source) < Rank.PROGRAM and injection_problem(new):
             new = new.but(status="candidate")
-        heads = replaced_by(deciding, new)
+        # What waits replaces nothing, but review decides between it and what it would replace.
+        heads = replaced_by(deciding, new.but(status="active") if new.supersedes else new)
         if above := outranking_head(heads, new.source):
             return _contradicting(new.but(status="candidate"), above, now, waits_alone=new.status == "active")
+        heads = heads if new.status == "active" else []
         if not heads and change is not None:
             return self._changes.applied(deciding, new, change)
         return superseding(deciding, new, heads, self.clock()) if heads else new
+
+    def _as_learned(self, memory: Memory, source: str, vector: "Vectors | None", now: datetime) -> Memory:
+        """The memory as `learn` would store it, where neither a person nor a program says it: a candidate, if that would let it wait."""
+        rank = _rank_of_added(memory, source)
+        if rank >= Rank.PROGRAM or memory.status not in CURRENT:
+            return memory
+        memory = _without_claims(memory)
+        said = memory if rank == rank_of(memory.source, Rank.PROGRAM) else memory.but(source=source)
+        settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
+        with self.store.reading():
+            verdict = judge(propose(said), StoreKnown(self.store, vector), settings)
+        other = verdict.other
+        if verdict.outcome == Outcome.SUPERSEDED:
+            return replacing(memory, verdict)
+        if verdict.outcome == Outcome.CONTRADICTION and other is not None:
+            return _contradicting(memory.but(status="candidate"), other, now, waits_alone=verdict.waits_alone)
+        # What says the same as a candidate waits like that one; an exact duplicate is not stored again.
+        is_duplicate = verdict.outcome == Outcome.DUPLICATE and other is not None and other.status in CURRENT
+        return memory if verdict.outcome == Outcome.CREATED or is_duplicate else memory.but(status="candidate")
+
+    @property
+    def _withdrawals(self) -> Withdrawals:
+        return Withdrawals(self.store)
 
     @property
     def _duplicates(self) -> Duplicates:
@@ -410,6 +445,11 @@ def _without_claims(memory: Memory) -> Memory:
         associations=tuple(map(unmarked, memory.associations)), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
+
+
+def _rank_of_added(memory: Memory, source: str) -> Rank:
+    """How far what is added is trusted: as far as who adds it, and whom they name as its source."""
+    return min(rank_of(source, Rank.PROGRAM), rank_of(memory.source or source, Rank.PROGRAM))
 
 
 def _wanted_name(memory: Memory) -> str:

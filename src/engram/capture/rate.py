@@ -1,9 +1,10 @@
-"""The rate limit of untrusted sources: none fills the review queue, or wears down who reads it (DESIGN §12)."""
+"""The daily limit of untrusted sources, so that no source floods the review queue (DESIGN §12)."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from engram.rules.sources import counted_as
 from engram.store.protocol import Store
 
 STATE = "rates"
@@ -16,13 +17,13 @@ def rate_problem(store: Store, source: str, now: datetime, most: int) -> str:
     """Why a source may add no more candidates today; "" if it may, and then this one is counted. 0 sets no limit."""
     if not most:
         return ""
-    day, refused = now.date().isoformat(), False
+    day, name, refused = now.date().isoformat(), counted_as(source), False
 
     def count(before: Mapping[str, Any]) -> Mapping[str, Any]:
         nonlocal refused
         counts = dict(before.get("counts", {})) if before.get("day") == day else {}
-        refused = counts.get(source, 0) >= most
-        return before if refused else {"day": day, "counts": {**counts, source: counts.get(source, 0) + 1}}
+        refused = counts.get(name, 0) >= most
+        return before if refused else {"day": day, "counts": {**counts, name: counts.get(name, 0) + 1}}
 
     store.change_state(STATE, count)
     if not refused:

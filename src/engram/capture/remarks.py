@@ -43,7 +43,8 @@ def remarks(
             worth = fact.worth or 0
             is_likely = worth >= KEEP_SLOTTED and not (fact.operation and fact.tentative)
             yield TranscriptFact(fact, asked or is_likely, worth)
-        for part in _parts([one for one in run if not any(fact in alone for fact in one.facts)]):
+        rest = (replace(one, facts=tuple(fact for fact in one.facts if fact not in alone)) for one in run)
+        for part in _parts([one for one, before in zip(rest, run, strict=True) if one.facts or not before.facts]):
             if (joined := _joined(part)) is not None:
                 is_critical = joined.critical and not joined.tentative
                 likelihood = probability(cues_of(joined, turn, project))

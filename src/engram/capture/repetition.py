@@ -1,12 +1,13 @@
 """Repetitions: what a transcript says that another one said before, in the same or in other words.
 
-People tell their agents the same rule again and again. What surely says the same as a candidate that waits for review becomes further evidence of it. What
-only probably does is proposed by itself and linked to the older memory, so that a person merges the two or keeps both. No words are ever replaced.
+People tell their agents the same rule again and again. What says the same as a candidate that waits for review is added to it as a further telling, with
+its own words, so that a reviewer sees them and can take them out (`engram.review.retellings`). What only probably does is proposed by itself and linked to
+the older memory, so that a person merges the two or keeps both. No words are ever replaced.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
-from math import nan
+from math import inf, nan
 from typing import TYPE_CHECKING
 
 from engram.capture.known import NEIGHBOURS, StoreKnown, propose
@@ -14,8 +15,10 @@ from engram.gates.comparison import relation
 from engram.gates.proposal import Neighbour
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.review.retellings import store_retelling
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import Store
+from engram.text.content_hash import same_text
 from engram.text.polarity import read
 from engram.text.sentences import split_sentences
 
@@ -24,8 +27,7 @@ if TYPE_CHECKING:
     from engram.models.pairs import Relation
 
 CLOSE = 0.4
-"""The least cosine of two statements that are probably about one thing. With `APART`, 17 of the 19 paraphrases that are not surely the same are linked, and
-27 of 520 pairs of different rules about one topic (`benchmarks.capture.tellings`)."""
+"""The least cosine of two statements that are probably about one thing."""
 CLOSER = 0.55
 """The least cosine of remarks of which only some sentences are alike."""
 APART = 0.5
@@ -35,11 +37,13 @@ _FEWEST_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A memory that a new statement says again, surely or probably."""
+    """A memory that a new statement says again, or probably does."""
 
     memory: Memory
     is_same: bool
-    """Whether it surely says the same."""
+    """Whether it says the same, and may be added to a candidate that shows it."""
+    is_sure: bool = False
+    """Whether it surely does, so that nothing is lost where it is not stored at all."""
 
 
 def told_before(
@@ -47,6 +51,7 @@ def told_before(
 ) -> Repetition | None:
     """The live memory of these scopes, or one of the others, that a statement says again; None if it says something else, or the opposite."""
     from engram.models.pairs import relate_all
+    from engram.models.paraphrases import SAME, SURELY_SAME
 
     near = [
         found
@@ -54,40 +59,61 @@ def told_before(
         for found in StoreKnown(store, vector).near(propose(memory.but(scope=scope)))
     ]
     near += sorted(others, key=lambda one: -one.cosine)[:NEIGHBOURS]
-    texts = [found.memory.statement for found in near]
+    new, texts = memory.statement, [found.memory.statement for found in near]
     cosines = [found.cosine if found.cosine >= 0 else nan for found in near]
     best, order = None, (True, 1.0)
-    for found, compared in zip(near, relate_all(texts, memory.statement, cosines) if near else (), strict=True):
-        new, old = memory.statement, found.memory.statement
+    relations = relate_all(texts, new, cosines) if near else []
+    scores = _scores([(old, new) for old in texts], cosines, relations)
+    for found, compared, score in zip(near, relations, scores, strict=True):
+        old = found.memory.statement
         if relation(new, old).relation == "opposite":
             continue
-        is_same = _says_the_same(compared, new, old) or (found.cosine >= CLOSE and _is_covered(new, old))
+        if score < SAME and found.cosine >= CLOSE and _is_covered(store, new, old):
+            score = SAME
+        is_same = score >= SAME
         different = _difference(compared, found.cosine, new, old)
-        if (is_same or (found.cosine >= CLOSE and different < APART)) and (not is_same, different) < order:
-            best, order = Repetition(found.memory, is_same), (not is_same, different)
+        place = (not is_same, -score if is_same else different)
+        if (is_same or (found.cosine >= CLOSE and different < APART)) and place < order:
+            best, order = Repetition(found.memory, is_same, score >= SURELY_SAME), place
     return best
 
 
-def _says_the_same(compared: "Relation", new: str, old: str) -> bool:
-    from engram.models.pairs import SAME
+def _scores(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relations: "Sequence[Relation]") -> list[float]:
+    """How surely the newer statement of each pair says the same: log odds; without end for the same words, and not at all where a number was replaced."""
+    from engram.models.paraphrases import likeness
 
-    return compared.same >= SAME and not set(read(new).numbers) - set(read(old).numbers)
+    return [
+        inf if same_text(old, new) else -inf if _has_other_numbers(old, new) else score
+        for (old, new), score in zip(pairs, likeness(pairs, cosines, relations), strict=True)
+    ]
 
 
-def _is_covered(new: str, old: str) -> bool:
+def _has_other_numbers(old: str, new: str) -> bool:
+    before, after = set(read(old).numbers), set(read(new).numbers)
+    return bool(before - after and after - before)
+
+
+def _is_covered(store: Store, new: str, old: str) -> bool:
     """Whether each sentence of a statement says the same as a sentence of an older, longer one."""
     from engram.models.pairs import relate_pairs
+    from engram.models.paraphrases import SAME
 
     told, known = split_sentences(new), split_sentences(old)
     if len(known) < 2 or len(told) > len(known):
         return False
-    pairs = [(one, other) for other in told for one in known]
+    vectors = store.embed([*told, *known])
+    if vectors is None:
+        return False
+    places = [(one, other) for other in range(len(told)) for one in range(len(known))]
+    cosines = [float(vectors[len(told) + one] @ vectors[other]) for one, other in places]
+    pairs = [(known[one], told[other]) for one, other in places]
+    scores = _scores(pairs, cosines, relate_pairs(pairs))
     same = {
         other
-        for (one, other), compared in zip(pairs, relate_pairs(pairs), strict=True)
-        if _says_the_same(compared, other, one) and relation(other, one).relation != "opposite"
+        for (one, other), score in zip(places, scores, strict=True)
+        if score >= SAME and relation(told[other], known[one]).relation != "opposite"
     }
-    return same == set(told)
+    return len(same) == len(told)
 
 
 def _difference(compared: "Relation", cosine: float, new: str, old: str) -> float:
@@ -104,17 +130,24 @@ def _sentences(statement: str) -> list[str]:
     return [sentence for sentence in split_sentences(statement) if len(sentence.split()) >= _FEWEST_WORDS]
 
 
-def add_evidence(store: Store, known: Memory, new: Memory, now: datetime) -> None:
-    """Add the evidence of a second telling to a candidate, whose words stay as they are."""
+def add_evidence(store: Store, known: Memory, new: Memory, now: datetime) -> bool:
+    """Add a second telling to a candidate, whose words stay as they are: its evidence, and its own words where they differ.
+
+    Whether it is there now; False for a memory that somebody has decided about or changed meanwhile.
+    """
+    if not same_text(known.statement, new.statement):
+        new = new.but(evidence=tuple(store_retelling(store, known, new, one) for one in new.evidence))
     with store.deciding(
         "retell", actor=new.source, reason=f"told again in {new.session}", session=new.session, scopes=[known.scope],
         about=[known.id],
     ) as deciding:  # fmt: skip
         found = deciding.get(known.id)
         if found is None or found.status != "candidate" or found.statement != known.statement:
-            return
-        if added := [one for one in new.evidence if one not in found.evidence]:
+            return False
+        stored = {(one.event, one.span) for one in found.evidence}
+        if added := [one for one in new.evidence if (one.event, one.span) not in stored]:
             deciding.put(found.but(evidence=(*found.evidence, *added), updated=now))
+    return True
 
 
 def is_untouched(store: Store, memory: Memory) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engram.capture.known import StoreKnown, propose
 from engram.capture.ownership import agree, content, is_content
-from engram.gates.trust import tier_3_reason
+from engram.gates.trust import loss_reason
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of
@@ -178,7 +178,7 @@ def that_ended(store: Store, said: Remark, scope: str) -> Retraction:
 
 def reason_to_wait(target: Memory) -> str:
     """Why a memory is not ended or forgotten because of a remark, only by a person's decision; "" if it may be."""
-    return tier_3_reason(target) or ("its loss could do harm" if target.critical_slot else "")
+    return loss_reason(target) or ("its loss could do harm" if target.critical_slot else "")
 
 
 def said_at(store: Store, memory: Memory) -> datetime:

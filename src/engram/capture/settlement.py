@@ -15,14 +15,15 @@ from engram.gates.comparison import relation
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
 from engram.gates.proposal import Known, Proposal, Verdict
-from engram.gates.trust import is_human
+from engram.gates.trust import is_human, tier_3_reason
 from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import Refused
-from engram.model.event import QUOTED_EVENT, VERBATIM, Event, quotes_ledger
+from engram.model.event import Event, quotes_ledger
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Evidence, Memory
+from engram.model.reserved_keys import QUOTED_EVENT, VERBATIM
 from engram.model.types import memory_type
 from engram.rules.scopes import seen_from
 from engram.rules.sources import CAPTURED, may_replace
@@ -209,6 +210,10 @@ class Settlement:
             memory_id = learned.memory.id if learned.memory is not None else ""
             decision = FactDecision(statement, operation, False, why, memory_id, target.id, fact.worth)
             exchange.result.settle(decision, stored)
+        elif tier_3_reason(proposal.memory):
+            # No agent may reword a memory to say this, but a user may have told it.
+            learned = self._learn(exchange, fact, supersedes=[target.id])
+            exchange.result.settle(*decision_of(fact, learned, f"model: {choice.reason}; "))
         else:
             new = self._revise(exchange, fact, choice, target)
             why, applied = f"model: {choice.reason}", new.status in CURRENT

@@ -97,8 +97,7 @@ class FactStage:
             if self.rehearsal is None:
                 self.store.note_verdict(verdict.gate, verdict.outcome, self.clock())
             return _decision(fact, verdict)
-        if known is not None and known.is_same:
-            self._add_evidence(turn, fact, origin, known.memory)
+        if known is not None and known.is_same and self._folded(turn, fact, origin, known):
             return _repeated(fact, known.memory, verdict)
         if self.rehearsal is None:
             return self._settled(settlement, turn, fact, origin, known)
@@ -110,20 +109,27 @@ class FactStage:
     ) -> Repetition | None:
         """The memory that the fact says again, surely or probably; None for one that the gates found it to contradict."""
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
-            return Repetition(verdict.other, is_same=True)
+            return Repetition(verdict.other, is_same=True, is_sure=True)
         scopes = (memory.scope, origin.project_scope, GLOBAL)
         others = self.rehearsal.near(scopes, vector) if self.rehearsal is not None else []
         found = told_before(self.store, memory, scopes, vector, others)
-        if found is None or found.is_same:
+        if found is None or found.is_sure:
             return found
         is_contradicted = verdict.outcome == Outcome.CONTRADICTION and verdict.other == found.memory
         return None if is_contradicted else found
 
-    def _add_evidence(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin, known: Memory) -> None:
-        if self.rehearsal is None and is_untouched(self.store, known):
-            settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
-            exchange = self._exchange(self._stored(turn, origin), fact, origin)
-            add_evidence(self.store, known, settlement.proposal(exchange, fact).memory, self.clock())
+    def _folded(self, turn: TranscriptTurn, fact: Extracted, origin: FactOrigin, known: Repetition) -> bool:
+        """Whether a fact needs no memory of its own: a candidate has it as a further telling, or it surely says nothing new."""
+        if self.rehearsal is not None and not known.memory.id:
+            return True
+        if not is_untouched(self.store, known.memory):
+            return known.is_sure
+        if self.rehearsal is not None:
+            return True
+        settlement = Settlement(self.store, self.learner, self.clock, self.revise, autonomous=False)
+        exchange = self._exchange(self._stored(turn, origin), fact, origin)
+        told = settlement.proposal(exchange, fact).memory
+        return add_evidence(self.store, known.memory, told, self.clock()) or known.is_sure
 
     def _settled(
         self,

@@ -11,6 +11,7 @@ from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
+    from engram.client import Engram
     from engram.review.bulk import BulkDecision
 
 PREVIEWED = 20
@@ -34,6 +35,20 @@ def preview(surface: Surface, heading: str, memories: Sequence[Memory]) -> None:
         surface.say(f"  {memory.id}  {line(memory.statement, 100)}  ({line(memory.source) or 'unknown'})")
     if len(memories) > PREVIEWED:
         surface.say(f"  … and {len(memories) - PREVIEWED:,} more")
+
+
+def read_again(surface: Surface, mem: "Engram", memory: Memory, verb: str) -> bool:
+    """Show a person what a memory says, and ask, where anyone else has reworded it since it was stored; else True."""
+    from engram.cli.display import shown
+    from engram.store.history import is_reworded
+
+    if not surface.person or not is_reworded(mem.store.history(memory.id)):
+        return True
+    surface.say(f"{line(memory.id)} was reworded by an agent or a program, or its history is gone. It says:")
+    for label, text in (("", memory.statement), ("situation: ", memory.situation), ("rationale: ", memory.rationale)):
+        if text:
+            surface.say(f"  {label}{shown(text)}")
+    return surface.confirm(f"{verb.capitalize()} it?")
 
 
 def confirmed(surface: Surface, question: str, yes: bool) -> bool:

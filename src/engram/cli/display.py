@@ -6,7 +6,7 @@ Text of memories reaches rich only as `Text`, never as markup, and with its cont
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
@@ -279,6 +279,20 @@ def show_in(zone: tzinfo) -> None:
 def moment(value: datetime | None) -> str:
     """A time in the store's zone, or in its own where it has one: a window is in the zone the question was read in."""
     return "" if value is None else in_zone(value, _zone).strftime("%Y-%m-%d %H:%M")
+
+
+@contextmanager
+def late_progress(what: str) -> "Iterator[Progress]":
+    """The same as `progress`, but the bar appears with the first report: most calls have nothing to report."""
+    with ExitStack() as later:
+        told: list[Progress] = []
+
+        def report(name: str, done: int, total: int) -> None:
+            if not told:
+                told.append(later.enter_context(progress(what)))
+            told[0](name, done, total)
+
+        yield report
 
 
 @contextmanager

@@ -17,7 +17,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Review": {
         "queue": "queue", "review": "review", "promote": "queue", "reject": "queue", "edit": "amend", "merge": "amend",
-        "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
+        "separate": "amend", "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
         "traverse": "graph", "trust": "trust", "distrust": "distrust",
     },
     "Tasks and documents": {
@@ -27,10 +27,10 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Store": {
         "init": "setup", "status": "health", "doctor": "health", "config": "setup", "index": "health",
         "gen-context": "context", "sync": "upkeep", "prune": "upkeep", "pause": "upkeep", "resume": "upkeep", "backup": "upkeep",
-        "restore": "upkeep", "import": "exchange", "export": "exchange", "migrate": "migrate", "bench": "bench",
+        "restore": "upkeep", "import": "import_export", "export": "import_export", "migrate": "migrate", "bench": "bench",
         "demo": "setup", "version": "setup",
     },
-    "Server": {"mcp": "setup", "worker": "worker", "hook": "hook"},
+    "Server": {"mcp": "serve", "worker": "worker", "hook": "hook"},
 }  # fmt: skip
 """Every verb and the module of `engram.cli.verbs` that defines it, in the order of the help."""
 
@@ -71,7 +71,12 @@ def main(arguments: Sequence[str]) -> None:
     except HelpRequested as request:
         from engram.cli import help as help_text
 
-        raise SystemExit(help_text.show(request, PROGRAM, {t: tuple(v) for t, v in SECTIONS.items()})) from None
+        try:
+            raise SystemExit(help_text.show(request, PROGRAM, {t: tuple(v) for t, v in SECTIONS.items()})) from None
+        except BrokenPipeError:
+            from engram.cli.surface import leave_quietly
+
+            leave_quietly()
     except UsageError as error:
         from engram.cli.help import complain
         from engram.cli.surface import USAGE, Surface

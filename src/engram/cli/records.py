@@ -112,7 +112,9 @@ def provenance_data(found: "Provenance") -> dict[str, Any]:
         "kind": found.kind,
         "tier": found.tier,
         "quotes": plain(found.quotes),
+        "retellings": plain(found.retellings),
         "same": [_brief(other) for other in near.same],
+        "may_repeat": [_brief(other) for other in near.similar],
         "contradicts": [_brief(other) for other in near.conflicts],
         "replaces": [_brief(other) for other in near.heads],
         "gates": found.gates,
@@ -162,6 +164,7 @@ def context_data(context: "RecalledContext") -> dict[str, Any]:
     sections = [
         {"phase": one.phase, "title": one.title, "provenance": one.provenance, "text": one.text}
         | ({"relevance": round(one.relevance, 3)} if one.relevance else {})
+        | ({"id": one.id} if one.id else {})
         for one in context.sections
     ]
     return {

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from engram.model.arguments import half_character
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused
@@ -148,15 +148,19 @@ def _home(given: str | None) -> Path | None:
     return None if given is None else Path(given)
 
 
+def leave_quietly() -> NoReturn:
+    """End after the reader of stdout has left: it has what it wanted. Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(FAILED) from None
+
+
 @contextmanager
 def _reporting(surface: Surface) -> Iterator[None]:
     """Turn errors into a line on stderr and an exit code; under --json into an object on stdout too."""
     try:
         yield
     except BrokenPipeError:
-        # The reader has what it wanted. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(FAILED) from None
+        leave_quietly()
     except (EngramError, OSError) as error:
         from engram.gates.secrets.scan import redact
 

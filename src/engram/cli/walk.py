@@ -1,6 +1,6 @@
 """The walk through the review queue at a terminal: one item, one key, one decision."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from engram.cli.display import ago, line, moment, shown
 from engram.cli.editor import edited
 from engram.cli.keys import can_read_keys, read_key
 from engram.cli.surface import Surface, reason_for_person, require_person
-from engram.model.errors import ChangedMeanwhile, EngramError
+from engram.model.errors import EngramError
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.review.provenance import Provenance
     from engram.review.queue import ReviewItem
+    from engram.review.retellings import RetoldAs
 
 _PAIR = {"n": "new", "o": "old", "b": "both", "m": "merge", "e": "edit"}
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "contradiction": _PAIR,
     "update": _PAIR,
     "forget": {"a": "approve", "r": "reject"},
-    "candidate": {"p": "approve", "e": "edit", "r": "reject", "m": "merge"},
+    "candidate": {"p": "approve", "e": "edit", "r": "reject", "m": "merge", "t": "separate"},
     "retirement": {"t": "retire", "k": "reinforce"},
 }
 """The keys for what a memory can wait as."""
@@ -40,6 +41,7 @@ _WORDS = {
     "retire": "retire it",
     "reinforce": "keep and reinforce it",
     "edit": "edit",
+    "separate": "take out a retelling",
 }
 _FORGET_WORDS = {"approve": "forget it", "reject": "keep it"}
 _DONE = {
@@ -52,9 +54,14 @@ _DONE = {
     "retire": "retired",
     "reinforce": "kept and reinforced",
     "edit": "edited",
+    "separate": "taken out as",
 }
 _FORGET_DONE = {"approve": "retired", "reject": "kept"}
-_UNDECIDED = {"merge": "nothing merged", "edit": "nothing edited"}
+CONTEXT_LINES = 3
+"""Lines of a memory's context that the walk shows; `engram show` has all of it."""
+_STAYING = ("edit", "separate")
+"""Steps after which the item is asked about again."""
+_UNDECIDED = {"merge": "nothing merged", "edit": "nothing edited", "separate": "nothing taken out"}
 """What is said where the person has not said enough for a decision."""
 
 
@@ -94,9 +101,10 @@ class Walk:
             if action != "later" and not self._carry_out(item, action):
                 waiting = self._reread(waiting, number)
                 continue
-            number += action != "edit"
-            waiting = self._reread(waiting, number) if action == "edit" else waiting
-        decided = sum(step.action != "edit" for step in self.steps)
+            number += action not in _STAYING
+            waiting = self._reread(waiting, number) if action in _STAYING else waiting
+            waiting = self._with_taken_out(waiting, number) if action == "separate" else waiting
+        decided = sum(step.action not in _STAYING for step in self.steps)
         self.surface.say(f"engram: {decided} decided, {len(waiting) - decided + more} still waiting")
 
     def _provenance(self, item: "ReviewItem") -> "Provenance | None":
@@ -114,8 +122,14 @@ class Walk:
         found.sort(key=lambda one: one.waits_as != item.waits_as)
         return [*waiting[:number], *found[:1], *waiting[number + 1 :]]
 
+    def _with_taken_out(self, waiting: "list[ReviewItem]", number: int) -> "list[ReviewItem]":
+        """The items, with what was just taken out of the one at a place after it."""
+        taken = self.mem.review.queue(1, about=self.steps[-1].memory_id)
+        return [*waiting[: number + 1], *taken, *waiting[number + 1 :]]
+
     def _ask(self, item: "ReviewItem") -> str:
-        choices = {letter: _words(item)[action] for letter, action in CHOICES[item.waits_as].items()}
+        actions = _actions(item)
+        choices = {letter: _words(item)[action] for letter, action in actions.items()}
         pieces: list[display.Cell] = ["  "]
         for letter, words in {**choices, **OTHERS}.items():
             pieces += [(letter, "bold cyan"), f" {words}   "]
@@ -123,8 +137,8 @@ class Walk:
         while True:
             letter = self._letter()
             letter = "l" if letter == "s" else _SAME_KEY.get(item.waits_as, {}).get(letter, letter)
-            if letter in CHOICES[item.waits_as]:
-                return CHOICES[item.waits_as][letter]
+            if letter in actions:
+                return actions[letter]
             if letter in OTHERS:
                 return OTHERS[letter]
 
@@ -141,12 +155,9 @@ class Walk:
         """Whether the person may go on to the next item; where nothing was decided, that is said and the item asked about again."""
         try:
             memory = self._decided(item, action)
-        except ChangedMeanwhile as error:
-            self.surface.say(f"engram: {error}")
-            return False
         except EngramError as error:
             self.surface.say(f"engram: {error}")
-            return True
+            return False
         if memory is None:
             self.surface.say(f"engram: {_UNDECIDED[action]}")
             return False
@@ -165,6 +176,8 @@ class Walk:
         review, actor, ref, shown = self.mem.review, self.surface.actor, item.memory.id, _memories(item)
         if action == "edit":
             return self._edit(item.memory)
+        if action == "separate":
+            return self._separate(item)
         if action == "retire":
             return review.retire(ref, actor=actor, shown=shown)
         if action == "reinforce":
@@ -202,7 +215,7 @@ class Walk:
 
     def _merge(self, memory: Memory) -> Memory | None:
         near = self.mem.review.provenance(memory.id).neighbours
-        shown = [*near.same, *near.conflicts]
+        shown = [*near.same, *near.similar, *near.conflicts]
         known = " ".join(other.id for other in shown[:1])
         typed = self.surface.ask(
             f"  Merge with which memories? [{known}] " if known else "  Merge with which memories? "
@@ -215,6 +228,17 @@ class Walk:
         require_person(memory, reason_for_person(memory) or reason_for_person(merged))
         refs.append(memory.id)
         return self.mem.review.merge(refs, statement, actor=self.surface.actor, shown=[memory, *shown])
+
+    def _separate(self, item: "ReviewItem") -> Memory | None:
+        """The candidate that a retelling becomes; the person is asked which, where there are several."""
+        from engram.review.retellings import retold
+
+        typed: str | None = "1"
+        if len(retold(self.mem.store, item.memory)) > 1:
+            typed = self.surface.ask("  Which retelling? (its number) ")
+        if not typed or not typed.strip().isdecimal():
+            return None
+        return self.mem.review.separate(item.memory.id, int(typed), actor=self.surface.actor, shown=_memories(item))
 
     def _edit(self, memory: Memory) -> Memory | None:
         changes = edited(self.surface, memory)
@@ -242,6 +266,10 @@ class Walk:
         self.steps.pop()
         self.undone += [step.seq, self._last_seq(undone.id)]
         display.lines([("  ↶ ", "yellow"), "undone: ", (undone.id, "cyan")], [""])
+        if step.action == "separate":
+            gone = {place for place, one in enumerate(waiting) if one.memory.id == undone.id}
+            waiting = [one for place, one in enumerate(waiting) if place not in gone]
+            number -= sum(place < number for place in gone)
         place = _place(waiting, step.item)
         if place is None:
             waiting, place = [*waiting[:number], step.item, *waiting[number:]], number
@@ -258,6 +286,14 @@ def _place(waiting: "list[ReviewItem]", item: "ReviewItem") -> int | None:
 def _memories(item: "ReviewItem") -> list[Memory]:
     """What the person sees of an item."""
     return [item.memory, *([item.other] if item.other is not None else [])]
+
+
+def _actions(item: "ReviewItem") -> dict[str, str]:
+    """What can be decided about an item, by its key."""
+    has_retellings = any(evidence.retelling is not None for evidence in item.memory.evidence)
+    return {
+        letter: action for letter, action in CHOICES[item.waits_as].items() if action != "separate" or has_retellings
+    }
 
 
 def _words(item: "ReviewItem") -> Mapping[str, str]:
@@ -280,7 +316,27 @@ def _draw_one(label: str, memory: Memory, now: datetime) -> None:
     where = (
         f"{memory.id} · {memory.type} · {memory.scope} · from {memory.source or 'unknown'} · {ago(memory.created, now)}"
     )
-    display.lines([(f"  {'' if not label else '    '}{where}", "bright_black")])
+    indent = "  " if not label else "      "
+    display.lines([(f"{indent}{where}", "bright_black")])
+    for name, text in _beside(memory):
+        display.lines([(f"{indent}{name}: ", "bright_black"), text])
+
+
+def _beside(memory: Memory) -> "list[tuple[str, str]]":
+    """What else a memory says, and for how long: it is decided about as well."""
+    since, until = (moment(at) if at is not None else "" for at in (memory.valid_from, memory.valid_until))
+    context = "\n".join(memory.context.splitlines()[:CONTEXT_LINES])
+    told = [
+        ("name", line(memory.name)),
+        ("situation", shown(memory.situation)),
+        ("why", shown(memory.rationale)),
+        ("context", shown(context) + (" …" if context != memory.context.rstrip("\n") else "")),
+        ("domain", line(memory.domain)),
+        ("tags", line(", ".join(memory.tags))),
+        ("valid", f"{since or 'always'} – {until or 'from then on'}" if since or until else ""),
+        ("confidence", f"{memory.confidence:.2f}"),
+    ]
+    return [(name, text) for name, text in told if text]
 
 
 def draw_provenance(found: "Provenance", indent: str = "", without: str = "") -> None:
@@ -289,9 +345,19 @@ def draw_provenance(found: "Provenance", indent: str = "", without: str = "") ->
     for quote in found.quotes:
         said = f"{quote.role} in {line(quote.session)}, {moment(quote.at)}"
         display.lines([(f"{indent}“{line(quote.text)}”", "italic"), (f"  {said}", "bright_black")])
-    for label, others in (("same as", found.neighbours.same), ("contradicts", found.neighbours.conflicts)):
+    draw_retellings(found.retellings, indent)
+    near = found.neighbours
+    for label, others in (("same as", near.same), ("may repeat", near.similar), ("contradicts", near.conflicts)):
         for other in (one for one in others if one.id != without):
             told = f"{indent}{label} {line(other.id)} ({other.status}): {line(other.statement, 100)}"
             display.lines([(told, "yellow")])
     if found.gates:
         display.lines([(f"{indent}gates: {line(found.gates)}", "bright_black")])
+
+
+def draw_retellings(found: Sequence["RetoldAs"], indent: str = "") -> None:
+    """What was said later and taken for the same, with the number that `separate` takes."""
+    for one in found:
+        where = ", ".join(filter(None, (f"in {line(one.session)}" if one.session else "", moment(one.at))))
+        told = f"{indent}{one.number} also told as “{line(one.statement)}”"
+        display.lines([(told, "italic"), (f"  {where}", "bright_black")])

@@ -9,17 +9,20 @@ from engram.client.facets import PAUSED
 from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import checked_length
 from engram.model.errors import InvalidInput
-from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.cutoff import ABOUT
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.model.memory import Memory
     from engram.recall.briefing import Briefing
-    from engram.recall.context import ContextRecaller, RecalledContext
+    from engram.recall.context import ContextRecaller, Page, RecalledContext
     from engram.recall.query import SearchQuery
     from engram.recall.recaller import Recall
     from engram.store.protocol import Progress
+
+MOST_FOR_TASK = 5
+"""Memories for each of the questions of a briefing."""
 
 
 class ContextVerbs(ReadVerbs):
@@ -43,19 +46,20 @@ class ContextVerbs(ReadVerbs):
         has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
         earlier `recall` to the same query. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
         """
-        from engram.recall.context import BUDGET, RECENT, Page, RecalledContext
+        from engram.recall.context import BUDGET, RECENT, Page
 
-        page = Page(_room(budget, BUDGET if query.strip() else RECENT))
+        asked = bool(query.strip())
+        room = _room(budget, BUDGET if asked else RECENT)
         with self._context(directory, progress, cancelled) as context:
-            if not query.strip():
+            if not asked:
+                page = Page(room)
                 stopped = context.recent(self._remembered(directory, checked_length(limit) or 10), page)
-                found: Sequence[Recall] = ()
-            else:
-                found = [memories or self.recall(query, scope=self._scopes_in(directory), limit=limit)]
-                asked = [] if memories_only else [self._source_query(query)]
-                stopped = context.for_question(found, asked, page)
-            warnings = [*(note for one in found for note in one.warnings), *context.library.warnings]
-        return RecalledContext(query, tuple(page.sections), page.text, tuple(dict.fromkeys(warnings)), stopped)
+                return _recalled(query, page, stopped, (), context)
+            found = memories or self.recall(query, scope=self._scopes_in(directory), limit=limit)
+            page = self._page(room, memories_only)
+            stopped = context.for_question([found], [] if memories_only else [self._source_query(query)], page)
+            summary = "" if memories_only else context.summary(query, page)
+            return _recalled(query, page, stopped, found.warnings, context, summary)
 
     def prepare(
         self,
@@ -71,7 +75,7 @@ class ContextVerbs(ReadVerbs):
         The text has at most `budget` bytes (10,240); every line says where it comes from.
         """
         from engram.recall.briefing import Briefing, queries_of
-        from engram.recall.context import BUDGET, Page, RecalledContext
+        from engram.recall.context import BUDGET, RecalledContext
         from engram.text.display import cut, quoted
 
         queries = queries_of(task)
@@ -80,15 +84,32 @@ class ContextVerbs(ReadVerbs):
         if self.store.paused:
             return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED,)), "")
         heading = f"# Before {quoted(cut(' '.join(task.split()), 200))}"
-        page = Page(_room(budget, BUDGET) - len(heading.encode("utf-8", "replace")) - 2)
+        page = self._page(_room(budget, BUDGET) - len(heading.encode("utf-8", "replace")) - 2)
         scopes = self._scopes_in(directory)
         with self._context(directory, progress, cancelled) as context:
-            found = [self.recall(query, scope=scopes, limit=5, min_relevance=HELPFUL) for query in queries]
+            found = [self._about_task(query, scopes) for query in queries]
             stopped = context.for_question(found, [self._source_query(query) for query in queries], page)
-            warnings = [*(note for one in found for note in one.warnings), *context.library.warnings]
-        text = f"{heading}\n\n{page.text}" if page.sections else ""
-        known = RecalledContext(task, tuple(page.sections), page.text, tuple(dict.fromkeys(warnings)), stopped)
-        return Briefing(task, queries, known, text)
+            notes = [note for one in found for note in one.warnings]
+            used = [section.id for section in page.sections if section.id]
+            notes += filter(None, [self._recaller.record_use("recalled", used)])
+            known = _recalled(task, page, stopped, notes, context, context.summary(task, page))
+        return Briefing(task, queries, known, f"{heading}\n\n{known.text}" if known.sections else "")
+
+    def _about_task(self, query: str, scopes: "tuple[str, ...] | None") -> "Recall":
+        """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
+        from engram.recall.context import BRIEFED
+        from engram.recall.recaller import Recall
+
+        seen = self._seen(scopes, {}).scopes
+        hits = self.search(query, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
+        return Recall(query, hits, "", tuple(hits.warnings))
+
+    def _page(self, room: int, memories_only: bool = False) -> "Page":
+        """A page for an answer, smaller where a model adds its summary."""
+        from engram.recall.context import SUMMARY, Page
+
+        aside = SUMMARY + 100 if self.model is not None and not memories_only and room >= 4 * SUMMARY else 0
+        return Page(room - aside, summed_up=bool(aside))
 
     @contextmanager
     def _context(
@@ -102,9 +123,14 @@ class ContextVerbs(ReadVerbs):
         places = SourcePlaces(self._directory(directory))
         cache = self.home.cache if self.home is not None else default_cache()
         library = SourceLibrary(places, cache, self._clock)
+        refiner = None
+        if self.model is not None:
+            from engram.recall.sources.refinement import SourceRefiner
+
+            refiner = SourceRefiner(self.model)
         try:
             yield ContextRecaller(
-                library, self._clock, self.time_zone, progress or (lambda *_: None), cancelled or (lambda: False)
+                library, self._clock, self.time_zone, progress or _untold, cancelled or _never, refiner
             )
         finally:
             library.close()
@@ -136,6 +162,25 @@ class ContextVerbs(ReadVerbs):
             return self.list(scope=seen, since=since, until=until + timedelta(seconds=1), limit=limit)
 
         return listed
+
+
+def _recalled(
+    query: str, page: "Page", stopped: str, notes: Sequence[str], context: "ContextRecaller", summary: str = ""
+) -> "RecalledContext":
+    from engram.recall.context import RecalledContext, with_summary
+
+    warnings = [*notes, *context.library.warnings, *(context.refiner.warnings if context.refiner is not None else ())]
+    name = context.refiner.model.name if context.refiner is not None else ""
+    text = with_summary(summary, name, page.text)
+    return RecalledContext(query, tuple(page.sections), text, tuple(dict.fromkeys(warnings)), stopped, summary)
+
+
+def _untold(what: str, done: int, total: int) -> None:
+    """Report progress to nobody."""
+
+
+def _never() -> bool:
+    return False
 
 
 def _room(budget: int | None, default: int) -> int:

@@ -181,6 +181,14 @@ class Engram(WriteVerbs, ContextVerbs, WorkVerbs):
         options = BlockOptions(scopes, tier, limit, budget)
         return self._context_files.update(list(map(Path, paths)), options, remove=remove, dry_run=dry_run)
 
+    def context_text(self, *, tier: int = 1, limit: int = 30, budget: int = 2000, **owner: Unpack[Owner]) -> str:
+        """The memories that `gen_context` would quote in a file of the directory, grouped by kind; nothing is written."""
+        from engram.recall.prompt.context_block import HEADER_LINES
+        from engram.upkeep.context_files import BlockOptions
+
+        options = BlockOptions(words(self._named(owner), "scope"), tier, limit, budget).checked()
+        return "\n".join(self._context_files.block(self.directory, options).lines[HEADER_LINES:])
+
     def health_check(self, *, skip_embedding_test: bool = False) -> Report:
         """The report of `doctor`, and whether the embedder embeds a text."""
         found = self.doctor()

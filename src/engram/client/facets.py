@@ -20,7 +20,7 @@ from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT, find_memory, no_memory
-from engram.store.screen import Screen
+from engram.store.screen import Decider, Screen
 from engram.text.time.zone import SYSTEM
 
 if TYPE_CHECKING:
@@ -57,7 +57,22 @@ PAUSED = "Engram is paused; `engram resume` resumes it."
 
 
 class LazyScreen:
-    """The secrets' screen, loaded with the first record that is written: a process that only recalls never loads the gates."""
+    """What every record passes, loaded with the first one that is written: a process that only recalls never loads the gates."""
+
+    def __init__(self, store: Store, settings: "Callable[[], GateSettings]") -> None:
+        self._store, self._settings = store, settings
+
+    def memories(
+        self, memories: "Sequence[Memory]", before: "Callable[[str], Memory | None]", deciding: "Decider"
+    ) -> None:
+        """Refuse secrets; and what an agent, a transcript or a file may not write."""
+        from engram.rules.sources import is_below_program
+
+        self._screen.memories(memories, before, deciding)
+        if is_below_program(deciding.actor):
+            from engram.capture.admission import Admission
+
+            Admission(self._store, self._settings()).check(memories, before, deciding)
 
     def use(self, use: "Use") -> "Use":
         """Screen the session's name; a use without one has no text."""
@@ -94,7 +109,7 @@ class Facets:
         zone: tzinfo = SYSTEM,
     ) -> None:
         self.store = store
-        store.screen = cast(Screen, LazyScreen())
+        store.screen = cast(Screen, LazyScreen(store, lambda: self._gate_settings))
         self.settings = settings
         self.home = home
         """The store's directory; None where memories are not files."""

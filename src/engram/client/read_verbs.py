@@ -19,6 +19,7 @@ from engram.store.protocol import LIVE, Image
 
 if TYPE_CHECKING:
     from engram.graph.traversal import Reached
+    from engram.model.timeline import TimelineEntry
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.review.explanation import Explanation
@@ -28,6 +29,9 @@ Images = list[Image]
 Reaches = list["Reached"]
 _WHERE_TO_SEARCH = frozenset({"kinds", "status", "as_of", "known_at"})
 """Filters that decide where to search; with one of them the intent of a question does not."""
+Entries = list["TimelineEntry"]
+MOST_FOUND = 1000
+"""The most documents one search returns."""
 EVERY_VERSION = (*LIVE, "superseded")
 
 
@@ -215,8 +219,11 @@ class ReadVerbs(Facets):
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
         """
+        from engram.sessions.earlier import held_back
+
         seen = self.scopes_for(**_asker(scope, filters))
-        summary = self.sessions.get(session, scopes=seen).summary if session else ""
+        own = self.sessions.get(session, scopes=seen) if session else None
+        summary = own.summary if own is not None and not held_back(own) else ""
         block = self._blocks.block(
             query,
             self._seen(scope, filters),
@@ -293,6 +300,35 @@ class ReadVerbs(Facets):
         status = EVERY_VERSION if include_superseded else LIVE
         named = self._scope_of({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self.list(limit=limit, scope=named, since=since, until=until, types=types, status=status)
+
+    def timeline(
+        self,
+        about: str = "",
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = 50,
+        **owner: Unpack[Owner],
+    ) -> Entries:
+        """What was known and what happened over time, oldest first; `limit` keeps the newest.
+
+        Without a subject: memories, replaced ones included, and sessions. With one: the memories and events about it. It sees what
+        `recall` sees from the directory, a scope or an owner.
+        """
+        from engram.recall.timeline import entries_of_hits, entries_of_memories, entries_of_sessions, newest
+
+        checked_length(limit)
+        scopes = self._seen(self._scope_of(owner), {}).scopes
+        since, until = aware(since, self.time_zone), aware(until, self.time_zone)
+        if about.strip():
+            hits = self.search(
+                about, limit=min(limit or MOST_FOUND, MOST_FOUND), kinds=("memory", "event"), status=EVERY_VERSION,
+                scope=scopes, min_relevance=HELPFUL, since=since, until=until,
+            )  # fmt: skip
+            return newest(entries_of_hits(hits), limit)
+        memories = self.get_history(scopes, limit=limit, since=since, until=until)
+        sessions = self.sessions.list(limit=MOST_FOUND, scopes=scopes)
+        return newest([*entries_of_memories(memories), *entries_of_sessions(sessions, since, until)], limit)
 
     def traverse(
         self,

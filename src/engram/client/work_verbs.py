@@ -94,7 +94,8 @@ class WorkVerbs(Facets):
 
         Turns wait in a buffer that survives a restart. A high signal ("I prefer …", "from now on …") reads them at once, else
         the settings `capture_turns` and `capture_minutes` say when, or the end of the session. They leave the buffer only when
-        they were read: while a configured model does not answer, they stay, with the facts found without it stored.
+        they were read: while a configured model does not answer, they stay, with the facts found without it stored; this call waits for it no
+        longer than `capture_model_timeout`.
         Returns the turn's `level`, the `trigger` if turns were read, the `decisions` about them, and how many are `waiting`.
         A repeated `key` is the same turn. It belongs to the owner named, else to the owner of its session, else to the
         directory's scope; raises `Refused` for a session of another owner.

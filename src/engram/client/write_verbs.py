@@ -11,7 +11,9 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields, MemoryFields, aware
 from engram.model.memory import Memory, render_form
+from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.scopes import GLOBAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.ledger import CONVERSATION
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
     from engram.capture.extraction import Extracted
     from engram.capture.harvest import Harvester, HarvestReport
-    from engram.capture.importer import ImportReport
+    from engram.capture.import_report import ImportReport
     from engram.embedding.protocol import Vectors
     from engram.store.protocol import Purged
 
@@ -246,8 +248,8 @@ class WriteVerbs(Facets):
         """Import the memories of another tool, store or format; the report names every record that is left out, with the reason.
 
         `format` is recognised where none is given. `mapping` says which column or key holds which field (`{"statement": "text"}`).
-        What is imported is evidence until a person confirms it; `trusted` vouches for the whole file, which only a person can do
-        (`actor="human"`). `candidates` lets everything wait for review, `packs` includes the packs of a PLUR directory. Raises
+        What a person imports (`actor="human"`) answers as evidence until they confirm it; `trusted` vouches for the whole file, which
+        only a person can do. What anyone else imports waits for review, and so does everything with `candidates`. `packs` includes the packs of a PLUR directory. Raises
         `NotFound`, `InvalidInput` or `StoreError` for what cannot be read, `Refused` for a file that is distrusted.
         """
         from engram.capture import import_source
@@ -263,8 +265,17 @@ class WriteVerbs(Facets):
                 f"{place} is an export of chats, whose facts are proposed for review: use `import_chats`"
             )
         reading = import_source.read(place, packs=packs, format_=format, mapping=mapping)
-        importer = Importer(self.store, self._clock, self.scope_here(), place.name, by_person, candidates, trusted)
-        return importer.take(reading, progress or (lambda *_: None), dry_run=dry_run)
+        importer = Importer(
+            self.store,
+            self._clock,
+            self.scope_here(),
+            place.name,
+            by_person,
+            candidates or not by_person,
+            trusted,
+            self._gate_settings,
+        )
+        return importer.run(reading, progress or (lambda *_: None), dry_run=dry_run)
 
     def _harvester(self, dry_run: bool) -> "Harvester":
         from engram.capture.harvest import Harvester
@@ -293,8 +304,9 @@ class WriteVerbs(Facets):
         """Change fields of a memory in place."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.review.authority import OUT, refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
+        from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
         from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
+        from engram.store.history import OUT
 
         changes = checked_fields(self._given("", fields))
         if not changes:
@@ -359,12 +371,18 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "pin" if pinned else "unpin", actor, "", changed)
 
-    def verify(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed."""
+    def verify(self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = ()) -> Memory:
+        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed.
+
+        `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
+        """
+        from engram.review.authority import refuse_changed
+
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
 
         def verified(memory: Memory) -> Memory:
+            refuse_changed(shown, memory)
             return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
 
         return self._change(ref, VERIFY, actor, "", verified)
@@ -405,13 +423,14 @@ class WriteVerbs(Facets):
 
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
 
-    def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
-        """Rate a memory: positive, negative or neutral."""
+    def feedback(self, ref: str, signal: str, *, session: str = "", actor: str = "manual") -> Memory:
+        """Rate a memory: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
         from engram.gates.secrets.scan import refuse_secret
+        from engram.gates.trust import is_human
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
-        return feedback.rate(self.store, ref, signal, self._clock(), session)
+        return feedback.rate(self.store, ref, signal, self._clock(), session, by_person=is_human(actor))
 
     def relate(
         self,
@@ -431,9 +450,10 @@ class WriteVerbs(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
-        from engram.review.authority import OUT, refuse_overturning
+        from engram.review.authority import refuse_overturning
         from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
+        from engram.store.history import OUT
         from engram.store.records import locked_memory
 
         reason = redact(reason)[0]
@@ -462,6 +482,32 @@ class WriteVerbs(Facets):
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
+    def infer_scope(self, statement: str, *, type: str = "", situation: str = "") -> tuple[str, str]:  # noqa: A002
+        """The scope for a new memory by what it says, and why: the directory's for what is about its project, else `global`.
+
+        The rules are those of `engram.gates.locality`. What `global` knows already, or has an older value of, stays there. Nothing is
+        written.
+        """
+        from engram.gates.locality import ProjectPlace, locality
+        from engram.store.scopes import is_within, repository_of
+
+        scope, top = self._scopes.scope(), repository_of(self.directory)
+        if scope is None or top is None:
+            return GLOBAL, ""
+        folders = dict.fromkeys((self.directory, top))
+        place = ProjectPlace(scope, lambda path: any(is_within(folder, path) for folder in folders))
+        reason = locality(statement, place, type_name=type, situation=situation)
+        return (scope, reason) if reason and not self._is_known_everywhere(statement, type) else (GLOBAL, "")
+
+    def _is_known_everywhere(self, statement: str, type_name: str) -> bool:
+        """Whether `global` has the same statement, or the fact that this is a new value of: it then belongs there."""
+        from engram.text.content_hash import content_hash
+
+        draft = Memory(id="", statement=statement).but(**({"type": type_name} if type_name else {}))
+        key = self.policy.applied(draft, typed=bool(type_name)).conflict_key
+        same = self.store.exact(content_hash(statement), GLOBAL)
+        return same is not None or bool(key and self.store.heads(key, GLOBAL))
+
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""
         return self._scopes.scope() or "global"
@@ -478,6 +524,8 @@ def _scopes_touched(before: Memory, after: Memory) -> list[str]:
 
 
 def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
+    if "metadata" in changes:
+        changes = {**changes, "metadata": with_reserved(changes["metadata"], memory.metadata)}
     memory = memory.but(**changes, updated=now)
     if "form" in changes and "statement" not in changes:
         memory = memory.but(statement=render_form(memory.form))

@@ -12,6 +12,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 
 _YES = frozenset({"true", "yes", "on"})
@@ -235,6 +236,26 @@ def write_confidence(value: float) -> float | str:
     return str(Decimal(repr(value)).scaleb(1))
 
 
+def unit_number(key: str, value: Any) -> float:
+    """A number from 0 to 1, or the text of one. Raises `InvalidInput` naming the key."""
+    try:
+        number = float(value) if not isinstance(value, bool) else -1.0
+    except (OverflowError, TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise InvalidInput(f"{key} must be a number from 0 to 1, is {value!r:.60}")
+    return number
+
+
+def plain_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys that are no field, as `plain_data`. Raises `InvalidInput` naming the key."""
+    try:
+        found: dict[str, Any] = plain_data(value)
+    except FieldError as error:
+        raise InvalidInput(f"{error.path}: {error.what}") from None
+    return found
+
+
 def plain_data(value: Any, depth: int = 0) -> Any:
     """Free data as JSON and YAML both can hold it; anything else is refused."""
     if depth > _DEEPEST:
@@ -375,7 +396,11 @@ class Block:
 
     def write_list(self, records: Any) -> list[dict[str, Any]]:
         """The list of mappings for a list of records."""
-        return [self.write(record, record.extra) for record in records]
+        return [self.write_item(record) for record in records]
+
+    def write_item(self, record: Any) -> dict[str, Any]:
+        """The mapping for one record, with its own unknown keys."""
+        return self.write(record, record.extra)
 
 
 def add_unknown(out: dict[str, Any], unknown: Any, known: frozenset[str]) -> None:

@@ -13,6 +13,7 @@ LONGEST_ITEM = 64 * 1024 * 1024
 """Characters of one item."""
 _FIRST_STEP = 1 << 16
 _SPACE = " \t\r\n"
+_OF_NUMBERS = "0123456789+-.eE"
 _END = object()
 
 
@@ -36,17 +37,36 @@ class _JsonList:
     def next(self) -> Any:
         """The next item, or `_END`."""
         sign = self._sign()
-        if not self._open:
-            if sign != "[":
-                raise StoreCorrupt(f"{self._where}: expected a JSON list")
-            self._open, self._at = True, self._at + 1
-        elif sign == ",":
-            self._at += 1
-        if self._sign() == "]":
+        if not self._open and sign != "[":
+            raise StoreCorrupt(f"{self._where}: expected a JSON list")
+        if self._open and sign == "]":
             return _END
-        if not self._sign():
+        if self._open and sign and sign != ",":
+            raise self._damaged()
+        first, self._open = not self._open, True
+        self._at += 1
+        sign = self._sign()
+        if sign == "]" and first:
+            return _END
+        if not sign:
             raise StoreCorrupt(f"{self._where}: ends in the middle, after {self._size:,} bytes; the file is incomplete")
+        self._complete_number()
         return self._item()
+
+    def _complete_number(self) -> None:
+        """Read until the number at this place, if it is one, has ended: a part of it is a number, too."""
+        end = self._at
+        while True:
+            while end < len(self._text) and self._text[end] in _OF_NUMBERS:
+                end += 1
+            if end < len(self._text) or end - self._at > LONGEST_ITEM:
+                return
+            end -= self._at
+            if not self._more(_FIRST_STEP):
+                return
+
+    def _damaged(self) -> StoreCorrupt:
+        return StoreCorrupt(f"{self._where}: not JSON near byte {self._size:,}: the file is incomplete or damaged")
 
     def _sign(self) -> str:
         """The next character that is no space; "" at the end."""
@@ -68,9 +88,7 @@ class _JsonList:
                 if len(self._text) - self._at > LONGEST_ITEM:
                     raise StoreCorrupt(f"{self._where}: an item of more than {LONGEST_ITEM:,} characters") from None
                 if isinstance(error, RecursionError) or not self._more(step):
-                    raise StoreCorrupt(
-                        f"{self._where}: not JSON near byte {self._size:,}: the file is incomplete or damaged"
-                    ) from None
+                    raise self._damaged() from None
                 step *= 2
 
     def _more(self, size: int) -> bool:

@@ -1,22 +1,19 @@
 """Records of any shape: a mapping says which key or column holds which field of a memory. CSV by its header, JSON, JSON lines, YAML."""
 
-import csv
 import hashlib
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.engram_yaml import decode
-from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.csv_table import TABLES, read_table
+from engram.dialects.fields import FieldError, plain_mapping, read_time, unit_number
 from engram.dialects.record_files import SUFFIXES, records_in
-from engram.dialects.source import ImportSource, Projection, called, origin_of_path
+from engram.dialects.source import ImportSource, Projection, origin_of_path, record_label
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 from engram.model.types import known_types
 
-TABLES = (".csv", ".tsv")
 _TEXTS = ("statement", "type", "scope", "situation", "context", "rationale", "domain", "source", "session")
 _TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
 _NUMBERS = ("confidence", "importance")
@@ -31,7 +28,10 @@ _USUAL = {
     "tags": ("tags",),
 }
 """Without a mapping, the names a column of a table usually has."""
-_LONGEST_CELL = 1_000_000
+_EARLIEST_EPOCH = 1e9
+"""Seconds since 1970 from which a number is one; a smaller one is a date such as 20250301, or nothing."""
+_MILLISECONDS = 1e11
+"""The number from which it counts milliseconds."""
 
 
 def parse_mapping(text: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
         raise InvalidInput(f"a mapping cannot fill {unknown[0]!r}; fields are {', '.join(FIELDS)}")
     source = ImportSource(origin=origin_of_path("import", path), whole=True)
     if path.suffix.lower() in TABLES:
-        header, rows = _table(path, source)
+        header, rows = read_table(path, source)
         records: Iterable[tuple[str, Any]] = rows
         mapping = mapping or {field: name for field, names in _USUAL.items() if (name := _first(names, header))}
         _require(mapping, header, path)
@@ -73,15 +73,11 @@ def read_mapped(path: Path, mapping: Mapping[str, str]) -> ImportSource:
 
 
 def _take(records: Iterable[tuple[str, Any]], mapping: Mapping[str, str], source: ImportSource) -> None:
-    seen: dict[str, str] = {}
     for where, record in records:
         try:
-            memory = mapped(record, mapping)
-            if (first := seen.setdefault(memory.id, where)) != where:
-                raise InvalidInput(f"is the same record as {first}; that one was read")
-            source.found.append((where, memory))
+            source.add(where, mapped(record, mapping))
         except EngramError as error:
-            source.skipped.append((called(record, where), str(error)))
+            source.skipped.append((record_label(record, where), str(error)))
 
 
 def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
@@ -99,11 +95,7 @@ def mapped(record: Any, mapping: Mapping[str, str]) -> Memory:
     kind = values.get("type", "")
     if kind and kind not in {one.name for one in known_types()}:
         rest, values["type"] = {**rest, mapping["type"]: kind}, "fact"
-    try:
-        metadata = plain_data(rest)
-    except FieldError as error:
-        raise InvalidInput(f"{error.path}: {error.what}") from None
-    return Memory(**{"id": _made_id(record), "type": "fact", **values, "metadata": metadata})
+    return Memory(**{"id": _made_id(record), "type": "fact", **values, "metadata": plain_mapping(rest)})
 
 
 def _at(record: Mapping[str, Any], key: str) -> Any:
@@ -122,9 +114,9 @@ def _made_id(record: Mapping[str, Any]) -> str:
 
 def _value(field: str, key: str, value: Any) -> Any:
     if field in _TIMES:
-        return moment(key, value)
+        return parse_timestamp(key, value)
     if field in _NUMBERS:
-        return _unit(key, value)
+        return unit_number(key, value)
     if field in _LISTS:
         items = value.replace(";", ",").split(",") if isinstance(value, str) else value
         if not isinstance(items, list):
@@ -135,66 +127,24 @@ def _value(field: str, key: str, value: Any) -> Any:
     return str(value).strip()
 
 
-def moment(key: str, value: Any) -> Any:
-    """A time: ISO 8601, or seconds or milliseconds since 1970. Raises `InvalidInput` naming the key."""
+def parse_timestamp(key: str, value: Any) -> Any:
+    """A time: ISO 8601, or from 2001 on seconds or milliseconds since 1970. Raises `InvalidInput` naming the key."""
     from datetime import UTC, datetime
 
-    text = value.strip() if isinstance(value, str) else value
+    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else value
     try:
-        number = float(text) if not isinstance(text, bool) else None
-    except (TypeError, ValueError):
-        number = None
-    try:
-        if number is not None:
-            return datetime.fromtimestamp(number / 1000 if abs(number) >= 1e11 else number, UTC)
+        if (number := _number(text)) >= _EARLIEST_EPOCH:
+            return datetime.fromtimestamp(number / 1000 if number >= _MILLISECONDS else number, UTC)
         return read_time(text)
     except (FieldError, OverflowError, ValueError, OSError):
         raise InvalidInput(f"{key} must be a date or a time such as 2026-01-31T09:30:00Z, is {value!r:.60}") from None
 
 
-def _unit(key: str, value: Any) -> float:
+def _number(text: Any) -> float:
     try:
-        number = float(value) if not isinstance(value, bool) else -1
+        return float(text)
     except (TypeError, ValueError):
-        number = -1
-    if not 0 <= number <= 1:
-        raise InvalidInput(f"{key} must be a number from 0 to 1, is {value!r:.60}")
-    return number
-
-
-def _table(path: Path, source: ImportSource) -> tuple[list[str], Iterator[tuple[str, Any]]]:
-    text = decode(path.read_bytes(), where=str(path))
-    csv.field_size_limit(_LONGEST_CELL)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-    except csv.Error as error:
-        raise InvalidInput(f"{path.name} line 1: {error}") from None
-    if not any(header):
-        raise InvalidInput(f"{path} has no header line")
-    return header, _rows(reader, header, path, source)
-
-
-def _rows(reader: Any, header: list[str], path: Path, source: ImportSource) -> Iterator[tuple[str, Any]]:
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            source.skipped.append((f"{path.name} line {reader.line_num}", f"not a row of a table: {error}"))
-            continue
-        where = f"{path.name} line {reader.line_num}"
-        if len(row) > len(header):
-            source.skipped.append((where, f"has {len(row)} cells, the header has {len(header)}"))
-        elif any(cell.strip() for cell in row):
-            yield where, dict(zip(header, row, strict=False))
-
-
-def _delimiter(text: str) -> str:
-    first = text.partition("\n")[0]
-    return max(",;\t", key=first.count)
+        return 0.0
 
 
 def _first(names: Iterable[str], header: list[str]) -> str:
@@ -205,7 +155,7 @@ def _first(names: Iterable[str], header: list[str]) -> str:
 def _require(mapping: Mapping[str, str], header: list[str], path: Path) -> None:
     missing = [key for key in mapping.values() if key not in header]
     if missing or "statement" not in mapping:
-        wanted = f"no column {', '.join(map(repr, missing))}" if missing else "no column that is surely the statement"
+        wanted = f"no column {', '.join(map(repr, missing))}" if missing else "no recognisable statement column"
         raise InvalidInput(
             f"{path.name} has {wanted}; its columns are {', '.join(header)}. --map statement=COLUMN,… names them"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.fields import FieldError, plain_mapping, read_time, unit_number
 from engram.dialects.frontmatter import split_frontmatter
 from engram.dialects.markdown_files import markdown_files, markdown_text
 from engram.dialects.source import ImportSource, Projection, origin_of_path
@@ -74,16 +74,19 @@ def read_markdown_note(text: str, place: str) -> Memory:
     if not statement:
         raise InvalidInput("has neither a description nor a line of text")
     name = _text(keys, "name") or _text(keys, "title")
+    word = _type_word(keys)
+    type_ = word if word in {one.name for one in known_types()} else _TYPES.get(word, "preference" if word else "fact")
+    unknown = {"type": word} if word not in ("", type_, *_TYPES) else {}
     return Memory(
         id=_id(place),
         statement=statement,
-        type=_type(keys),
+        type=type_,
         name=slug(name) if name else "",
         context=body if body != statement else "",
         tags=_tags(keys.get("tags")),
         created=_time(keys),
-        confidence=_confidence(keys),
-        metadata={**({"title": name} if name else {}), **_unknown(keys)},
+        confidence=unit_number("confidence", keys.get("confidence", CONFIDENCE)),
+        metadata={**({"title": name} if name else {}), **unknown, **_unknown(keys)},
     )
 
 
@@ -93,13 +96,11 @@ def _id(place: str) -> str:
     return place if plain else hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _type(keys: Mapping[str, Any]) -> str:
+def _type_word(keys: Mapping[str, Any]) -> str:
+    """The word a note has for its type, or ""."""
     block = keys.get("metadata")
     nested = block if isinstance(block, Mapping) else {}
-    word = (_text(keys, "kind") or _text(keys, "type") or _text(nested, "type")).strip().lower()
-    if word in {one.name for one in known_types()}:
-        return word
-    return _TYPES.get(word, "preference" if word else "fact")
+    return (_text(keys, "kind") or _text(keys, "type") or _text(nested, "type")).strip().lower()
 
 
 def _first_line(body: str) -> str:
@@ -127,24 +128,11 @@ def _time(keys: Mapping[str, Any]) -> Any:
         raise InvalidInput(f"created must be a date such as 2026-01-31, is {text!r:.60}") from None
 
 
-def _confidence(keys: Mapping[str, Any]) -> float:
-    value = keys.get("confidence", CONFIDENCE)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"confidence must be a number from 0 to 1, is {value!r:.60}")
-    return float(value)
-
-
 def _unknown(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys that are no field, kept as they are; those of a `metadata:` block stand beside them."""
+    """Keys that are no field, kept as they are; those of a `metadata:` block are merged in."""
     block = keys.get("metadata")
     nested = {key: value for key, value in block.items() if key != "type"} if isinstance(block, Mapping) else {}
-    try:
-        found: dict[str, Any] = plain_data(
-            {**nested, **{key: value for key, value in keys.items() if key not in _KNOWN}}
-        )
-    except FieldError as error:
-        raise InvalidInput(f"{error.path}: {error.what}") from None
-    return found
+    return plain_mapping({**nested, **{key: value for key, value in keys.items() if key not in _KNOWN}})
 
 
 def _shown(memory: Memory) -> Memory:

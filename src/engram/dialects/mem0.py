@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from engram.dialects.engram_yaml import decode
-from engram.dialects.fields import FieldError, plain_data
-from engram.dialects.mapped_records import moment
+from engram.dialects.fields import plain_mapping
+from engram.dialects.mapped_records import parse_timestamp
 from engram.dialects.record_files import list_in, parsed_json
-from engram.dialects.source import ImportSource, Projection, called, origin_of_path
+from engram.dialects.source import ImportSource, Projection, origin_of_path, record_label
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 from engram.rules.scopes import parse_scope
@@ -40,17 +40,12 @@ def read_mem0(path: Path) -> ImportSource:
     )
     if isinstance(tree, Mapping) and isinstance(graph := tree.get("relations"), list) and graph:
         source.not_read.append(f"{path.name}: {len(graph)} relations of its graph")
-    seen: set[str] = set()
     for number, record in enumerate(list_in(tree, path), 1):
         where = f"{path.name} record {number}"
         try:
-            memory = _memory(record)
-            if memory.id in seen:
-                raise InvalidInput(f"{memory.id} is there twice; the first one was read")
-            seen.add(memory.id)
-            source.found.append((where, memory))
+            source.add(where, _memory(record))
         except EngramError as error:
-            source.skipped.append((called(record, where), str(error)))
+            source.skipped.append((record_label(record, where), str(error)))
     return source
 
 
@@ -76,17 +71,17 @@ def _memory(record: Any) -> Memory:
 
 def _scope(record: Mapping[str, Any]) -> str:
     """The scope of its owner: `agent:A/U`, `agent:A` or `user:U`, as `user_id` and `agent_id` name it in Engram."""
-    parts = [
-        value.strip().replace("%", "%25").replace("/", "%2F")
-        for key in ("agent_id", "user_id")
-        if isinstance(value := record.get(key), str) and value.strip()
-    ]
-    kind = "agent" if record.get("agent_id") else "user"
-    return parse_scope(f"{kind}:{'/'.join(parts)}") if parts else "global"
+    agent, user = (_owner(record.get(key)) for key in ("agent_id", "user_id"))
+    path = "/".join(filter(None, (agent, user)))
+    return parse_scope(f"{'agent' if agent else 'user'}:{path}") if path else "global"
+
+
+def _owner(value: Any) -> str:
+    return value.strip().replace("%", "%25").replace("/", "%2F") if isinstance(value, str) else ""
 
 
 def _time(record: Mapping[str, Any], key: str) -> Any:
-    return moment(key, record[key]) if record.get(key) else None
+    return parse_timestamp(key, record[key]) if record.get(key) else None
 
 
 def _categories(value: Any) -> tuple[str, ...]:
@@ -98,8 +93,4 @@ def _metadata(record: Mapping[str, Any]) -> dict[str, Any]:
     """Its metadata, and next to it whose memory it was and every other key."""
     given = record.get("metadata")
     rest = {key: value for key, value in record.items() if key not in _KEYS and value not in (None, "", [], {})}
-    try:
-        found: dict[str, Any] = plain_data({**(given if isinstance(given, Mapping) else {}), **rest})
-    except FieldError as error:
-        raise InvalidInput(f"{error.path}: {error.what}") from None
-    return found
+    return plain_mapping({**(given if isinstance(given, Mapping) else {}), **rest})

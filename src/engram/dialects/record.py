@@ -23,6 +23,7 @@ from engram.model.memory import (
     Evidence,
     Feedback,
     Memory,
+    Retelling,
 )
 
 
@@ -131,11 +132,20 @@ _ASSOCIATION = _Links(
     _time("last_reinforced"),
 )
 _ANCHOR = Block(Anchor, _text("path", always=True), _text("snippet"))
+_RETELLING = Block(
+    Retelling,
+    Field("event", "event", _read_required, fields.write_text, always=True),
+    _text("scope", always=True),
+    _text("type", always=True),
+    _text("source"),
+    Field("confidence", "confidence", fields.read_confidence, fields.write_confidence, 0.5),
+)
 _EVIDENCE = Block(
     Evidence,
     _text("event", always=True),
     Field("span", "span", _read_span, list, None),
     _text("quote_hash"),
+    Field("retelling", "retelling", _RETELLING.read_item, _RETELLING.write_item, None),
 )
 
 _METADATA = Block(
@@ -197,6 +207,8 @@ _MEMORY = Block(
 )
 MEMORY_KEYS = _MEMORY.keys
 """Keys at the top of a record that are fields."""
+FIELD_KEYS = _MEMORY.keys | _METADATA.keys
+"""The same, and those of its metadata, which a record may also have at the top."""
 TEXT_KEYS = _MEMORY.keys_read_by(fields.read_text, _read_required, fields.read_texts, fields.read_tags)
 """Keys at the top of a record whose value is text or a list of texts."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
 from engram.dialects.json_records import strict_json
-from engram.dialects.source import ImportSource, called, origin_of_path
+from engram.dialects.source import ImportSource, origin_of_path, record_label
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 
@@ -40,26 +40,27 @@ def record_files(folder: Path) -> Iterator[Path]:
     root = folder / "engrams" if (folder / "store.json").is_file() else folder
     for file in root.rglob("*"):
         hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
-        if file.suffix in SUFFIXES and file.is_file() and not hidden:
+        if file.suffix.lower() in SUFFIXES and file.is_file() and not hidden:
             yield file
 
 
 def _read_file(file: Path, reading: ImportSource) -> None:
-    if file.suffix not in SUFFIXES:
-        raise InvalidInput(f"{file} is of no known format; `engram import --help` lists them")
+    if file.suffix.lower() not in SUFFIXES:
+        raise InvalidInput(f"Unknown format: {file}; `engram import --help` lists the known ones")
     for where, record in records_in(file, reading):
         try:
             reading.found.append((where, _record(record)))
         except EngramError as error:
-            reading.skipped.append((called(record, where), str(error)))
+            reading.skipped.append((record_label(record, where), str(error)))
 
 
 def records_in(file: Path, reading: ImportSource) -> list[tuple[str, Any]]:
     """The records of a YAML or JSON file, each with its place. Raises `InvalidInput` or `StoreCorrupt`."""
     text = decode(file.read_bytes(), where=str(file))
-    if file.suffix == ".jsonl":
+    suffix = file.suffix.lower()
+    if suffix == ".jsonl":
         return list(_lines(text, file, reading))
-    if file.suffix == ".json":
+    if suffix == ".json":
         return _numbered(list_in(parsed_json(text, str(file)), file), file)
     return _numbered(load_mappings(text, where=str(file)), file)
 

@@ -23,7 +23,7 @@ class Projection:
 
     fields: frozenset[str]
     """The fields a record of the format states; it says nothing about the others."""
-    shown: Callable[[Memory], Memory]
+    as_exported: Callable[[Memory], Memory]
     """A memory as a reader of the format would see it: written, and read again."""
 
 
@@ -42,6 +42,17 @@ class ImportSource:
     """Whether the reader made the ids (from a path, a line): they are no names to look a memory up by."""
     projection: Projection | None = None
     """What the format can say; None if it states every field."""
+    _first: dict[str, tuple[str, Memory]] = field(default_factory=dict)
+
+    def add(self, place: str, memory: Memory) -> None:
+        """Add a record, unless another one of its id came before: that one counts, and this one is named if it differs."""
+        first_place, first = self._first.setdefault(memory.id, (place, memory))
+        if first is memory:
+            self.found.append((place, memory))
+        elif self.made_ids:
+            self.skipped.append((place, f"duplicate of {first_place}"))
+        elif first != memory:
+            self.skipped.append((place, f"duplicate id {memory.id}; kept the first record"))
 
     def name_of(self, record_id: str) -> str:
         """The alias under which a record of this origin is found again."""
@@ -69,7 +80,7 @@ def stated_source(memory: Memory) -> str:
     return claimed if isinstance(claimed, str) and claimed else memory.source
 
 
-def called(record: Any, where: str) -> str:
+def record_label(record: Any, where: str) -> str:
     """How to name a record: its place, and its id if it has one."""
     name = record.get("id") if isinstance(record, Mapping) else None
     return f"{where} ({name})" if isinstance(name, str) and name else where

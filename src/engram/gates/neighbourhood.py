@@ -22,7 +22,7 @@ from engram.text.polarity import canonical, read
 if TYPE_CHECKING:
     from engram.models.pairs import Relation
 
-__all__ = ["Neighbourhood", "in_conflict"]
+__all__ = ["Neighbourhood", "in_conflict", "told_before"]
 
 # DESIGN §10 says .97, measured with another model; with the bundled one, four statements reworded by hand score .94 to .97.
 MIN_COSINE = 0.94
@@ -118,6 +118,17 @@ class Neighbourhood:
         ]
         found = _certain([conflict for conflict in compared if conflict is not None])
         return told + sorted(found, key=lambda conflict: (conflict.is_likely, conflict.probability), reverse=True)
+
+
+def told_before(proposal: Proposal, decided: Sequence[Neighbour]) -> Neighbour | None:
+    """The one of these that says the same as a proposal, in the same or in other words, whatever the caller says about it, and wherever."""
+    if not decided:
+        return None
+    memory = proposal.memory.but(supersedes=())
+    here = [replace(one, memory=one.memory.but(scope=memory.scope, situation="")) for one in decided]
+    near = Neighbourhood(replace(proposal, memory=memory, named=(), relation=""), here)
+    twin = near.duplicate() or near.paraphrase()
+    return next((one for one in decided if twin is not None and one.memory.id == twin.id), None)
 
 
 def in_conflict(older: Memory, newer: Memory) -> bool:

@@ -13,16 +13,17 @@ from collections.abc import Sequence
 from engram.gates.certainty import adds_nothing
 from engram.gates.comparison import covering, exact_duplicate, relation
 from engram.gates.instructions import injection_problem
-from engram.gates.neighbourhood import Neighbourhood
+from engram.gates.neighbourhood import Neighbourhood, told_before
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
-from engram.gates.trust import Trust, is_human, is_untrusted, tier_3_reason, tier_of, trust
+from engram.gates.trust import Trust, is_human, is_told, is_untrusted, loss_reason, tier_of, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, Memory, Status
+from engram.model.types import type_or_default
 from engram.rules.eligibility import is_over, outlasts
 from engram.rules.sources import CAPTURED, may_replace, origin_of
 from engram.text.display import notice, quoted, word
@@ -58,6 +59,8 @@ class _GateRun:
         self.settings = settings
         self.passed: list[str] = []
         self.suspicion = ""
+        self.withdrawn = ""
+        """Why it waits: a person took what it says out of use."""
         self.note = ""
         self.conflicts: list[Conflict] = []
 
@@ -86,6 +89,7 @@ class _GateRun:
             _STATUS.get(outcome, "candidate"),
             tuple(self.passed),
             tuple(self.conflicts),
+            bool(self.withdrawn),
             outcome == Outcome.CONTRADICTION and self._trust().status == "active",
         )
 
@@ -142,13 +146,12 @@ class _GateRun:
         """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""
         if is_human(self.memory.source):
             return None
-        found = known.rejected(self.proposal)
-        near = Neighbourhood(self.proposal, found) if found else None
-        twin = (near.duplicate() or near.paraphrase()) if near is not None else None
-        if twin is not None:
-            reason = f"{mention(twin)} was rejected in review; a person may say it again, or undo that"
-            return self._answer(Outcome.REJECTED, "rejected", reason, twin)
+        if (twin := told_before(self.proposal, known.rejected(self.proposal))) is not None:
+            reason = f"{mention(twin.memory)} was {twin.decided}; a person may say it again, or undo that"
+            return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
         self.passed.append("rejected")
+        if (twin := told_before(self.proposal, known.withdrawn(self.proposal))) is not None:
+            self.withdrawn = f"{mention(twin.memory)} was {twin.decided}; told again, it waits for review"
         return None
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
@@ -175,7 +178,7 @@ class _GateRun:
         mine, theirs = self.memory.statement, twin.statement
         if relation(mine, theirs).relation == "opposite":
             return "which says the opposite"
-        if is_human(self.memory.source) or not (twin.critical_slot or tier_3_reason(twin)):
+        if is_human(self.memory.source) or not (twin.critical_slot or loss_reason(twin)):
             return ""
         return "" if adds_nothing(mine, theirs) else "whose loss could do harm, in other words"
 
@@ -241,6 +244,8 @@ class _GateRun:
     def _trust(self) -> Trust:
         if self.suspicion:
             return Trust("candidate", f"{self.suspicion}; it waits for review")
+        if self.withdrawn:
+            return Trust("candidate", self.withdrawn)
         proposal = self.proposal
         return trust(self.memory, proposal.autonomous, self.settings, is_typed=proposal.is_typed)
 
@@ -258,7 +263,7 @@ class _GateRun:
         found = self._trust()
         merging = f"paraphrases {mention(similar)}; consider merging the two" if similar else ""
         if similar is not None and found.status == "active" and not is_human(self.memory.source):
-            tier = tier_of(self.memory)
+            tier = type_or_default(self.memory.type).tier if is_told(self.memory) else tier_of(self.memory)
             if tier > 1:
                 found = Trust("candidate", f"tier {tier} and close to a stored memory; it waits for review")
         if found.status == "active":

@@ -50,6 +50,8 @@ class Neighbour:
 
     memory: Memory
     cosine: float
+    decided: str = ""
+    """Where a person took it out of use: who, how and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,10 @@ class Known(Protocol):
         """The nearest live memories in the proposal's scope, by meaning and by words."""
 
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest memories in the proposal's scope that were rejected in review."""
+        """The nearest memories in the scopes that see the proposal, or that it is seen from, that a person rejected."""
+
+    def withdrawn(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """The same of those that a person retired or replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ class Verdict:
     """The gates passed before that one, in order."""
     conflicts: tuple[Conflict, ...] = ()
     """The current memories that it may outdate or contradict, most likely first."""
+    withdrawn: bool = False
+    """A person took what it says out of use."""
     waits_alone: bool = False
     """It waits for review only because of a conflict; its source could have stored it as active."""
 

@@ -4,14 +4,16 @@ from engram.gates.proposal import GateSettings
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 from engram.model.types import type_or_default
-from engram.rules.sources import Rank, rank_of
+from engram.rules.sources import CAPTURED, Rank, rank_of
 
 __all__ = [
     "HIGHEST_TIER",
     "Trust",
     "is_human",
+    "is_told",
     "is_untrusted",
     "kind_of",
+    "loss_reason",
     "sensitive_subject",
     "tier_3_reason",
     "tier_of",
@@ -19,8 +21,16 @@ __all__ = [
 ]
 
 HIGHEST_TIER = 3
-"""Identity, money, health: always a person's decision."""
-_SUBJECTS = {"health": "health", "identity": "identity", "fiscal": "money"}
+"""Identity, money, health, places and people: always a person's decision."""
+_SUBJECTS = {
+    "health": "is about somebody's health",
+    "identity": "is about somebody's identity",
+    "fiscal": "is about somebody's money",
+    "location": "says where somebody lives or stays",
+    "people": "is about somebody's private life",
+}
+_TOLD = ("location", "people")
+"""Subjects that people talk about to be remembered by them: where they live, and who is who."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ def tier_of(memory: Memory) -> int:
 
 
 def sensitive_subject(memory: Memory) -> str:
-    """The tier 3 subject of a memory's content (health, identity or fiscal), whatever its type; "" for none."""
+    """The tier 3 subject of a memory's content (one of spec 4's kinds), whatever its type; "" for none."""
     # Imported here so that reading and listing memories never loads the model.
     from engram.models.sensitivity import subject_of
 
@@ -65,10 +75,32 @@ def kind_of(memory: Memory) -> str:
 
 def tier_3_reason(memory: Memory) -> str:
     """Why a memory is tier 3; "" if its tier is lower."""
-    if type_or_default(memory.type).tier >= HIGHEST_TIER:
-        return f"type {memory.type!r} is tier {HIGHEST_TIER}"
+    return _type_reason(memory) or _subject_reason(sensitive_subject(memory))
+
+
+def loss_reason(memory: Memory) -> str:
+    """Why losing a memory could do harm, so that no remark alone ends it; "" if it could not.
+
+    All of tier 3, except what only says where people live or who they are to each other.
+    """
+    if reason := _type_reason(memory):
+        return reason
     subject = sensitive_subject(memory)
-    return f"it is about somebody's {_SUBJECTS[subject]}, which is tier {HIGHEST_TIER}" if subject else ""
+    return "" if subject in _TOLD else _subject_reason(subject)
+
+
+def is_told(memory: Memory) -> bool:
+    """Whether a user said it in a conversation, and the program or agent that handed it over vouches for that."""
+    return memory.learned_by == CAPTURED and rank_of(memory.source) >= Rank.AGENT
+
+
+def _type_reason(memory: Memory) -> str:
+    is_highest = type_or_default(memory.type).tier >= HIGHEST_TIER
+    return f"type {memory.type!r} is tier {HIGHEST_TIER}" if is_highest else ""
+
+
+def _subject_reason(subject: str) -> str:
+    return f"it {_SUBJECTS[subject]}, which is tier {HIGHEST_TIER}" if subject else ""
 
 
 def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed: bool = True) -> Trust:
@@ -76,12 +108,15 @@ def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed:
 
     A type that was only inferred (not `is_typed`) makes nothing wait: what is said decides.
 
+    What a user says in a conversation about where they live and who is who becomes active; health, identity and money wait.
+
     Tier 2 relies on the gates before this one: what resembles or contradicts a stored memory has not come this far.
     """
     source = memory.source or "unknown"
     if is_human(memory.source):
         return Trust("active", "stored as active: a person said it")
-    if sensitive := tier_3_reason(memory if is_typed else memory.but(type="fact")):
+    judged = memory if is_typed else memory.but(type="fact")
+    if sensitive := loss_reason(judged) if is_told(memory) else tier_3_reason(judged):
         return Trust("candidate", f"{sensitive}; only a person can approve it")
     if settings.autopromote_kinds and (kind := kind_of(memory)) not in settings.autopromote_kinds:
         return Trust("candidate", f"autopromote_kinds does not name {kind}; it waits for review")

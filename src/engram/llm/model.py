@@ -4,9 +4,11 @@
 thread and loop of its own; it blocks its caller all the same.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
@@ -74,11 +76,20 @@ class LanguageModel:
         self._book = book or SpendCount()
         self._clock = clock
         self._wait = wait
+        self._seconds = settings.timeout_s
+        self._until = math.inf
 
     @property
     def name(self) -> str:
         """The model as the setting names it."""
         return self.settings.name
+
+    def within(self, seconds: float) -> "LanguageModel":
+        """The same model with this long for all its answers together, from now on; after that it is unavailable."""
+        limited = copy(self)
+        limited._seconds = min(self.settings.timeout_s, seconds)
+        limited._until = time.monotonic() + seconds
+        return limited
 
     def spent_today(self) -> int:
         """Tokens of this UTC day, of everyone who shares the book."""
@@ -99,7 +110,7 @@ class LanguageModel:
         return self._read(reply, adapter.validate_json)
 
     def _answered(self, prompt: Prompt, schema: dict[str, Any]) -> Reply:
-        deadline = time.monotonic() + self.settings.timeout_s
+        deadline = min(time.monotonic() + self.settings.timeout_s, self._until)
         for attempt in range(self.settings.retries + 1):
             answer = self._counted(prompt, schema, deadline)
             if isinstance(answer, Reply):
@@ -199,7 +210,7 @@ class LanguageModel:
             raise ModelNonsense(f"{self._target} did not answer in the required form: {shown or 'nothing'}") from error
 
     def _late(self) -> ModelUnavailable:
-        return ModelUnavailable(f"{self._target} did not answer within {self.settings.timeout_s:g} s")
+        return ModelUnavailable(f"{self._target} did not answer within {self._seconds:g} s")
 
     @staticmethod
     def _because(error: ModelError, cause: Exception) -> ModelError:

@@ -76,3 +76,25 @@ class ComposedAnswer:
 
     answer: str
     sources: list[str]
+
+
+@dataclass(frozen=True)
+class PassageChoice:
+    """A passage that helps with a question, by its number, and the words of it that do."""
+
+    number: int
+    quote: str
+
+
+@dataclass(frozen=True)
+class ChosenPassages:
+    """The passages that help with a question, the most helpful first."""
+
+    choices: list[PassageChoice]
+
+
+@dataclass(frozen=True)
+class FindingsSummary:
+    """What findings say about a question; "" where they say nothing about it."""
+
+    summary: str

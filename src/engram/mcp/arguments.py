@@ -1,11 +1,15 @@
-"""The arguments of each tool: one model is both the published schema and the check."""
+"""The arguments of each tool: one model is both the published schema and the check.
+
+Every description is read by a model with every conversation, so each says only what the name does not.
+"""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
-from engram.model.memory import Signal
+from engram.model.memory import FORMS, Signal
 from engram.recall.cutoff import ABOUT, HELPFUL
 
 
@@ -19,31 +23,24 @@ def _listed(value: Any) -> Any:
 
 
 Words = Annotated[list[str], BeforeValidator(_listed)]
-SessionId = Annotated[str, Field(description="The session_id that session_start returned, if there is one.")]
-Ref = Annotated[str, Field(description="Id, name or alias of the memory, such as ENG-2026-0131-001.")]
+SessionId = Annotated[str, Field(description="From session_start.")]
+Ref = Annotated[str, Field(description="Id, name or alias.")]
 SeenFrom = Annotated[
     str,
     Field(
-        description="Whose memories to search: `here` (this project), user, global, or kind:name such as project:acme/api; "
-        "each sees the wider ones. Default: this project, the user and global."
+        description="`here` (this project), user, global or kind:name, with the wider ones. Default: all seen from here."
     ),
 ]
-OfOwner = Annotated[
-    str,
-    Field(
-        description="Who asks, as a scope such as agent:shop/ana: memories outside it are not found. Default: anyone."
-    ),
-]
+OfOwner = Annotated[str, Field(description="Who asks, such as agent:shop/ana.")]
+Since = Annotated[str, Field(description="From this time on, ISO 8601.")]
+Until = Annotated[str, Field(description="Before this time.")]
 MinRelevance = Annotated[
-    float,
-    Field(
-        strict=True,
-        ge=0,
-        le=1,
-        description="Leave out memories with a lower relevance; 0.5 keeps only confident matches.",
-    ),
+    float, Field(strict=True, ge=0, le=1, description="Leave out what is less relevant; 0.5 keeps confident matches.")
 ]
-Budget = Annotated[int, Field(description="Token budget for the text, at least 50; 0 uses the owner's setting.")]
+Budget = Annotated[int, Field(description="Tokens of text, at least 50; 0: the owner's setting.")]
+Kind = Literal[
+    "preference", "tooling", "project", "infra", "identity", "fiscal", "people", "constraint", "location", "health"
+]
 
 
 class Arguments(BaseModel):
@@ -58,53 +55,94 @@ class Arguments(BaseModel):
         return {name: value for name, value in given.items() if value not in (None, "")}
 
 
-class Learn(Arguments):
+class FormArguments(Arguments):
+    """The two forms a statement can be written in: feedback and fact."""
+
+    situation: str = Field(default="", description="The task in which it matters, such as: writing a migration.")
+    behavior: str = Field(default="", description="Feedback: what was done.")
+    impact: str = Field(default="", description="What that led to.")
+    action: str = Field(default="", description="What to do instead.")
+    subject: str = Field(default="", description="Fact: what it is about.")
+    predicate: str = Field(default="", description="The relation, such as: uses.")
+    object: str = Field(default="", description="The value.")
+
+
+class Learn(FormArguments):
     """A statement for the gates."""
 
-    statement: str = Field(description="The fact, in 25 to 60 words that stand on their own.")
+    statement: str = Field(
+        default="",
+        description="The fact, in 25 to 60 words that stand on their own. Or give situation with behavior, impact, action; or "
+        "with subject, predicate, object.",
+    )
     type: str = Field(
         default="",
-        description="preference, correction, convention, constraint, decision, procedural, factual or behavioral (the default). "
-        "Other types, such as identity or health, wait for a person's approval.",
+        description="preference, correction, convention, decision, procedural, factual, behavioral …; constraint, identity, health "
+        "and the like wait for a person.",
     )
     scope: str = Field(
         default="",
-        description="Where it applies: global (the default, or the scope of supersedes), user, `here` (this project), or kind:name such as project:acme/api.",
+        description="Where it applies: `here` (this project), user, global or kind:name. Default: `here` for what is about "
+        "this project, else global.",
     )
-    situation: str = Field(default="", description="When it matters, such as: writing a database migration.")
     rationale: str = Field(default="", description="Why it is so.")
-    tags: Words = Field(default_factory=list, description="Tags to file it under.")
-    domain: str = Field(default="", description="A path of topics, such as backend/database.")
-    confidence: float = Field(default=0.5, ge=0, le=1, description="How sure it is.")
-    supersedes: Words = Field(
-        default_factory=list,
-        description="Ids or names of memories that this one replaces. Pass them when the user changed their mind, or when a memory "
-        "you were given is out of date.",
-    )
+    tags: Words = Field(default_factory=list)
+    domain: str = Field(default="", description="Topics, such as backend/database.")
+    confidence: float = Field(default=0.5, ge=0, le=1)
+    supersedes: Words = Field(default_factory=list, description="Ids of outdated memories that this replaces.")
     relation: Literal["update", "contradiction", "refinement", "same", "different"] = Field(
         default="update",
-        description="How it relates to the memories in supersedes. update: it replaces them; contradiction: both cannot be true, a "
-        "person decides; refinement: it adds detail, they stay; same: it says the same; different: they only look alike.",
+        description="To those in supersedes. contradiction: a person decides; refinement: they stay; different: they only look alike.",
     )
-    autonomous: bool = Field(
-        default=False,
-        description="True when nobody asked to store this: it is judged more strictly and waits for review.",
-    )
+    autonomous: bool = Field(default=False, description="Nobody asked to store this: it is judged more strictly.")
     session_id: SessionId = ""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        """Refuse a call that says nothing, or half of a form."""
+        begun = next((form for form in FORMS if any(getattr(self, part) for part in form)), ())
+        missing = [part for part in begun and ("situation", *begun) if not getattr(self, part)]
+        if not begun and not self.statement:
+            raise PydanticCustomError("nothing", "give a statement, or all parts of a form")
+        if missing:
+            raise PydanticCustomError(
+                "half", "a form needs all its parts; missing: {missing}", {"missing": ", ".join(missing)}
+            )
+        return self
+
+
+class RememberArguments(Arguments):
+    """Something the user asked to remember."""
+
+    fact: str = Field(description="One sentence that stands on its own.")
+    kind: Kind = Field(default="preference", description="From identity on, a person must approve it.")
+    confidence: float = Field(default=0.6, ge=0, le=1)
+    session_id: SessionId = ""
+
+
+class UpdateArguments(FormArguments):
+    """A change of a memory in place."""
+
+    id: Ref
+    statement: str = Field(default="", description="What it says now.")
+    type: str = ""
+    tags: Words = Field(default_factory=list, description="These replace the old ones.")
+    confidence: Annotated[float | None, WithJsonSchema({"type": "number"})] = Field(default=None, ge=0, le=1)
+    reason: str = Field(default="", description="Why; its owner reads it.")
+    scope: OfOwner = ""
 
 
 class RecallArguments(Arguments):
     """A question."""
 
-    question: str = Field(description="What you want to know, in the terms of the subject.")
+    question: str = Field(default="", description="In the terms of the subject. Empty: the recent sessions here.")
+    sources: bool = Field(default=False, description="Search CLAUDE.md, rules, skills and past sessions, too.")
     scope: SeenFrom = ""
-    limit: int = Field(default=10, ge=1, le=50, description="At most this many memories.")
-    mode: Literal["hybrid", "semantic", "keyword"] = Field(
-        default="hybrid", description="By words and meaning, by meaning alone, or by words alone."
-    )
-    types: Words = Field(default_factory=list, description="Only memories of these types.")
-    since: str = Field(default="", description="Only from this time on, ISO 8601.")
-    until: str = Field(default="", description="Only before this time, ISO 8601.")
+    limit: int = Field(default=10, ge=1, le=50)
+    mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"
+    types: Words = Field(default_factory=list)
+    since: Since = ""
+    until: Until = ""
     min_relevance: MinRelevance = ABOUT
     session_id: SessionId = ""
 
@@ -119,11 +157,18 @@ class Inject(Arguments):
     session_id: SessionId = ""
 
 
+class PrepareArguments(Arguments):
+    """A task to be briefed about."""
+
+    task: str = Field(description="What you are about to do.")
+    budget: int = Field(default=10_240, ge=500, le=100_000, description="Bytes of text.")
+
+
 class FeedbackArguments(Arguments):
     """A rating."""
 
     id: Ref
-    signal: Signal = Field(description="positive: it helped; negative: it misled; neutral: it was not useful here.")
+    signal: Signal = Field(description="positive: it helped; negative: it misled; neutral: not useful here.")
     scope: OfOwner = ""
     session_id: SessionId = ""
 
@@ -132,14 +177,47 @@ class Forget(Arguments):
     """A memory to retire."""
 
     id: Ref
-    reason: str = Field(default="", description="Why; the owner will read it in the memory's history.")
+    reason: str = Field(default="", description="Why; its owner reads it.")
     scope: OfOwner = ""
+
+
+class ShowArguments(Arguments):
+    """A memory to show."""
+
+    id: Ref
+    scope: OfOwner = ""
+
+
+class ListArguments(Arguments):
+    """Which memories to list."""
+
+    status: Literal["current", "candidate", "any"] = Field(
+        default="current", description="candidate: those that wait for a person."
+    )
+    types: Words = Field(default_factory=list)
+    tags: Words = Field(default_factory=list)
+    domain: str = ""
+    since: Since = ""
+    until: Until = ""
+    scope: SeenFrom = ""
+    limit: int = Field(default=20, ge=1, le=100)
+    offset: int = Field(default=0, ge=0)
+
+
+class TimelineArguments(Arguments):
+    """A span of time, and perhaps a subject."""
+
+    about: str = Field(default="", description="A subject. Default: all memories and sessions of that time.")
+    since: Since = ""
+    until: Until = ""
+    scope: SeenFrom = ""
+    limit: int = Field(default=30, ge=1, le=100)
 
 
 class SessionStart(Arguments):
     """The start of a session."""
 
-    task: str = Field(description="What the session is about; relevant memories are returned.")
+    task: str = Field(description="What the session is about.")
     scope: SeenFrom = ""
     budget: Budget = 0
 
@@ -147,6 +225,6 @@ class SessionStart(Arguments):
 class SessionEnd(Arguments):
     """The end of a session."""
 
-    session_id: str = Field(description="The session_id that session_start returned.")
+    session_id: str = Field(description="From session_start.")
     summary: str = Field(default="", description="What was done and what is left, in a few sentences.")
     scope: OfOwner = ""

@@ -2,14 +2,17 @@
 
 import gc
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError
 
 if TYPE_CHECKING:
     from engram.client import Engram
+    from engram.mcp.calls import LazyMemory
 
-__all__ = ["main"]
+__all__ = ["main", "main_http"]
 
 
 def main(home: str | None = None) -> None:
@@ -19,21 +22,59 @@ def main(home: str | None = None) -> None:
     """
     if sys.stdin.isatty():
         sys.stderr.write("engram: an MCP client starts this server (docs/mcp.md); Ctrl-D ends it\n")
+
+    def load() -> "Callable[[LazyMemory], Any]":
+        from engram.mcp.stdio import serve
+
+        return serve
+
+    _run(home, load)
+
+
+def main_http(
+    home: str | None = None,
+    *,
+    host: str = "",
+    port: int | None = None,
+    token_file: Path | None = None,
+    names: tuple[str, ...] = (),
+) -> None:
+    """Serve the store over HTTP until a signal comes; by default on this machine only, with a token shown once on stderr.
+
+    Raises `Refused` for an address that others reach where no token file is named, and for a token file that others may read.
+    """
+
+    def load() -> "Callable[[LazyMemory], Any]":
+        from functools import partial
+
+        from engram.mcp import http
+
+        given = http.HttpOptions(
+            host or http.LOOPBACK, http.PORT if port is None else port, token_file, http.named_hosts(names)
+        )
+        return partial(http.serve, options=given.checked())
+
+    _run(home, load)
+
+
+def _run(home: str | None, load: "Callable[[], Callable[[LazyMemory], Any]]") -> None:
     # The protocol's package creates some eighty thousand lasting objects. Collecting garbage while it loads and at exit
     # costs a quarter of the time to start and stop.
     gc.disable()
     try:
         import anyio
 
-        from engram.mcp import protocol
+        from engram.mcp.calls import LazyMemory
+
+        serve = load()
     except ImportError as error:
         raise EngramError(f"the MCP server needs a package: pip install 'engram[mcp]' ({error})") from None
     finally:
         gc.enable()
     gc.freeze()
-    memory = protocol.LazyMemory(lambda: _opened(home))
+    memory = LazyMemory(lambda: _opened(home))
     try:
-        anyio.run(protocol.serve, memory)
+        anyio.run(serve, memory)
     finally:
         memory.close()
 

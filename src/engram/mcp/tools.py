@@ -1,35 +1,56 @@
 """The tools as one table: arguments, result, effect on the store, and the client's verb behind each.
 
-Nothing is decided here. Two things are set here, because a caller may not claim them: what is learned comes from `agent`,
-and a decision is the agent's, never a person's.
+Nothing is decided here. Two things are set here, because a caller may not claim them: what is learned comes from `agent` or
+`tool:remember`, and a decision is the agent's; only an answer that the client asked its user for is a person's.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from engram.mcp import arguments
-from engram.mcp.results import Card, Ended, Forgotten, Learned, Prepared, Rated, Recalled, Started, ToolResult
+from engram.mcp import approval, arguments
+from engram.mcp.approval import AGENT, PersonNeeded
+from engram.mcp.cards import Card
+from engram.mcp.results import (
+    Briefed,
+    Changed,
+    Ended,
+    Forgotten,
+    Learned,
+    MemoryList,
+    Prepared,
+    Rated,
+    Recalled,
+    Shown,
+    Started,
+    Timeline,
+    ToolResult,
+)
+from engram.model.decision import Decision, Outcome
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import FORMS, Memory
 
 if TYPE_CHECKING:
     from engram.client import Engram
+    from engram.mcp.calls import Call
 
-AGENT = "agent"
+REMEMBER = "tool:remember"
+"""The source of what an agent was asked to remember (spec 4)."""
+_STATUSES: dict[str, Any] = {"current": None, "candidate": "candidate", "any": "any"}
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a call does to the store, in the protocol's terms.
+    """What a call does to the store, in the protocol's terms."""
 
-    None of the tools is read-only: even a recall records its use and reinforces memories, so a later answer may differ.
-    A client that approves read-only tools by itself would otherwise let an agent change the memory unseen.
-    """
-
+    read_only: bool = False
+    """It changes nothing that a person would mind. That a memory was used is noted, and is no change of it."""
     destructive: bool = False
     """In the protocol's sense: it does more than add."""
     idempotent: bool = False
     """A second call with the same arguments changes nothing further."""
+
+
+READS = Effect(read_only=True, idempotent=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +62,79 @@ class Tool:
     description: str
     takes: type[arguments.Arguments]
     returns: type[ToolResult]
-    run: Callable[["Engram", Any], ToolResult]
+    run: Callable[["Call", Any], ToolResult]
     effect: Effect = Effect()
     not_found: str = ""
     """What to do when nothing has the given id."""
+    changes: Callable[[Any], dict[str, Any]] = lambda given: {}
+    """The fields that a call changes, for what is carried out once a person agreed."""
 
 
-def _learn(mem: "Engram", given: arguments.Learn) -> Learned:
-    fields = given.model_dump(exclude={"autonomous", "session_id", "relation"}, exclude_unset=True)
-    if given.scope:
-        fields["scope"] = given.scope
+def _form(given: arguments.FormArguments) -> dict[str, Any]:
+    """The form that the arguments give, if any."""
+    for parts in FORMS:
+        form = {part: getattr(given, part) for part in parts if getattr(given, part)}
+        if form:
+            return {"form": form}
+    return {}
+
+
+def _learn(call: "Call", given: arguments.Learn) -> Learned:
+    mem = call.mem
+    parts = {part for form in FORMS for part in form}
+    fields = given.model_dump(exclude={"autonomous", "session_id", "relation", *parts}, exclude_unset=True)
+    fields |= _form(given)
+    if "form" in fields:
+        fields.setdefault("type", "feedback" if FORMS[0][0] in fields["form"] else "fact")
+    placed = ""
+    if not given.scope and not given.supersedes:
+        said = given.statement or " ".join(fields.get("form", {}).values())
+        fields["scope"], placed = mem.infer_scope(said, type=given.type, situation=given.situation)
     # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
     relation = given.relation if given.supersedes or given.relation != "update" else ""
-    return Learned.of(
-        mem.learn(source=AGENT, session=given.session_id, autonomous=given.autonomous, relation=relation, **fields)
+    decision = mem.learn(
+        source=AGENT, session=given.session_id, autonomous=given.autonomous, relation=relation, **fields
     )
+    if call.can_ask and not given.autonomous:
+        call.question = approval.about_decision(decision)
+    return Learned.of(decision, placed)
 
 
-def _recall(mem: "Engram", given: arguments.RecallArguments) -> Recalled:
+def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
+    mem = call.mem
+    if mem.store.paused:
+        from engram.client import PAUSED
+
+        return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
+    scope, placed = mem.infer_scope(given.fact, type=given.kind)
+    decision = mem.remember(
+        given.fact, source=REMEMBER, session=given.session_id, type=given.kind, confidence=given.confidence, scope=scope
+    )
+    if call.can_ask:
+        call.question = approval.about_decision(decision)
+    return Learned.of(decision, placed)
+
+
+def _changes(given: arguments.UpdateArguments) -> dict[str, Any]:
+    parts = {part for form in FORMS for part in form}
+    fields = given.model_dump(exclude={"id", "scope", "reason", *parts}, exclude_unset=True)
+    return fields | _form(given) | ({"reason": given.reason} if given.reason else {})
+
+
+def _update(call: "Call", given: arguments.UpdateArguments) -> Changed:
+    mem = call.mem
+    known, changes = mem.get(given.id, scope=given.scope or None), _changes(given)
+    if call.can_ask and (question := approval.about_change(known, changes)):
+        raise PersonNeeded(question)
+    return approval.changed(mem, known, changes, AGENT)
+
+
+def _recall(call: "Call", given: arguments.RecallArguments) -> Recalled:
+    mem = call.mem
+    if not given.question:
+        return Recalled.with_sources(
+            mem.recall_context(limit=given.limit, progress=call.step, cancelled=call.cancelled)
+        )
     found = mem.recall(
         given.question,
         scope=given.scope or None,
@@ -70,11 +146,18 @@ def _recall(mem: "Engram", given: arguments.RecallArguments) -> Recalled:
         session=given.session_id,
         min_relevance=given.min_relevance,
     )
-    return Recalled.of(found)
+    if not given.sources:
+        return Recalled.of(found)
+    context = mem.recall_context(given.question, memories=found, progress=call.step, cancelled=call.cancelled)
+    return Recalled.with_sources(context, found)
 
 
-def _inject(mem: "Engram", given: arguments.Inject) -> Prepared:
-    found = mem.inject(
+def _prepare(call: "Call", given: arguments.PrepareArguments) -> Briefed:
+    return Briefed.of(call.mem.prepare(given.task, budget=given.budget, progress=call.step, cancelled=call.cancelled))
+
+
+def _inject(call: "Call", given: arguments.Inject) -> Prepared:
+    found = call.mem.inject(
         given.task,
         scope=given.scope or None,
         budget=given.budget or None,
@@ -84,69 +167,135 @@ def _inject(mem: "Engram", given: arguments.Inject) -> Prepared:
     return Prepared.of(found)
 
 
-def _feedback(mem: "Engram", given: arguments.FeedbackArguments) -> Rated:
+def _feedback(call: "Call", given: arguments.FeedbackArguments) -> Rated:
+    mem = call.mem
     rated = mem.get(given.id, scope=given.scope or None)
     return Rated.of(mem.feedback(rated.id, given.signal, session=given.session_id))
 
 
-def _forget(mem: "Engram", given: arguments.Forget) -> Forgotten:
+def _forget(call: "Call", given: arguments.Forget) -> Forgotten:
+    mem = call.mem
     known = mem.get(given.id, scope=given.scope or None)
+    if call.can_ask and (question := approval.about_forgetting(known, given.reason)):
+        raise PersonNeeded(question)
     retired = mem.forget(known.id, actor=AGENT, reason=given.reason)
     assert isinstance(retired, Memory)
     return Forgotten(memory=Card.of(retired))
 
 
-def _session_start(mem: "Engram", given: arguments.SessionStart) -> Started:
+def _show(call: "Call", given: arguments.ShowArguments) -> Shown:
+    return Shown.of(call.mem.explain_memory(given.id, scope=given.scope or None))
+
+
+def _list(call: "Call", given: arguments.ListArguments) -> MemoryList:
+    found = call.mem.list(
+        # One more than asked for says whether there are more.
+        limit=given.limit + 1,
+        offset=given.offset,
+        scope=seen(call.mem, given.scope),
+        status=_STATUSES[given.status],
+        types=given.types or None,
+        tags=given.tags or None,
+        domain=given.domain or None,
+        since=given.since or None,
+        until=given.until or None,
+    )
+    return MemoryList.of(found, given.limit)
+
+
+def seen(mem: "Engram", scope: str = "") -> tuple[str, ...] | None:
+    """The scopes that a caller sees from a scope, or from the directory."""
+    return mem.scopes_for(scope=scope or mem.scope_here())
+
+
+def _timeline(call: "Call", given: arguments.TimelineArguments) -> Timeline:
+    entries = call.mem.timeline(
+        given.about, since=given.since or None, until=given.until or None, limit=given.limit, scope=given.scope or None
+    )
+    return Timeline.of(entries)
+
+
+def _session_start(call: "Call", given: arguments.SessionStart) -> Started:
+    mem = call.mem
     session = mem.session(given.task, scope=given.scope or None, budget=given.budget or None)
     # Warnings for the owner (a team store not trusted yet, a file that does not parse) are given once, here.
     warnings = list(dict.fromkeys([*session.injection.warnings, *mem.store.warnings]))
     return Started.of(session.injection, session_id=session.id, warnings=warnings)
 
 
-def _session_end(mem: "Engram", given: arguments.SessionEnd) -> Ended:
+def _session_end(call: "Call", given: arguments.SessionEnd) -> Ended:
+    mem = call.mem
     scopes = mem.scopes_for(scope=given.scope or None)
     return Ended.of(mem.sessions.end(given.session_id, given.summary, scopes=scopes))
 
 
-_IDS = "Ids come from recall, inject and session_start."
+_IDS = "Ids come from recall, list, timeline, inject and session_start."
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
         Tool(
-            "learn",
-            "Learn a fact",
-            "Propose a memory: a preference, correction, convention, decision or fact that will matter again. Gates check it "
-            "(secrets, duplicates, contradictions, trust) and the answer gives the outcome and the reason. When the user changed "
-            "their mind or something is no longer so, pass the ids of the outdated memories in supersedes. The answer's related "
-            "lists stored memories that this one may outdate or contradict: if it replaces one, call learn again with the same "
-            "statement and the id in supersedes; if not, with relation different. What a person said stays until a person decides.",
-            arguments.Learn,
-            Learned,
-            _learn,
-            not_found="Ids come from recall, inject, session_start and the related memories of learn.",
-        ),
-        Tool(
             "recall",
             "Recall",
-            "Find memories that answer a question, by words and meaning. Recalled memories are reinforced. Where nothing is "
-            "known, memories is empty and nearest has what comes closest: do not treat those as an answer.",
+            "Find memories that answer a question. Where nothing is known, memories is empty; nearest then has the closest ones, "
+            "which are no answer.",
             arguments.RecallArguments,
             Recalled,
             _recall,
+            READS,
         ),
         Tool(
             "inject",
-            "Prepare for a task",
-            "What you should know before a task, within a token budget: directives, things to consider, related memories.",
+            "What a task needs",
+            "What to know before a task, within a token budget: directives, things to consider, related memories.",
             arguments.Inject,
             Prepared,
             _inject,
+            READS,
+        ),
+        Tool(
+            "prepare",
+            "Prepare for a task",
+            "A briefing before work: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about the task.",
+            arguments.PrepareArguments,
+            Briefed,
+            _prepare,
+            READS,
+        ),
+        Tool(
+            "learn",
+            "Learn a fact",
+            "Propose a memory: a correction, convention, decision, lesson or fact that will matter again. Gates check it; the answer "
+            "gives the outcome and why. related lists stored memories that it may outdate: if it replaces one, call learn again "
+            "with that id in supersedes; if not, with relation different.",
+            arguments.Learn,
+            Learned,
+            _learn,
+            not_found="Ids come from recall, list and the related memories of learn.",
+        ),
+        Tool(
+            "remember",
+            "Remember",
+            "Store what the user asked you to remember, in their words.",
+            arguments.RememberArguments,
+            Learned,
+            _remember,
+        ),
+        Tool(
+            "update",
+            "Change a memory",
+            "Correct a memory in place: only the fields given change. For a fact that changed in the world, learn with supersedes.",
+            arguments.UpdateArguments,
+            Changed,
+            _update,
+            Effect(destructive=True),
+            not_found=_IDS,
+            changes=_changes,
         ),
         Tool(
             "feedback",
             "Rate a memory",
-            "Rate whether a memory helped. Ratings change how readily it is offered again.",
+            "Rate whether a memory helped; it changes how readily it is offered again.",
             arguments.FeedbackArguments,
             Rated,
             _feedback,
@@ -155,7 +304,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "forget",
             "Forget a memory",
-            "Retire a memory that is wrong or unwanted: it no longer appears in answers. It stays readable, and its owner can undo this.",
+            "Retire a memory that is wrong or unwanted. It stays readable, and its owner can undo this.",
             arguments.Forget,
             Forgotten,
             _forget,
@@ -163,11 +312,40 @@ TOOLS: dict[str, Tool] = {
             # be talked into forgetting a constraint. A second call is one more decision in the history.
             Effect(destructive=True),
             not_found=_IDS,
+            changes=lambda given: {"reason": given.reason},
+        ),
+        Tool(
+            "show",
+            "Show a memory",
+            "Everything about one memory: its state, origin, versions and the decisions about it.",
+            arguments.ShowArguments,
+            Shown,
+            _show,
+            READS,
+            not_found=_IDS,
+        ),
+        Tool(
+            "list",
+            "List memories",
+            "List memories by filter, newest first.",
+            arguments.ListArguments,
+            MemoryList,
+            _list,
+            READS,
+        ),
+        Tool(
+            "timeline",
+            "Timeline",
+            "What was known and what happened over time, oldest first: facts with what replaced them, sessions, events.",
+            arguments.TimelineArguments,
+            Timeline,
+            _timeline,
+            READS,
         ),
         Tool(
             "session_start",
             "Start a session",
-            "Start a session about a task. Returns its session_id and the relevant memories.",
+            "Start a session about a task. Returns a session_id and what to know for the task.",
             arguments.SessionStart,
             Started,
             _session_start,
@@ -175,7 +353,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "session_end",
             "End a session",
-            "End a session with a summary: the memories it used are reinforced, and those used together are linked.",
+            "End a session: its summary is found later, and what it used is reinforced.",
             arguments.SessionEnd,
             Ended,
             _session_end,

@@ -11,10 +11,6 @@ DOCUMENT_ROLE = "document"
 """The role of a document's chunk, which is ranked without its neighbours."""
 SUMMARY_ROLE = "summary"
 """The role of the event that a session's summary becomes when it ends, so that a search finds it."""
-VERBATIM = "verbatim"
-"""The metadata of an artifact that has the exact words of a memory: its id. Only a search for artifacts finds it."""
-QUOTED_EVENT = "quoted_event"
-"""The metadata of such an artifact: the event that it quotes."""
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 

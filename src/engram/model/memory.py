@@ -30,10 +30,6 @@ MAY_SUPERSEDE = "may_supersede"
 """The type of link from a memory to an older one that it probably replaces; both are current until somebody decides."""
 MAY_REPEAT = "may_repeat"
 """The type of link from a memory to one that it probably says again in other words, until somebody merges the two or keeps both."""
-FORGET_REQUESTED = "forget_requested"
-"""The metadata of a memory that somebody asked to forget who may not: by whom and where, until a person decides."""
-CORROBORATED_BY = "corroborated_by"
-"""The metadata of a memory that an independent source repeated: that source."""
 REFINES = "refines"
 """The type of link from a memory to one that it makes more precise."""
 CO_ACCESSED = "co_accessed"
@@ -93,6 +89,21 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
+class Retelling:
+    """What a later turn said that was taken for the same as a memory: what it would have become on its own.
+
+    Its words are in an artifact of the ledger, so that they go where the turn is purged.
+    """
+
+    event: str
+    scope: str = "global"
+    type: str = "behavioral"
+    source: str = ""
+    confidence: float = 0.5
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """A ledger event, and the part of it, that a memory was derived from."""
 
@@ -100,6 +111,8 @@ class Evidence:
     span: tuple[int, int] | None = None
     quote_hash: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    retelling: Retelling | None = None
+    """Where the event said it in other words: those words."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

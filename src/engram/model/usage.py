@@ -4,6 +4,10 @@ from datetime import datetime
 
 from engram.model.lazy import dataclass
 
+RATED = "rated"
+RATED_BY_PERSON = "rated_by_person"
+"""A rating of somebody at a terminal, or whom a program vouches for as one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Use:

@@ -75,15 +75,20 @@ def features(cues: RemarkCues) -> list[float]:
 
 @lru_cache(maxsize=1)
 def _patterns() -> list[re.Pattern[str]]:
-    """For each section of the cues, a pattern that finds any of them."""
+    patterns = cue_patterns(CUES)
+    return [patterns[name] for name in SECTIONS]
+
+
+def cue_patterns(file: Path) -> dict[str, re.Pattern[str]]:
+    """For each section of a file of cues, a pattern that finds any of them."""
     listed: dict[str, list[str]] = {}
     section: list[str] = []
-    for line in CUES.read_text("utf-8").splitlines():
+    for line in file.read_text("utf-8").splitlines():
         if line.startswith("["):
             section = listed.setdefault(line.strip("[]"), [])
         elif line.strip() and not line.startswith("#"):
             section.extend(re.escape(cue.strip()) for cue in line.split(","))
-    return [re.compile(rf"\b(?:{'|'.join(listed[name])})\b", re.IGNORECASE) for name in SECTIONS]
+    return {name: re.compile(rf"\b(?:{'|'.join(cues)})\b", re.IGNORECASE) for name, cues in listed.items()}
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,7 @@
-"""Detects statements about somebody's health, identity or money: they are tier 3, whatever their type (DESIGN §12).
+"""Detects statements about somebody's health, identity, money, whereabouts or private life: they are tier 3, whatever their type (DESIGN §12).
 
 A linear model over words, word pairs and character n-grams in seven languages, trained on sentences by several writers and on
-near misses (health checks, identity providers, prices) by training/train_tiers.py.
+near misses (health checks, identity providers, prices, data centres, who reviews what) by training/train_tiers.py.
 """
 
 import re
@@ -16,21 +16,22 @@ from engram.text.sentences import split_sentences
 __all__ = ["MARGIN", "PLAIN", "SENSITIVE", "features", "subject_of"]
 
 PLAIN = "plain"
-SENSITIVE = ("health", "identity", "fiscal")
+SENSITIVE = ("health", "identity", "fiscal", "location", "people")
 """The subjects that only a person may approve, each by the name of its type."""
 MODEL = Linear("sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
-MARGIN = 0
-"""A subject must beat `PLAIN` by more than this."""
+MARGIN = -32
+"""A subject must beat `PLAIN` by more than this, in stored weights: so one in twenty plain statements is a false alarm."""
 
 _WORD = re.compile(r"\w+(?:[.-]\d\w*)*|[%€$£+]")
 _LONGEST = 40
 _CODE, _LONG_NUMBER = 6, 7
 """The lengths from which mixed letters and digits count as a code, and digits alone as an account number."""
 _PART = 4
+_NAME = "<name>"
 
 
 def subject_of(text: str) -> str:
-    """The sensitive subject of a text, one of `SPOKEN`; "" for none. Each sentence is scored by itself."""
+    """The sensitive subject of a text, one of `SENSITIVE`; "" for none. Each sentence is scored by itself."""
     best, found = MARGIN, ""
     for sentence in split_sentences(text.replace(";", "\n")):
         plain, *sums = _sums(sentence)
@@ -42,18 +43,17 @@ def subject_of(text: str) -> str:
 
 def features(sentence: str) -> Iterator[str]:
     """The features of a sentence; used for training."""
-    words = _words(sentence)
-    yield "1"
-    for word in words:
+    read = _read(sentence)
+    yield from _around(read)
+    for word in dict.fromkeys(word for word, _ in read):
         yield from _of_word(word)
-    yield from _pairs(words)
 
 
 def _sums(sentence: str) -> list[int]:
     """The class scores of a sentence. Scores per word are cached, because most words recur."""
-    words = _words(sentence)
-    sums = MODEL.sums(["1", *_pairs(words)])
-    for word in words:
+    read = _read(sentence)
+    sums = MODEL.sums(_around(read))
+    for word in dict.fromkeys(word for word, _ in read):
         for place, value in enumerate(_sums_of_word(word)):
             sums[place] += value
     return sums
@@ -64,13 +64,18 @@ def _sums_of_word(word: str) -> tuple[int, ...]:
     return tuple(MODEL.sums(_of_word(word)))
 
 
-def _words(sentence: str) -> list[str]:
-    """The distinct lower-case words without accents; numbers and codes are replaced by their shape."""
-    text = sentence.casefold()
-    if not text.isascii():
-        spelled = unicodedata.normalize("NFKD", text)
-        text = "".join(sign for sign in spelled if not unicodedata.combining(sign))
-    return list(dict.fromkeys(_shape(word) for word in _WORD.findall(text)))
+def _read(sentence: str) -> list[tuple[str, bool]]:
+    """The words in lower case and without accents, each with whether it looks like a name: it is capitalised and not the first.
+
+    Numbers and codes are replaced by their shape.
+    """
+    if not sentence.isascii():
+        spelled = unicodedata.normalize("NFKD", sentence)
+        sentence = "".join(sign for sign in spelled if not unicodedata.combining(sign))
+    found = _WORD.findall(sentence)
+    return [
+        (_shape(word.casefold()), at > 0 and word[0].isupper() and not word.isupper()) for at, word in enumerate(found)
+    ]
 
 
 def _shape(word: str) -> str:
@@ -93,6 +98,17 @@ def _of_word(word: str) -> Iterator[str]:
             yield f"~{whole[start : start + size]}"
 
 
-def _pairs(words: list[str]) -> Iterator[str]:
-    for one, two in pairwise(["^", *words, "$"]):
+def _around(read: list[tuple[str, bool]]) -> Iterator[str]:
+    """What is read from more than one word: each pair of words that follow each other, and the words next to a name.
+
+    Most names of people and places are unknown to the model, so any name counts as the same word there.
+    """
+    yield "1"
+    for one, two in pairwise(["^", *dict.fromkeys(word for word, _ in read), "$"]):
         yield f"{one} {two}"
+    named = ["^", *(_NAME if is_name else word for word, is_name in read), "$"]
+    if _NAME in named:
+        yield f"#{_NAME}"
+    for one, two in pairwise(named):
+        if _NAME in (one, two):
+            yield f"#{one} {two}"

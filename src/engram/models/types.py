@@ -1,8 +1,8 @@
 """The type of a statement, and whether forgetting it could do harm.
 
 Linear models over words, their ends, word pairs and the bundled vectors, trained by training/train_types.py on memories
-of several writers and judged on writers they have never seen. The types are those that need no review; whether a statement is about
-health, identity or money is decided by `sensitivity`.
+of several writers and judged on writers they have never seen. The types are those that need no review; whether a statement is
+sensitive is decided by `sensitivity`.
 """
 
 from __future__ import annotations

@@ -16,25 +16,36 @@ from engram.recall.cutoff import ABOUT
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, line_of, remark_of
 from engram.recall.sources.library import Cancelled, SourceLibrary
+from engram.recall.sources.refinement import CONSIDERED, SourceRefiner
 from engram.recall.sources.sessions import is_here, short_name, spoken_lines
 from engram.recall.sources.source import Source, SourceHit
 from engram.store.protocol import Progress
-from engram.text.display import longest_fitting, notice, quoted
+from engram.text.display import longest_fitting, notice, quoted, word
 from engram.text.time.zone import in_zone
 
 if TYPE_CHECKING:
     from engram.model.memory import Memory
 
+BRIEFED = 0.03
+"""The floor of memories in a briefing: a task names less of what matters for it than a question does."""
 BUDGET = 10_240
 """Bytes of the answer to a question."""
 RECENT = 15_360
 """Bytes of what is shown without a question."""
 LEAST_BUDGET = 500
-MOST_OF_PHASE = 6
+INSIDE = "CLAUDECODE"
+"""The variable that Claude Code sets for the programs it starts."""
+JUST_NOW = timedelta(minutes=10)
+"""What was said since then, the agent that asks still knows; its own question would be the best match."""
+QUARTER = 0.25
+"""Of the relevance of the best passage of a phase: what is less relevant only takes room."""
+MOST_OF_PHASE = 5
 """Passages of one phase."""
 LONGEST_SNIPPET = 900
 """Bytes of one passage."""
 LEAST_SNIPPET = 60
+SUMMARY = 1_200
+"""Bytes of a model's summary."""
 LONGEST_TURN = 1_200
 """Bytes of one turn of a recent session."""
 LEAST_RECENT = 200
@@ -75,6 +86,8 @@ class ContextSection:
     line: str = ""
     """Both, as they are shown."""
     relevance: float = 0.0
+    id: str = ""
+    """The id of a memory; "" for what a source says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +114,8 @@ class Page:
     """The text as it grows: headings and lines within a budget of bytes."""
 
     budget: int
+    summed_up: bool = False
+    """Whether room for a summary was set aside."""
     sections: list[ContextSection] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     used: int = 0
@@ -141,22 +156,23 @@ class ContextRecaller:
     zone: tzinfo
     progress: Progress
     cancelled: Cancelled
+    refiner: SourceRefiner | None = None
 
     def for_question(self, found: Sequence[Recall], queries: Sequence[SearchQuery], page: Page) -> str:
         """Fill a page: memories first, then each kind of source while there is room. Returns why it ended early, or ""."""
         try:
-            for section in _unique(_memory_sections(found)):
-                self._add(page, section)
+            fits = [self._add(page, section) for section in _unique(_memory_sections(found))]
+            if not all(fits):
+                return "budget"  # sources come after all memories
             for section in self._from_sources(queries, page):
                 self._add(page, section)
         except _Stopped as stop:
             return str(stop)
         return ""
 
-    def _add(self, page: Page, section: ContextSection) -> None:
+    def _add(self, page: Page, section: ContextSection) -> bool:
         self._check()
-        if not page.add(section) and page.room(section.title) < LEAST_SNIPPET:
-            raise _Stopped("budget")
+        return page.add(section)
 
     def _check(self) -> None:
         if self.cancelled():
@@ -164,6 +180,8 @@ class ContextRecaller:
 
     def _from_sources(self, queries: Sequence[SearchQuery], page: Page) -> Iterator[ContextSection]:
         self._check()
+        if not queries:
+            return
         if page.room("") < LEAST_SNIPPET:
             raise _Stopped("budget")
         self.library.refresh(self.progress, self.cancelled)
@@ -172,30 +190,52 @@ class ContextRecaller:
             return
         seen: set[str] = set()
         hits = _merged([self.library.search(query, list(KINDS.values())) for query in queries])
+        hits = [hit for hit in hits if not self._just_heard(hit)]
         for phase, kinds in KINDS.items():
-            about = [hit for hit in hits if hit.source.kind in kinds and hit.relevance >= ABOUT]
-            yield from self._of_phase(phase, about, queries[0], page, seen)
+            yield from self._of_phase(
+                phase, _about([hit for hit in hits if hit.source.kind in kinds]), queries[0], page, seen
+            )
+
+    def _just_heard(self, hit: SourceHit) -> bool:
+        """Whether the agent that asks has just heard it: it runs in Claude Code, and this was said a moment ago in a session here."""
+        at = hit.passage.time
+        inside = hit.source.kind == "session" and bool(self.library.places.environment.get(INSIDE))
+        return inside and at is not None and self.clock() - at < JUST_NOW
 
     def _of_phase(
         self, phase: str, hits: Sequence[SourceHit], query: SearchQuery, page: Page, seen: set[str]
     ) -> Iterator[ContextSection]:
         from engram.recall.ranking import excerpt
 
-        count = 0
-        for hit in hits:
+        for hit, quote in self._chosen(hits, query.text, seen)[:MOST_OF_PHASE]:
             self._check()
-            text = excerpt(hit.passage.text, query.terms)
-            if (key := " ".join(hit.passage.text.split())) in seen:
-                continue
-            seen.add(key)
+            text = quote or excerpt(hit.passage.text, query.terms)
             where = provenance_of(hit, self.library.places.home, self.zone)
             room = min(LONGEST_SNIPPET, page.room(TITLES[phase]) - _size(where) - 10)
             if room < LEAST_SNIPPET:
                 raise _Stopped("budget")
             yield _section(phase, where, fitted(text, room), hit.relevance)
-            count += 1
-            if count >= MOST_OF_PHASE:
-                return
+
+    def _chosen(self, hits: Sequence[SourceHit], question: str, seen: set[str]) -> list[tuple[SourceHit, str]]:
+        """The hits of a phase in their order, each text once, with the words a model quotes of it, or ""."""
+        asked = " ".join(question.split())
+        fresh: list[SourceHit] = []
+        for hit in hits:
+            said = " ".join(hit.passage.text.split())
+            if said not in seen and said not in (asked, f"user: {asked}"):
+                seen.add(said)
+                fresh.append(hit)
+        if self.refiner is None:
+            return [(hit, "") for hit in fresh]
+        considered = fresh[:CONSIDERED]
+        chosen = self.refiner.choose(question, [hit.passage.text for hit in considered])
+        return [(hit, "") for hit in fresh] if chosen is None else [(considered[at], quote) for at, quote in chosen]
+
+    def summary(self, query: str, page: Page) -> str:
+        """A model's summary of what was found; "" without one, or where it was cancelled."""
+        if self.refiner is None or not page.summed_up or not page.sections or self.cancelled():
+            return ""
+        return fitted(self.refiner.summarise(query, page.text), SUMMARY)
 
     # -- without a question
 
@@ -248,6 +288,11 @@ class ContextRecaller:
         return bool(kept)
 
 
+def with_summary(summary: str, model: str, text: str) -> str:
+    """The findings below their summary, which is marked as a model's words."""
+    return f"## Summary by {word(model)}, of the lines below\n{quoted(summary)}\n\n{text}" if summary else text
+
+
 def _remembered(memory: "Memory") -> ContextSection:
     from engram.model.hit import Hit
 
@@ -255,7 +300,7 @@ def _remembered(memory: "Memory") -> ContextSection:
     title = "Memories from these sessions"
     text = fitted(memory.statement, LONGEST_SNIPPET)
     line = f"{label_of(hit)}: {quoted(text)}{remark_of(hit, dated=False)}"
-    return ContextSection("memories", title, label_of(hit), notice(text), line)
+    return ContextSection("memories", title, label_of(hit), notice(text), line, id=memory.id)
 
 
 def _section(phase: str, where: str, text: str, relevance: float) -> ContextSection:
@@ -268,7 +313,7 @@ def _memory_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
             dated = recall.intent != "current"
             line = line_of(hit, dated=dated, zone=recall.zone)
             text = notice(hit.stretch or hit.text) + remark_of(hit, dated=dated, zone=recall.zone)
-            yield ContextSection("memories", TITLES["memories"], label_of(hit), text, line, hit.relevance)
+            yield ContextSection("memories", TITLES["memories"], label_of(hit), text, line, hit.relevance, hit.id)
 
 
 def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
@@ -285,9 +330,13 @@ def _merged(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:
     for hit in (hit for hits in found for hit in hits):
         if hit.n not in best or hit.relevance > best[hit.n].relevance:
             best[hit.n] = hit
-    if len(found) == 1:
-        return list(best.values())
-    return sorted(best.values(), key=lambda hit: (-hit.relevance, hit.n))
+    return sorted(best.values(), key=lambda hit: (-hit.relevance, -hit.score, hit.n))
+
+
+def _about(hits: Sequence[SourceHit]) -> list[SourceHit]:
+    """The hits of one phase that are likely enough about the question, and not far less so than the best of them."""
+    floor = max(ABOUT, QUARTER * hits[0].relevance) if hits else ABOUT
+    return [hit for hit in hits if hit.relevance >= floor]
 
 
 def provenance_of(hit: SourceHit, home: Path, zone: tzinfo) -> str:

@@ -83,14 +83,15 @@ class Replacements:
         steps = {(older, newer.id) for older, found in self.newer.items() for newer in found} - self.unsure
         return any((a in some and b in others) or (a in others and b in some) for a, b in steps)
 
-    def note(self, memory: Memory) -> str:
-        """What a reader should know about an outdated memory; "" where it is not."""
+    def note(self, memory: Memory, *, quotes_waiting: bool = True) -> str:
+        """What a reader should know about an outdated memory; "" where it is not. A prompt nobody asked for quotes nothing that waits for review."""
         newer = self.newest(memory.id) or next(reversed(self.newer.get(memory.id, ())), None)
         if newer is None:
             return ""
         how = "superseded by" if memory.status == "superseded" else "may be replaced by"
         wait = f", which {WAITS}" if newer.status == "candidate" else ""
-        says = f": {quoted(cut(newer.statement, QUOTED))}" if newer.status in LIVE or _waits_alone(newer) else ""
+        is_quoted = newer.status in LIVE or (quotes_waiting and _waits_alone(newer))
+        says = f": {quoted(cut(newer.statement, QUOTED))}" if is_quoted else ""
         return f"{how} {word(newer.id)}{says}{wait}"
 
 

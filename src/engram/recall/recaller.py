@@ -82,7 +82,7 @@ class Recaller:
         found = self.answered(query, at)
         # A caller may lower the floor; hits below the usual one are not reinforced.
         meant = [hit.id for hit in found.hits if hit.memory is not None and is_about(hit)]
-        warning = self._record_use("recalled", meant, session)
+        warning = self.record_use("recalled", meant, session)
         return replace(found, warnings=(*found.warnings, warning)) if warning else found
 
     def answered(self, query: SearchQuery, at: datetime | None = None) -> Recall:
@@ -123,7 +123,7 @@ class Recaller:
         chosen = inject.build(
             hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )
-        warning = self._record_use("injected", chosen.ids, session)
+        warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 
     def _offered(self, query: SearchQuery) -> Hits:
@@ -159,7 +159,8 @@ class Recaller:
 
         return spread(scored, fetch, self.store.links_to, {hit.id for hit in hits}, now)
 
-    def _record_use(self, kind: str, ids: Sequence[str], session: str) -> str:
+    def record_use(self, kind: str, ids: Sequence[str], session: str = "") -> str:
+        """Note that memories were used; returns a warning where the store cannot be written, or ""."""
         if not ids:
             return ""
         try:

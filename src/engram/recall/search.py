@@ -7,10 +7,11 @@ from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
-from engram.model.event import VERBATIM, Event
+from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
+from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, with_excerpts
@@ -320,7 +321,7 @@ def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
         return ""
     if record.status not in filters.statuses:
         return f"status {record.status}"
-    return _outlived(record, now) if filters.statuses == LIVE and filters.known_at is None else ""
+    return _outlived(record, now) if record.status in LIVE and filters.known_at is None else ""
 
 
 def _outlived(memory: Memory, now: datetime) -> str:

@@ -7,6 +7,7 @@ from engram.gates.proposal import GateSettings
 from engram.gates.trust import tier_3_reason, trust
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
+from engram.review.authority import refuse_rejection
 from engram.review.lineage import contradicted, last_decision, refuse_outranked, replaced_by, superseding
 from engram.review.resolution import confirmed
 from engram.rules.sources import Rank, is_evidence, origin_of, rank_of
@@ -78,6 +79,7 @@ def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime,
     refuse_approval(actor, memory, settings)
     refuse_contradiction(memory, contradicted(deciding.get, memory))
     active = confirmed(reinforced(memory, now), actor).but(status="active", last_verified=now)
+    deciding.check(active)
     heads = replaced_by(deciding, active)
     for head in heads:
         refuse_outranked(actor, head, "supersede")
@@ -87,8 +89,9 @@ def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime,
 
 
 def reject_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
-    """Reject a candidate within a decision."""
+    """Reject a candidate within a decision; an agent only what it proposed itself."""
     refuse_outranked(actor, memory, "reject")
+    refuse_rejection(actor, memory)
     rejected = memory.but(status="rejected", updated=now)
     deciding.put(rejected)
     return rejected

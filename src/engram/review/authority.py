@@ -4,14 +4,20 @@ from collections.abc import Sequence
 
 from engram.gates.trust import tier_of
 from engram.model.errors import ChangedMeanwhile, Refused
+from engram.model.lazy import fields
 from engram.model.memory import Memory
 from engram.model.relations import REVIEWED
-from engram.rules.sources import Rank, is_below_program, rank_of
+from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, rank_of
+from engram.store.history import OUT, decided_by_person, placed_by
 from engram.store.protocol import Image
 
-OUT = ("rejected", "retired", "superseded")
-"""The statuses of what was taken out of use."""
-SHOWN = ("statement", "situation", "form", "type", "scope", "conflict_key", "supersedes", "pinned", "critical_slot")
+_OF_USE = frozenset((
+    "activation", "feedback", "derivation_count", "last_verified", "updated", "version",
+    # These follow from decisions, which are asked about by themselves; and what waits for a memory marks it as disputed.
+    "status", "superseded_by", "lineage", "revision", "associations", "verification",
+))  # fmt: skip
+"""What use and other decisions change about a memory without changing what it says."""
+SHOWN = tuple(each.name for each in fields(Memory) if each.name not in _OF_USE)
 """What somebody who decides about a memory has read, or relies on."""
 _ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")}
 """The statuses that an agent may give a memory, and those that the memory may have before."""
@@ -19,14 +25,24 @@ _ALLOWED = {"dormant": ("active",), "retired": ("active", "dormant", "archived")
 
 def refuse_overturning(actor: str, memory: Memory, history: Sequence[Image]) -> None:
     """Raise `Refused` where a person took a memory out of use, whatever was changed about it since."""
-    if not is_below_program(actor) or memory.status not in OUT or not history:
+    if not is_below_program(actor) or memory.status not in OUT:
         return
-    decided = _placed(history)
+    decided = placed_by(history)
+    if decided is None:
+        raise Refused(
+            f"{memory.id} is {memory.status}, and who decided that is not known any more; {actor} may not change it: a person may, "
+            "at a terminal"
+        )
     if rank_of(decided.actor) == Rank.PERSON:
         raise Refused(
             f"a person decided “{decided.op}” about {memory.id}, and it is {memory.status}; {actor} may not change that: "
             "a person may, at a terminal"
         )
+
+
+def is_rejected_by_person(memory: Memory, history: Sequence[Image]) -> bool:
+    """Whether a person rejected a memory, so that it is not proposed again as long as the rejection is stored."""
+    return memory.status == "rejected" and decided_by_person(history)
 
 
 def refuse_status(actor: str, memory: Memory, status: str) -> None:
@@ -44,8 +60,17 @@ def refuse_status(actor: str, memory: Memory, status: str) -> None:
 def refuse_changed(shown: Sequence[Memory], memory: Memory) -> None:
     """Raise `ChangedMeanwhile` where a memory differs from what was shown of it; one that was not shown passes."""
     before = next((one for one in shown if one.id == memory.id), memory)
-    if any(getattr(before, name) != getattr(memory, name) for name in SHOWN):
+    if _as_shown(before) != _as_shown(memory):
         raise ChangedMeanwhile(f"{memory.id} was changed while you read it; nothing was decided: look again")
+
+
+def refuse_rejection(actor: str, memory: Memory) -> None:
+    """Raise `Refused` where an agent would reject what it did not propose itself."""
+    if is_below_program(actor) and not is_own(actor, memory):
+        raise Refused(
+            f"{memory.id} was proposed by {memory.source or 'unknown'}, and {actor} may reject only what it proposed itself: a person "
+            f"may reject it, with `engram reject {memory.id}` at a terminal"
+        )
 
 
 def refuse_lower_tier(actor: str, before: Memory, after: Memory) -> None:
@@ -67,17 +92,10 @@ def refuse_marks(actor: str, before: Memory, after: Memory) -> None:
         )
 
 
+def _as_shown(memory: Memory) -> tuple[object, ...]:
+    is_confirmed = memory.verification == CONFIRMED
+    return (*(getattr(memory, name) for name in SHOWN), is_confirmed, _review_links(memory))
+
+
 def _review_links(memory: Memory) -> list[tuple[str, str, bool]]:
     return sorted((link.type, link.target, bool(link.extra)) for link in memory.associations if link.type in REVIEWED)
-
-
-def _placed(history: Sequence[Image]) -> Image:
-    """The entry by which a memory came to have its status."""
-    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
-        if _status(later) != _status(earlier):
-            return later
-    return history[0]
-
-
-def _status(image: Image) -> str:
-    return image.memory.status if image.memory is not None else ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
+from engram.model.errors import Refused
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
 from engram.review.lineage import contradicted, outranking_head, replaced_by, superseding
@@ -134,6 +135,10 @@ def _activated(deciding: Transaction, memory: Memory, now: datetime) -> Memory |
     if memory.learned_by != "add" and trust(memory, False, GateSettings()).status != "active":
         return None
     active = memory.but(status="active")
+    try:
+        deciding.check(active)
+    except Refused:
+        return None
     heads = replaced_by(deciding, active)
     if outranking_head(heads, active.source):
         return None

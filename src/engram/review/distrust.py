@@ -10,11 +10,13 @@ from engram.gates.secrets.scan import refuse_secret
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass
-from engram.model.memory import CORROBORATED_BY, Memory
+from engram.model.memory import Memory
+from engram.model.reserved_keys import CORROBORATED_BY
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.conflicts import release, waiting_on
 from engram.review.lineage import BY_HAND, ends_before, refuse_outranked, settle
-from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, may_decide, rank_of
+from engram.review.queue import APPROVE
+from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED, Rank, is_from, rank_of
 from engram.store.protocol import Filters, Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 
@@ -25,8 +27,12 @@ LAST = "last_distrust"
 RESTORE = "restore_trust"
 SESSION = "session:"
 """Names a session instead of a source: everything that was learned in it."""
-_SAYING = ("derive", "verify")
-"""Entries by which a person says, or confirms, what is stored already."""
+_REPEATED = "derive"
+"""The entry by which a person says what is stored already."""
+_CONFIRMING = (APPROVE, "verify", "resolve")
+"""Entries by which a person confirms what is stored already."""
+KEPT = "a person confirmed it; --include-confirmed takes it out as well"
+"""Why a memory of a distrusted source stays that a person confirmed and did not write."""
 TAKEN = ("candidate", *CURRENT, "archived", "superseded")
 """What is taken out; rejected and retired memories are out already."""
 
@@ -91,15 +97,23 @@ class Distrust:
     store: Store
     clock: Callable[[], datetime]
 
-    def take_out(self, source: str, since: datetime | None, actor: str, *, dry_run: bool = False) -> BulkDecision:
+    def take_out(
+        self,
+        source: str,
+        since: datetime | None,
+        actor: str,
+        *,
+        include_confirmed: bool = False,
+        dry_run: bool = False,
+    ) -> BulkDecision:
         """Reject a source's candidates and retire its memories, as one decision; what those replaced is current again.
 
-        What a person wrote or reworded stays. `since` limits it to what was stored from that time on. Raises `Refused` for
-        a source that stands for the owner.
+        What a person wrote, reworded or repeated stays, and so does what a person promoted or verified, unless `include_confirmed` says
+        otherwise. `since` limits it to what was stored from that time on. Raises `Refused` for a source that stands for the owner.
         """
         pattern = _checked(source)
         memories = self._brought(pattern, since)
-        left = self._spared(memories, actor)
+        left = self._spared(memories, actor, include_confirmed)
         memories += self._corroborated(pattern, {memory.id for memory in memories})
         taken = sorted((m for m in memories if m.id not in left), key=lambda memory: (memory.lineage, memory.id))
         if dry_run:
@@ -150,13 +164,13 @@ class Distrust:
         stored = history[0].at if history else memory.created
         return stored is None or stored >= since
 
-    def _spared(self, memories: Sequence[Memory], actor: str) -> dict[str, str]:
+    def _spared(self, memories: Sequence[Memory], actor: str, include_confirmed: bool) -> dict[str, str]:
         """The memories that stay, each with why: a person wrote, confirmed or repeated them, or the actor may not decide."""
         left: dict[str, str] = {}
         by_id = {memory.id: memory for memory in memories}
         for ids in sliced(list(by_id)):
             told = self.store.histories(ids)
-            left |= {i: why for i in ids if (why := _spared(by_id[i], told[i], actor))}
+            left |= {i: why for i in ids if (why := _spared(by_id[i], told[i], actor, include_confirmed))}
         return left
 
     def _corroborated(self, pattern: str, brought: set[str]) -> list[Memory]:
@@ -246,29 +260,39 @@ def _taken_out(memory: Memory, pattern: str, now: datetime) -> Memory:
     return memory.but(status="rejected" if memory.status == "candidate" else "retired", updated=now)
 
 
-def _spared(memory: Memory, history: Sequence[Image], actor: str) -> str:
-    """Why a memory of a distrusted source stays: its words are a person's, or the actor may not decide; "" where it is taken out."""
+def _spared(memory: Memory, history: Sequence[Image], actor: str, include_confirmed: bool) -> str:
+    """Why a memory of a distrusted source stays: a person's words or confirmation, or the actor may not decide; "" where it is taken out."""
     if rank_of(memory.source) == Rank.PERSON or (memory.learned_by == BY_HAND and memory.verification == CONFIRMED):
         return "a person wrote it"
     if _is_persons(memory, history):
-        return "a person wrote, confirmed or repeated it"
-    if memory.status == "candidate" or may_decide(actor, memory):
-        return ""
+        return "a person wrote or repeated it"
     try:
-        refuse_outranked(actor, memory, "take out")
+        if memory.status != "candidate":
+            refuse_outranked(actor, memory, "take out")
     except Refused as error:
         return str(error)
-    return ""
+    return KEPT if not include_confirmed and _is_confirmed(memory, history) else ""
+
+
+def _is_confirmed(memory: Memory, history: Sequence[Image]) -> bool:
+    """Whether a person promoted or verified what a memory says now. One who vouched for a whole file confirmed none of it by name."""
+    return memory.verification == CONFIRMED and any(
+        image.op in _CONFIRMING
+        and rank_of(image.actor) == Rank.PERSON
+        and image.memory is not None
+        and _words(image.memory) == _words(memory)
+        for image in history
+    )
 
 
 def _is_persons(memory: Memory, history: Sequence[Image]) -> bool:
-    """Whether a person wrote what a memory says now, confirmed it by name, or said it too. To promote it is none of these."""
+    """Whether a person wrote what a memory says now, or said it too. To promote or verify it is neither."""
     images = [(image, image.memory) for image in history if image.memory is not None]
     pairs = zip(images[1:], images, strict=False)
     return any(
         rank_of(image.actor) == Rank.PERSON
         and _words(after) == _words(memory)
-        and (image.op in _SAYING or _is_written(image.op, before, after))
+        and (image.op == _REPEATED or _is_written(image.op, before, after))
         for (image, after), (_, before) in pairs
     )
 

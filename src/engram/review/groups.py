@@ -8,15 +8,10 @@ from engram.gates.trust import kind_of, tier_of
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.model.types import KINDS, type_or_default
+from engram.model.types import KINDS
 from engram.review.queue import ReviewItem, worth
 from engram.rules.sources import is_from
-from engram.text.tokens import query_terms
 
-BROADEST_TOPIC = 0.5
-"""A word in more than this share of a source's candidates names no topic."""
-LONGEST_READ = 500
-"""Characters of a statement that its topic is looked for in."""
 TIERS = (1, 2, 3)
 
 
@@ -112,35 +107,13 @@ def _by_worth(group: tuple[tuple[str, str], list[ReviewItem]]) -> tuple[str, flo
 
 
 def topics(items: Iterable[ReviewItem]) -> dict[str, str]:
-    """The topic of each item, by memory id: its domain, else the word it shares with most others of its source, else the kind of its type."""
+    """The topic of each item, by memory id, as it is called among those of its source."""
+    from engram.review.topics import topics_of
+
     found: dict[str, str] = {}
     by_source: dict[str, list[Memory]] = {}
     for item in items:
         by_source.setdefault(source_of(item.memory), []).append(item.memory)
     for memories in by_source.values():
-        found |= _topics_of(memories)
-    return found
-
-
-def _topics_of(memories: Sequence[Memory]) -> dict[str, str]:
-    words = {memory.id: _words(memory) for memory in memories}
-    counts = Counter(term for terms in words.values() for term in terms)
-    most = max(2, BROADEST_TOPIC * len(memories))
-    found = {}
-    for memory in memories:
-        shared = [term for term in words[memory.id] if 2 <= counts[term] <= most]
-        best = max(shared, key=lambda term: (counts[term], len(term), term), default="")
-        found[memory.id] = memory.domain or (words[memory.id][best] if best else type_or_default(memory.type).kind)
-    return found
-
-
-def _words(memory: Memory) -> dict[str, str]:
-    """The index terms of a statement, each with the word it stands for."""
-    text = memory.statement[:LONGEST_READ]
-    telling, found = set(query_terms(text)), dict[str, str]()
-    for word in text.split():
-        plain = word.strip(".,;:!?\"'()[]`").casefold()
-        terms = query_terms(plain) if len(plain) > 2 else []
-        if len(terms) == 1 and terms[0] in telling and not plain.isdigit():
-            found.setdefault(terms[0], plain)
+        found |= topics_of(memories)
     return found

@@ -12,11 +12,12 @@ from typing import Any, Unpack
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
 from engram.model.lazy import dataclass
-from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, Activation, Memory, render_form
+from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
+from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
 from engram.review.authority import refuse_changed, refuse_overturning
 from engram.rules.eligibility import is_valid, outlasts
 from engram.rules.scopes import shows
-from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
+from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, find_memory, locked_memory, start_of
@@ -159,9 +160,15 @@ def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None
         )
 
 
+BOOKKEEPING = frozenset(("export", "redact_evidence"))
+"""Entries that are no decisions: a name that an export gave, evidence that a purge removed. Both outlast an undo."""
+
+
 def last_decision(history: Sequence[Image]) -> Image:
-    """The last entry that changed more than usage does by itself."""
+    """The last entry that changed more than usage and bookkeeping do."""
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if later.op in BOOKKEEPING:
+            continue
         if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
             return later
     return history[0]
@@ -331,7 +338,7 @@ class Lineages:
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(self.current(ref))
-        draft = admit(_revised(head, changes, self.clock()))
+        draft = admit(_revised(head, changes, actor, self.clock()))
         vectors = self.store.embed([meaning_of(draft)])
         scopes = sorted({head.scope, draft.scope})
         waiting = waiting_on(self.store, [head.id])
@@ -350,7 +357,7 @@ class Lineages:
             if head.status not in CURRENT:
                 refuse_undoing(actor, head, self.store.history(head.id))
             now = self.clock()
-            new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
+            new = admit(_revised(head, changes, actor, now)).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
             new = by_hand(new, actor, now) if WRITTEN & changes.keys() else new
             refuse_unapproved(actor, head, new.but(status="active"))
@@ -418,12 +425,15 @@ def _revisable(memory: Memory) -> Memory:
     return memory
 
 
-def _revised(head: Memory, changes: dict[str, Any], now: datetime) -> Memory:
+def _revised(head: Memory, changes: dict[str, Any], actor: str, now: datetime) -> Memory:
     """The next version's text and fields; its id and its place are decided under the lock."""
     blank = Memory("", "")
     renewed = {name: getattr(blank, name) for name in RENEWED}
-    metadata = {key: value for key, value in head.metadata.items() if key != FORGET_REQUESTED}
-    memory = head.but(**renewed, metadata=metadata).but(created=now).but(**changes)
+    # Who repeated the old words says nothing about the new ones; a request to forget the fact is not an agent's to end.
+    ended = (CORROBORATED_BY,) if is_below_program(actor) else (CORROBORATED_BY, FORGET_REQUESTED)
+    metadata = with_reserved(changes.get("metadata", head.metadata), head.metadata)
+    metadata = {key: value for key, value in metadata.items() if key not in ended}
+    memory = head.but(**renewed).but(created=now).but(**{**changes, "metadata": metadata})
     if "form" in changes and "statement" not in changes:
         memory = memory.but(statement=render_form(memory.form))
     if "statement" in changes:

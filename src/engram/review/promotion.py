@@ -79,6 +79,7 @@ class Promotion:
 
         def promote(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
             active = reinforced(memory, now).but(status="active", updated=now)
+            deciding.check(active)
             if heads := replaced_by(deciding, active):
                 raise InvalidInput(f"would replace {mention(heads[0])}; a person decides")
             deciding.put(active)
@@ -128,9 +129,10 @@ class Promotion:
 
         found = neighbours_of(self.store, memory, vector)
         tier = f"tier {tier_of(memory)}: " if tier_of(memory) > 1 else ""
-        twin = next((one for one in found.same if one.status != "candidate" or one.id in promoted), None)
-        if twin is not None:
-            return f"{tier}says the same as {mention(twin)}; merge or reject it"
+        for told, others in (("says the same as", found.same), ("may repeat", found.similar)):
+            twin = next((one for one in others if one.status != "candidate" or one.id in promoted), None)
+            if twin is not None:
+                return f"{tier}{told} {mention(twin)}; merge or reject it"
         if found.conflicts:
             return f"{tier}conflicts with {mention(found.conflicts[0])}"
         return f"{tier}would replace {mention(found.heads[0])}" if found.heads else ""

@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.gates.comparison import relation
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import GATES
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.lazy import dataclass
 from engram.model.memory import MAY_REPEAT, Memory
+from engram.review.retellings import RetoldAs, retellings_of
 from engram.rules.scopes import GLOBAL, shows
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
@@ -37,9 +39,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class RelatedMemories:
-    """The stored memories that say the same as another, surely or probably, that it contradicts or outdates, and that it would replace by its conflict key."""
+    """The stored memories that surely say the same as another, that probably do, that it contradicts or outdates, and that it would replace by its conflict key."""
 
     same: tuple[Memory, ...] = ()
+    similar: tuple[Memory, ...] = ()
     conflicts: tuple[Memory, ...] = ()
     heads: tuple[Memory, ...] = ()
 
@@ -55,6 +58,8 @@ class Provenance:
     neighbours: RelatedMemories
     gates: str
     """The gate that decided, and why; those before it had no objection."""
+    retellings: tuple[RetoldAs, ...] = ()
+    """What was said later and taken for the same, in its own words."""
 
 
 def provenance_of(
@@ -70,6 +75,7 @@ def provenance_of(
         tuple(_quotes(store, memory, scopes)),
         near,
         _passed(store, memory, settings),
+        tuple(retellings_of(store, memory, scopes)),
     )
 
 
@@ -82,13 +88,19 @@ def neighbours_of(
     known = OtherKnown(store, vector, own=memory.id)
     proposal = propose(memory)
     near = Neighbourhood(proposal, known.near(proposal))
-    alike = (near.duplicate(), near.paraphrase(), *_linked(store, memory, scopes))
-    same = {one.id: one for one in alike if one is not None}
-    likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in same]
+    twin, retold = near.duplicate(), near.paraphrase()
+    if twin is None and retold is not None and relation(memory.statement, retold.statement).relation == "same":
+        twin = retold
+    same = {twin.id: twin} if twin is not None else {}
+    alike = (retold, *_linked(store, memory, scopes))
+    similar = {one.id: one for one in alike if one is not None and one.id not in same}
+    told = same.keys() | similar.keys()
+    likely = [conflict.other for conflict in near.conflicts() if conflict.is_likely and conflict.other.id not in told]
     heads = known.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
     # What is current weighs more than what waits itself.
     order = sorted(likely, key=lambda other: other.status not in CURRENT)
-    return RelatedMemories(tuple(same.values()), tuple(order), tuple(head for head in heads if head.id != memory.id))
+    replaced = tuple(head for head in heads if head.id != memory.id)
+    return RelatedMemories(tuple(same.values()), tuple(similar.values()), tuple(order), replaced)
 
 
 def _linked(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Memory]:
@@ -107,6 +119,8 @@ def _linked(store: Store, memory: Memory, scopes: Collection[str] | None) -> Ite
 
 def _quotes(store: Store, memory: Memory, scopes: Collection[str] | None) -> Iterator[Quote]:
     for evidence in memory.evidence:
+        if evidence.retelling is not None:
+            continue
         event = store.event(evidence.event)
         if event is not None and (scopes is None or store.owner_of(event.id) in scopes):
             text = event.content[slice(*evidence.span)] if evidence.span is not None else event.content

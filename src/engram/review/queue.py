@@ -5,7 +5,8 @@ from datetime import datetime
 
 from engram.gates.trust import tier_3_reason
 from engram.model.lazy import dataclass
-from engram.model.memory import CONTRADICTS, FORGET_REQUESTED, MAY_SUPERSEDE, Memory
+from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
+from engram.model.reserved_keys import FORGET_REQUESTED
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
 from engram.rules.scopes import shows

@@ -66,11 +66,16 @@ def keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tuple
 def merged_into(
     deciding: Transaction, survivor: Memory, others: Sequence[Memory], statement: str, now: datetime
 ) -> Memory:
-    """The survivor with the merged statement and everybody's tags; the others are superseded by it and stay readable."""
+    """The survivor with the merged statement and everybody's tags and evidence; the others are superseded by it and stay readable."""
     if not statement.strip():
         raise InvalidInput("merge needs a merged statement")
     tags = tuple(dict.fromkeys(tag for memory in (survivor, *others) for tag in memory.tags))
-    merged = consolidated(survivor, now).but(statement=statement.strip(), form={}, tags=tags, updated=now, entities=())
+    evidence = survivor.evidence
+    for other in others:
+        evidence += tuple(one for one in other.evidence if one not in evidence)
+    merged = consolidated(survivor, now).but(
+        statement=statement.strip(), form={}, tags=tags, evidence=evidence, updated=now, entities=()
+    )
     for other in others:
         merged = _unlinked(merged, other.id)
     admit(merged)

@@ -10,9 +10,10 @@ from engram.gates.secrets.scan import redact
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-from engram.model.memory import FORGET_REQUESTED, Memory
+from engram.model.memory import Memory
+from engram.model.reserved_keys import FORGET_REQUESTED
 from engram.review.approval import approve_in, refuse_approval, refuse_contradiction, refuse_settled, reject_in
-from engram.review.authority import refuse_changed
+from engram.review.authority import refuse_changed, refuse_rejection
 from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
 from engram.review.lineage import Lineages, contradicted, refuse_outranked
@@ -116,13 +117,15 @@ class Review:
         about = list(dict.fromkeys((new.id, old.id, *versions, *(other.id for other in waiting))))
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
             new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
-            for memory in (new, old):
-                refuse_changed(shown, memory)
             if new.status not in CURRENT:
                 refuse_settled(self.store, new)
+            for memory in (new, old):
+                refuse_changed(shown, memory)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
                 refuse_outranked(actor, changed, "settle a contradiction against")
             if keep == "old":
+                if new.status == "candidate":
+                    refuse_rejection(actor, new)
                 return keep_old(deciding, new, old, now)
             if new.status == "candidate":
                 refuse_approval(actor, new, self.settings)
@@ -213,6 +216,8 @@ class Review:
         """What a memory waits as, of what is to be decided; raises `InvalidInput` where that is not clear, or it does not wait so."""
         found = self._waits_as(memory)
         if waits_as and waits_as not in found:
+            if not found:
+                refuse_settled(self.store, memory)
             waits = f"it waits as {' and '.join(found)}" if found else f"it is {memory.status}"
             raise InvalidInput(f"{memory.id} does not wait as {waits_as!r}; {waits}")
         if len(found) > 1 and not waits_as:
@@ -270,6 +275,19 @@ class Review:
             refs, statement, actor, reason, shown
         )
 
+    def separate(
+        self, ref: str, number: int = 1, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+    ) -> Memory:
+        """Take a retelling, numbered as `provenance` lists them, out of a memory: the candidate of its own that it becomes.
+
+        Raises `Refused` where the same words are stored already. `shown` is as for `approve`.
+        """
+        from engram.review.retellings import Separation
+
+        return Separation(self.store, self.clock, self.settings, self.described).separate(
+            ref, number, actor, reason, shown
+        )
+
     # -- decisions about many
 
     def promote_all(
@@ -323,12 +341,23 @@ class Review:
         return undo_last(self.store, self.clock(), actor=actor)
 
     def distrust(
-        self, source: str, *, since: datetime | None = None, dry_run: bool = False, actor: str = "manual"
+        self,
+        source: str,
+        *,
+        since: datetime | None = None,
+        include_confirmed: bool = False,
+        dry_run: bool = False,
+        actor: str = "manual",
     ) -> "BulkDecision":
-        """Remove everything a source contributed, and refuse what it proposes from now on."""
+        """Remove everything a source contributed but what a person confirmed or wrote, and refuse what it proposes from now on.
+
+        `include_confirmed` removes what a person only promoted or verified as well.
+        """
         from engram.review.distrust import Distrust
 
-        return Distrust(self.store, self.clock).take_out(source, since, actor, dry_run=dry_run)
+        return Distrust(self.store, self.clock).take_out(
+            source, since, actor, include_confirmed=include_confirmed, dry_run=dry_run
+        )
 
     def restore_trust(self, source: str, *, actor: str = "manual") -> "BulkDecision":
         """Undo `distrust`: what it took out returns, and the source may propose again."""

@@ -2,24 +2,24 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 from engram.review.authority import refuse_overturning
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
-from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
+from engram.review.lineage import BOOKKEEPING, last_decision, refuse_second_head, refuse_undoing, settle
+from engram.store.history import MAKING
 from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
 """Entries about several unrelated memories, which are undone one by one, like those of a bulk decision; others are undone as a whole."""
-UNDECIDED = frozenset({"use", "purge", "reread", "split"})
+UNDECIDED = frozenset({"use", "purge", "reread", "split"}) | BOOKKEEPING
 """Entries that nobody decided, or that cannot be undone."""
 RECENT = 200
 """How many entries `undo_last` looks at."""
-MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
-"""Decisions a memory's history can begin with; one that begins with another has been pruned."""
 
 
 def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Memory:
@@ -239,12 +239,27 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
         # Uses folded in since then must not be folded in again.
         activation = before.activation if last.op == "reinforce" else current.activation
         lineage = before.lineage or ("" if _has_joined(current, before) else current.lineage)
-        return before.but(activation=activation, updated=now, lineage=lineage)
+        kept = _bookkept(before, history, last)
+        return kept.but(activation=activation, updated=now, lineage=lineage)
     if history[0].op not in MAKING:
         raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
     if current.status == "retired":
         raise Refused(f"{memory_id} has nothing left to undo")
     return current.but(status="retired", updated=now)
+
+
+def _bookkept(before: Memory, history: list[Image], last: Image) -> Memory:
+    """A memory as it was, with the names that exports gave it since, and without the evidence that was purged since."""
+    steps = [(early, late) for early, late in pairwise(history) if late.seq > last.seq and late.op in BOOKKEEPING]
+    for early, late in steps:
+        if early.memory is None or late.memory is None:
+            continue
+        gone = [one.event for one in early.memory.evidence if one not in late.memory.evidence]
+        before = before.but(
+            aliases=tuple(dict.fromkeys((*before.aliases, *late.memory.aliases))),
+            evidence=tuple(one for one in before.evidence if one.event not in gone),
+        )
+    return before
 
 
 def _has_joined(current: Memory, before: Memory) -> bool:

@@ -8,6 +8,8 @@ REINFORCE_STORAGE = 0.05
 CONSOLIDATION_FACTOR = 2.0
 FEEDBACK_POSITIVE_STRENGTH = 0.05
 FEEDBACK_NEGATIVE_STRENGTH = -0.10
+# Ratings of agents and programs take what a person said no lower: it stays injectable until a person decides otherwise.
+RATED_BY_OTHERS_FLOOR = 0.5
 
 # Bands — spec 1 "Activation thresholds".
 ACTIVE_ABOVE = 0.5

@@ -20,6 +20,7 @@ __all__ = [
     "is_below_program",
     "is_evidence",
     "is_from",
+    "is_own",
     "may_decide",
     "may_replace",
     "origin_of",
@@ -155,6 +156,12 @@ def is_from(source: str, pattern: str) -> bool:
     return source == pattern or source.startswith((f"{pattern.rstrip(':')}:", f"{pattern.rstrip('/')}/"))
 
 
+def counted_as(source: str) -> str:
+    """The source under which proposals are counted: case and spaces make no other one of it, and neither does another page of a site."""
+    name = source.strip().casefold()
+    return name.partition("/")[0] if name.startswith("web:") else name
+
+
 def said_by(memory: Memory) -> Rank:
     """The rank of the most trusted source that vouches for a memory."""
     if memory.verification == CONFIRMED:
@@ -181,6 +188,14 @@ def may_decide(actor: str, memory: Memory) -> bool:
     """
     rank = rank_of(actor, Rank.PROGRAM)
     return rank >= Rank.PROGRAM or _REACH.get(rank, rank) >= said_by(memory)
+
+
+def is_own(actor: str, memory: Memory) -> bool:
+    """Whether a memory was proposed by this actor: its own source or one below it, or, for an agent, any agent's explicit word."""
+    if memory.learned_by == IMPORTED:
+        return False
+    is_agents = rank_of(actor) == rank_of(memory.source) == Rank.AGENT
+    return is_agents or is_from(memory.source, actor)
 
 
 def is_below_program(actor: str) -> bool:

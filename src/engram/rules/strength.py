@@ -6,8 +6,9 @@ from math import exp
 
 from engram.model.lazy import replace
 from engram.model.memory import CO_ACCESSED, SIGNALS, Activation, Association, Feedback, Memory, Signal
-from engram.model.usage import Use
+from engram.model.usage import RATED, RATED_BY_PERSON, Use
 from engram.rules import numbers as n
+from engram.rules.sources import Rank, said_by
 
 
 def days_between(earlier: datetime | None, later: datetime) -> float:
@@ -55,14 +56,20 @@ def reinforced(memory: Memory, at: datetime, *, seq: int | None = None, boost: f
     return memory.but(activation=activation)
 
 
-def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = None) -> Memory:
-    """The memory after a rating. A positive rating also counts as a verification."""
+def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = None, by_person: bool = False) -> Memory:
+    """The memory after a rating. A positive rating also counts as a verification.
+
+    Only a person rates what a person said or confirmed out of use.
+    """
     counts = {name: getattr(memory.feedback, name) for name in ("positive", "negative", "neutral")}
     counts[signal] += 1
     step = {"positive": n.FEEDBACK_POSITIVE_STRENGTH, "negative": n.FEEDBACK_NEGATIVE_STRENGTH}.get(signal, 0.0)
     activation = memory.activation
     if step:
-        value = _rounded(min(1.0, max(0.0, strength(memory, at) + step)))
+        now = strength(memory, at)
+        is_held = step < 0 and not by_person and said_by(memory) == Rank.PERSON
+        least = min(now, n.RATED_BY_OTHERS_FLOOR) if is_held else 0.0
+        value = _rounded(min(1.0, max(least, now + step)))
         activation = replace(activation, retrieval_strength=value, last_accessed=_later(activation.last_accessed, at))
     if seq is not None:
         activation = replace(activation, seq=seq)
@@ -150,8 +157,8 @@ def folded(memory: Memory, uses: Iterable[Use]) -> Memory:
             if fresh and sitting(use) not in seen:
                 memory = reinforced(memory, use.at)
             seen.add(sitting(use))
-        elif fresh and use.kind == "rated" and use.signal in SIGNALS:
-            memory = rated(memory, use.signal, use.at)
+        elif fresh and use.kind in (RATED, RATED_BY_PERSON) and use.signal in SIGNALS:
+            memory = rated(memory, use.signal, use.at, by_person=use.kind == RATED_BY_PERSON)
         if fresh:
             memory = memory.but(activation=replace(memory.activation, seq=use.position + 1))
     return memory

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 
+from engram.gates.instructions import find_injections
 from engram.model.event import Session
 from engram.model.hit import EarlierSession, Injection
 from engram.model.lazy import dataclass, replace
@@ -50,14 +51,16 @@ class EarlierSessions:
         filters = Filters(kinds=("event",), scopes=scopes)
         hits = self.searcher.search(SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=HELPFUL).checked())
         named = dict.fromkeys(hit.event.session for hit in hits if hit.event is not None)
-        summarised = (session for name in named if (session := self.searcher.store.session(name)) and session.summary)
+        found = (session for name in named if (session := self.searcher.store.session(name)) and session.summary)
+        summarised = (session for session in found if not held_back(session))
         for _, session in zip(range(MOST_SESSIONS), summarised, strict=False):
             yield session
 
     def _last(self, scopes: tuple[str, ...], now: datetime) -> list[Session]:
         """The last session that ended, if that was recently."""
         sessions = self.searcher.store.sessions(_LAST_ONES, scopes)
-        return [one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT][:1]
+        recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT)
+        return [one for one in recent if not held_back(one)][:1]
 
     def _line(self, session: Session, room: int) -> str:
         ended = f", {local(session.ended, self.zone):%Y-%m-%d}" if session.ended else ""
@@ -68,6 +71,12 @@ class EarlierSessions:
         return phrased(
             longest_fitting(session.summary, lambda cut: self.count(phrased(cut)) <= room, _LEAST_CHARACTERS)
         )
+
+
+def held_back(session: Session) -> str:
+    """Why a session's summary is not mentioned in another: it reads like an instruction; "" where it does not."""
+    found = find_injections(session.summary) if session.summary else []
+    return f"looks like an instruction ({found[0].kind}: {found[0].quote})" if found else ""
 
 
 def with_sessions(injection: Injection, earlier: Sequence[EarlierSession], count: Counter) -> Injection:

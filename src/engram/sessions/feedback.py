@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
-from engram.model.usage import Use
+from engram.model.usage import RATED, RATED_BY_PERSON, Use
 from engram.rules.strength import co_accessed, folded, rated
 from engram.store.protocol import Store
 from engram.store.records import find_memory
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def rate(store: Store, ref: str, signal: str, at: datetime, session: str = "") -> Memory:
+def rate(store: Store, ref: str, signal: str, at: datetime, session: str = "", *, by_person: bool = False) -> Memory:
     """Rate a memory: the rating is recorded, and folded in at once where the memory is the owner's own.
 
+    Unless a person rates it, what a person said stays strong enough to be injected.
     An error means that it was not recorded. Where a recorded rating cannot be folded in now, the next fold does it.
     """
     if signal not in SIGNALS:
         raise InvalidInput(f"Unknown signal {signal!r}; choose {', '.join(SIGNALS)}")
     memory = find_memory(store, ref)
-    store.note_use(Use("rated", (memory.id,), at, session, signal))
-    memory = rated(memory, signal, at)
+    kind = RATED_BY_PERSON if by_person else RATED
+    store.note_use(Use(kind, (memory.id,), at, session, signal))
+    memory = rated(memory, signal, at, by_person=by_person)
     with suppress(StoreError):
         fold(store, [memory.id], session=session)
         memory = store.get(memory.id) or memory

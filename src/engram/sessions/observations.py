@@ -9,6 +9,7 @@ from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.fields import aware
+from engram.model.reserved_keys import OF_EVENTS, refuse_reserved
 from engram.store.protocol import NewEvent
 
 _FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "metadata", "task"})
@@ -32,6 +33,8 @@ def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "", zone: t
     event_type = item.get("event_type") or "message"
     if event_type not in EVENT_TYPES:
         raise InvalidInput(f"Unknown event type {event_type!r}; choose {', '.join(EVENT_TYPES)}")
+    metadata = _data("metadata", item.get("metadata"))
+    refuse_reserved(metadata, OF_EVENTS)
     return NewEvent(
         role=storable(role.strip()),
         content=storable(content),
@@ -40,7 +43,7 @@ def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "", zone: t
         task=of_task or storable(str(item.get("task", "") or "")),
         key=storable(str(item.get("key", "") or "")),
         payload=_data("payload", item.get("payload")),
-        metadata=_data("metadata", item.get("metadata")),
+        metadata=metadata,
     )
 
 

@@ -278,6 +278,9 @@ class Transaction(Protocol):
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
         """Memories of a scope that other decisions wrote after `mark`."""
 
+    def check(self, memory: Memory) -> None:
+        """Raise where this decision may not write the memory; the end of the decision checks everything it has put anyway."""
+
     def new_id(self, at: datetime, *, team: bool = False) -> str:
         """The next id of a day; ids are never reused."""
 
@@ -325,6 +328,9 @@ class Store(Protocol):
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
+
+    def same_text(self, content_hash: str, statuses: Sequence[str]) -> list[Memory]:
+        """The memories with this content and one of these statuses, in any scope."""
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts; None if this process does not have the store's embedder."""

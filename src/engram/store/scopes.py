@@ -61,6 +61,17 @@ def is_plain_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
+def is_within(folder: Path, path: str) -> bool:
+    """Whether a path exists below a folder; one that leads out of it does not count."""
+    named = Path(path)
+    if named.is_absolute() or ".." in named.parts:
+        return False
+    try:
+        return (folder / named).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def trusted_of(state: Path, directory: Path) -> frozenset[str]:
     """Digests of the files the owner trusts in a directory's repository; `state` is the store's state folder."""
     top = repository_of(directory)

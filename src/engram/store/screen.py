@@ -8,15 +8,25 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from engram.model.event import Event, Session
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.protocol import JobFactory, NewEvent, no_jobs
 
-__all__ = ["LATEST", "Screen", "Unscreened", "screened_jobs"]
+__all__ = ["LATEST", "Decider", "Screen", "Unscreened", "screened_jobs"]
 
 LATEST = 16
 """How many of a ledger's last events a screen may read: a secret can be split between events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Who makes a decision, by which operation, and the ids of what it takes out of use."""
+
+    op: str
+    actor: str
+    gone: frozenset[str] = frozenset()
 
 
 class Screen(Protocol):
@@ -25,8 +35,8 @@ class Screen(Protocol):
     def decision(self, actor: str, reason: str, session: str) -> str:
         """The reason of a decision as it may be stored."""
 
-    def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None]) -> None:
-        """Raise if a memory may not be stored. `before` returns the stored version of a memory."""
+    def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: "Decider") -> None:
+        """Raise if a memory may not be stored. `before` returns the stored version of a memory, `deciding` says who decides what."""
 
     def use(self, use: Use) -> Use:
         """A use of memories."""
@@ -59,7 +69,7 @@ class Unscreened:
         """The reason as it is."""
         return reason
 
-    def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None]) -> None:
+    def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: "Decider") -> None:
         """Refuse nothing."""
 
     def use(self, use: Use) -> Use:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from engram.model.lazy import lazy_pattern
 
+_COMMENT_MARKS = ("<!--", "-->", "--!>")
 # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt; the standard library does not have it.
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -204,6 +205,17 @@ def longest_fitting(text: str, fits: Callable[[str], bool], least: int) -> str:
         else:
             high = middle
     return cut(text, low)
+
+
+def without_comments(text: str) -> str:
+    """The text without the marks of HTML comments, also where removing one would make another."""
+    kept: list[str] = []
+    for character in text:
+        kept.append(character)
+        for mark in _COMMENT_MARKS if character in "->" else ():
+            if "".join(kept[-len(mark) :]) == mark:
+                del kept[-len(mark) :]
+    return "".join(kept)
 
 
 def _whole_character(text: str, end: int) -> int:

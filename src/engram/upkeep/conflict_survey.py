@@ -1,7 +1,7 @@
 """Pairs of current memories that seem to disagree, found by comparing each memory once with its nearest neighbours.
 
 The state of the store keeps which memories were compared, as an interval of their last changes, and the pairs found. A run compares what
-has changed since, oldest first, and then what no run has reached yet, newest first.
+has changed since, oldest first, and what an import brought in with an older date, and then what no run has reached yet, newest first.
 """
 
 import time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STATE = "doctor"
 """The name of the state: the interval, and the pairs by id."""
 MOST_PAIRS = 200
-"""Pairs that are kept; somebody has to read them."""
+"""Pairs that are listed: somebody has to read them. With so many open, a run compares no further."""
 
 Changed = tuple[float, str]
 """When a memory was changed last, and its id: the order in which memories are compared."""
@@ -58,7 +58,7 @@ class ConflictSurvey:
 
     store: Store
 
-    def continued(
+    def run(
         self,
         changes: Iterable[Changed],
         until: float,
@@ -75,18 +75,23 @@ class ConflictSurvey:
         low, high = _interval(state)
         later = order[bisect_right(order, high) :] if high else []
         earlier = order[: bisect_left(order, low)][::-1] if low else order[::-1]
+        numbers = self.store.numbers([memory_id for _, memory_id in order])
+        brought = _brought(order[len(earlier) : len(order) - len(later)] if low else [], numbers, state)
         survey = Survey([pair for pair in _pairs(state) if self._is_open(pair)])
-        for number, change in enumerate([*later, *earlier]):
-            if number and timer() >= until:
+        fresh = {*later, *brought}
+        for number, change in enumerate([*brought, *later, *earlier]):
+            if (number and timer() >= until) or len(survey.pairs) >= MOST_PAIRS:
                 break
-            if number < len(later):
+            if change in fresh:
                 survey.pairs = [pair for pair in survey.pairs if change[1] not in pair]
-            survey.compared += self._compare(change, survey)
+            survey.compared += self._compare(change, survey, with_later=number < len(brought))
             survey.memories += 1
-            low, high = min(low or change, change), max(high or change, change)
-        survey.left = len(later) + len(earlier) - survey.memories
+            if number >= len(brought):
+                low, high = min(low or change, change), max(high or change, change)
+        survey.left = len(brought) + len(later) + len(earlier) - survey.memories
         if complete and (survey.memories or len(survey.pairs) != len(_pairs(state))):
-            self._keep(survey, low, high)
+            mark = state.get("number") if survey.memories < len(brought) else max(numbers.values(), default=0)
+            self._keep(survey, low, high, mark)
         return survey
 
     def _state(self) -> Mapping[str, Any]:
@@ -95,23 +100,23 @@ class ConflictSurvey:
         except StoreError:
             return {}  # only how far earlier runs came
 
-    def _keep(self, survey: Survey, low: Changed | None, high: Changed | None) -> None:
-        made: dict[str, Any] = {"pairs": [list(pair) for pair in survey.pairs]}
+    def _keep(self, survey: Survey, low: Changed | None, high: Changed | None, mark: Any) -> None:
+        made: dict[str, Any] = {"pairs": [list(pair) for pair in survey.pairs], "number": mark}
         if low is not None and high is not None:
             made |= {"from": list(low), "through": list(high)}
         # A store that cannot be written, or is busy, is compared again next time.
         with suppress(StoreError):
             self.store.change_state(STATE, lambda _: made)
 
-    def _compare(self, change: Changed, survey: Survey) -> int:
-        """Compare a memory with its neighbours that were changed before it; returns how many."""
+    def _compare(self, change: Changed, survey: Survey, *, with_later: bool) -> int:
+        """Compare a memory with its neighbours that were changed before it, or with all of them; returns how many."""
         memory = self.store.get(change[1])
         if memory is None or memory.status not in CURRENT:
             return 0
-        near = [one for one in self._near(memory) if change_of(one.memory) < change]
+        near = [one for one in self._near(memory) if with_later or change_of(one.memory) < change]
         for conflict in _serious(memory, near):
             pair = (memory.id, conflict.other.id)
-            if len(survey.pairs) < MOST_PAIRS and self._is_open(pair):
+            if self._is_open(pair) and pair[::-1] not in survey.pairs:
                 survey.pairs.append(pair)
         return len(near)
 
@@ -124,7 +129,7 @@ class ConflictSurvey:
         return OtherKnown(self.store, vector, CURRENT, memory.id).near(propose(memory))
 
     def _is_open(self, pair: tuple[str, str]) -> bool:
-        """Whether both are current and nobody has said how they relate: a link between them is such a word."""
+        """Whether both are current and nobody has said how they relate: a link between them counts as settled."""
         found = [self.store.get(memory_id) for memory_id in pair]
         both = [memory for memory in found if memory is not None and memory.status in CURRENT]
         return len(both) == 2 and not any(
@@ -149,6 +154,12 @@ def change_of(memory: Memory) -> Changed:
     """When a memory was changed last, and its id."""
     changed = memory.updated or memory.created
     return (changed.timestamp() if changed is not None else 0.0, memory.id)
+
+
+def _brought(inside: Sequence[Changed], numbers: Mapping[str, int], state: Mapping[str, Any]) -> list[Changed]:
+    """Of the memories in the compared interval, those that came into the store after it was compared, such as an import's."""
+    mark = state.get("number")
+    return [change for change in inside if numbers.get(change[1], 0) > mark] if isinstance(mark, int) else []
 
 
 def _interval(state: Mapping[str, Any]) -> tuple[Changed | None, Changed | None]:

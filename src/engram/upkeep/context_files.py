@@ -152,13 +152,14 @@ class ContextFiles:
             left = without_block(file.text, str(file.name))
             is_ours = created and file.exists and not left.strip() and left != file.text
             return _PlannedFile(file, None if is_ours else left, ContextBlock(()), created)
-        block = self._block(file, options)
+        block = self.block(file.path.parent, options)
         return _PlannedFile(file, with_block(file.text, block.lines, str(file.name)), block, created)
 
-    def _block(self, file: UserFile, options: BlockOptions) -> ContextBlock:
+    def block(self, folder: Path, options: BlockOptions) -> ContextBlock:
+        """The block of a file in a folder."""
         now, scopes = self.clock(), options.scopes
         if scopes is None:
-            scopes = ScopeResolver(self.store, file.path.parent, self.clock).scopes_from(None)
+            scopes = ScopeResolver(self.store, folder, self.clock).scopes_from(None)
         listed = self.store.listing(Filters(scopes=scopes, statuses=("active",), valid_at=now))
         found = with_disputes(self.store, listed)
         least = self.count("\n".join(rendered({})))

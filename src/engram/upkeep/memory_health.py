@@ -152,7 +152,7 @@ def _conflicts(store: Store, census: _MemoryCensus, until: float, timer: Callabl
     waiting = [memory.id for memory in _contradicting(store, until, timer)]
     waiting += [memory.id for memory in census.may_supersede if outdated(store.get, memory) is not None]
     keyed = [ids for ids in census.keys.values() if len(ids) > 1]
-    survey = ConflictSurvey(store).continued(census.changes, until, timer, complete=census.complete)
+    survey = ConflictSurvey(store).run(census.changes, until, timer, complete=census.complete)
     parts, fixes = [], []
     if waiting:
         parts.append(f"{len(waiting):,} open in the review queue, such as {_examples(waiting)}")

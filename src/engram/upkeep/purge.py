@@ -1,16 +1,20 @@
 """Purging: destroy memories and events with the facts drawn from them alone, or everything of a scope."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
-from engram.model.event import QUOTED_EVENT, Session, quotes_ledger
+from engram.model.event import Session, quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
+from engram.model.reserved_keys import QUOTED_EVENT
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
+from engram.review.authority import is_rejected_by_person, refuse_overturning
 from engram.review.conflicts import waiting_on
-from engram.review.lineage import VERSIONS, Lineages
+from engram.review.lineage import VERSIONS, Lineages, refuse_outranked
 from engram.rules.scopes import ancestors
+from engram.rules.sources import Rank, rank_of
+from engram.store.history import OUT
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
 from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in, texts_of
@@ -29,18 +33,30 @@ class Purger:
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
         """Destroy memories with their text wherever it occurs, and events with the facts derived from them alone."""
         drawn = [memory_id for memory_id in self._drawn_from(ids) if memory_id not in ids]
+        _refuse_purge(self.store, filter(None, map(self.store.get, [*ids, *drawn])), actor)
         return self._destroy([*ids, *self._quotes_of(ids), *drawn], drawn, actor)
 
     def _quotes_of(self, ids: Sequence[str]) -> list[str]:
-        """The artifacts that have the exact words of these events."""
+        """The artifacts that have the exact words of these events, or of the retellings of these memories."""
         events = [event for event in map(self.store.event, ids) if event is not None]
         kept = {name: self.store.events(name) for name in {quotes_ledger(event.session) for event in events}}
         sources = {event.id for event in events}
-        return [one.id for found in kept.values() for one in found if one.metadata.get(QUOTED_EVENT) in sources]
+        memories = [memory for memory in map(self.store.get, ids) if memory is not None]
+        retold = (one.retelling for memory in memories for one in memory.evidence)
+        return [
+            *(one.id for found in kept.values() for one in found if one.metadata.get(QUOTED_EVENT) in sources),
+            *(told.event for told in retold if told is not None and self._is_artifact(told.event)),
+        ]
 
-    def purge_owned(self, memories: Sequence[str], events: Sequence[str], *, actor: str) -> Purged:
-        """Destroy only these: others with the same words stay."""
-        drawn = list(dict.fromkeys([*memories, *self._drawn_from(events)]))
+    def _is_artifact(self, event_id: str) -> bool:
+        event = self.store.event(event_id)
+        return event is not None and QUOTED_EVENT in event.metadata
+
+    def purge_owned(
+        self, memories: Sequence[str], events: Sequence[str], *, actor: str, kept: Collection[str] = ()
+    ) -> Purged:
+        """Destroy only these: others with the same words stay, and so does what is `kept`, whatever it is drawn from."""
+        drawn = [i for i in dict.fromkeys([*memories, *self._drawn_from(events)]) if i not in kept]
         return self._destroy([*drawn, *events], drawn, actor)
 
     def _destroy(self, ids: Sequence[str], drawn: Collection[str], actor: str) -> Purged:
@@ -148,8 +164,14 @@ class _ScopeContents:
 
 
 def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, actor: str) -> Purged:
-    """Destroy everything of a scope. Others' memories with the same words stay, and `remaining` names them."""
+    """Destroy everything of a scope. Others' memories with the same words stay, and `remaining` names them.
+
+    What a person rejected stays as well, and stays out, unless a person purges the scope. Raises `Refused` where an agent would destroy
+    what a person said or decided.
+    """
     contents = _contents_of(store, scope)
+    _refuse_purge(store, contents.memories, actor)
+    rejected = [] if rank_of(actor) == Rank.PERSON else _rejections(store, contents.memories)
     # First: after a crash the purge is completed, and by then none of this may be left.
     for session in contents.sessions:
         store.save_session(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
@@ -157,9 +179,28 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
         store.change_checkpoints(task.id, _blanked)
         store.change_task(task.id, lambda run: _emptied(run, clock()))
     _drop_states(store, contents.ledgers)
-    purged = Purger(store, clock).purge_owned([memory.id for memory in contents.memories], contents.events, actor=actor)
+    ids = [memory.id for memory in contents.memories]
+    purged = Purger(store, clock).purge_owned(ids, contents.events, actor=actor, kept=rejected)
+    stay = (
+        f"{i}: a person rejected it, and without it, it could be proposed again; a person may purge it"
+        for i in rejected
+    )
     names = (f"{name}: the session's name stays in its ledger and in the journal" for name in contents.named)
-    return replace(purged, remaining=(*purged.remaining, *names))
+    return replace(purged, remaining=(*purged.remaining, *stay, *names))
+
+
+def _refuse_purge(store: Store, memories: Iterable[Memory], actor: str) -> None:
+    """Raise `Refused` where an actor may not destroy one of these; a purged rejection could be proposed again."""
+    for memory in memories:
+        refuse_outranked(actor, memory, "purge")
+        if memory.status in OUT:
+            refuse_overturning(actor, memory, store.history(memory.id))
+
+
+def _rejections(store: Store, memories: Iterable[Memory]) -> list[str]:
+    """What a person rejected of these."""
+    found = [memory for memory in memories if memory.status == "rejected"]
+    return [memory.id for memory in found if is_rejected_by_person(memory, store.history(memory.id))]
 
 
 def _contents_of(store: Store, scope: str) -> _ScopeContents:

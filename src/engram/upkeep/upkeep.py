@@ -20,6 +20,8 @@ SAMPLE = 2000
 ENOUGH = 20
 """With fewer proposals the pass rate is not judged."""
 GATE_DAYS = 30
+SESSIONS_READ = 200
+"""How many of the last sessions' summaries the doctor reads."""
 FAR = 2.0
 """A statement is far outside 25–60 words with less than half, or more than twice, of that."""
 
@@ -37,7 +39,7 @@ def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
     if not 0 <= seconds < float("inf"):
         raise InvalidInput(f"seconds {seconds!r} must be a number, at least 0")
     own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
-    more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now))
+    more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now), _summaries(store))
     memories = memory_findings(store, now, seconds)
     return Report((*own, *more, *memories, context_finding(store, now), _notices(store)), dict(store.facts()))
 
@@ -95,6 +97,17 @@ def _captures(store: Store, now: datetime) -> Finding:
     return Finding.of("captures", True, f"{message}, the oldest since {oldest:%Y-%m-%d %H:%M} UTC", fix)
 
 
+def _summaries(store: Store) -> Finding:
+    from engram.sessions.earlier import held_back
+
+    held = [session.id for session in store.sessions(SESSIONS_READ) if held_back(session)]
+    if not held:
+        return Finding.of("summaries", True, "none of the last sessions' reads like an instruction")
+    names = ", ".join(held[:5]) + (", …" if len(held) > 5 else "")
+    told = f"{counted(len(held), 'summary is', 'summaries are')} not injected, because it reads like an instruction: {names}"
+    return Finding.of("summaries", True, told, f"read it: `engram session show {held[0]}`")
+
+
 def _notices(store: Store) -> Finding:
     if not store.warnings:
         return Finding.of("notices", True, "none")
@@ -147,16 +160,11 @@ class Upkeep:
         """Destroy memories and events, and prove it. A fact's newest remaining version becomes current again.
 
         A memory's text is removed wherever it occurs, including the events that say it. With an event, the facts derived from
-        it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them.
+        it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them. Raises
+        `Refused`, and destroys nothing, where an agent would destroy what a person said, or rejected.
         """
-        from engram.review.authority import refuse_overturning
-        from engram.review.lineage import refuse_outranked
         from engram.upkeep.purge import Purger
 
-        for memory in filter(None, map(self.store.get, ids)):
-            refuse_outranked(actor, memory, "purge")
-            # A purged rejection could be proposed again.
-            refuse_overturning(actor, memory, self.store.history(memory.id))
         return Purger(self.store, self.clock).purge(ids, actor=actor)
 
     def backup(self, target: str | Path) -> dict[str, int]:

@@ -64,7 +64,7 @@ def test_a_pattern_that_times_out_is_named_and_the_rule_does_not_apply(rule: Typ
 
 def test_a_statement_that_a_pattern_stalls_on_is_rejected_with_the_reason_and_others_are_stored(tmp_path: Path) -> None:
     policy = MemoryPolicy("shop", (TypeRule(SLOW, "fact"),))
-    with Engram.open(home=tmp_path, policy=policy) as memory:
+    with Engram.open(home=tmp_path, cache=tmp_path / "cache", policy=policy) as memory:
         decision = memory.learn(STALLING)
         assert (decision.outcome, decision.gate, decision.memory) == ("REJECTED", "policy", None)
         assert SLOW in decision.reason

@@ -12,6 +12,7 @@ from engram.model.lazy import dataclass
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a longer line is passed over, since it would have to be held in memory."""
 _BUFFER = 1024 * 1024
+_BLANK = " \t\r\n\ufeff"
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -50,11 +51,11 @@ class LineReader:
                     if not self._pass_over(file, begin + len(data)):
                         return
                     continue
-                record = self._record(data) if self.matters(data) else None
-                if not whole and record is None:
+                records = self._records(data) if self.matters(data) else []
+                if not whole and not records:
                     return
                 self.position = begin + len(data)
-                if record is not None:
+                for record in records:
                     yield JsonLine(record, begin, self.position)
 
     @property
@@ -82,18 +83,24 @@ class LineReader:
                 return True
         return False
 
-    def _record(self, data: bytes) -> dict[str, Any] | None:
+    def _records(self, data: bytes) -> list[dict[str, Any]]:
+        """The record of a line; several if the newline between them was lost. An unfinished last line has none."""
         try:
             text = data.decode()
         except UnicodeDecodeError:
             self._garbled += 1
             text = data.decode("utf-8", "replace")
+        found, rest = [], text.lstrip(_BLANK)
         try:
-            record, _ = _decode(text.lstrip())
+            while rest:
+                record, end = _decode(rest)
+                rest = rest[end:].lstrip(_BLANK)
+                found.append(record)
         except (ValueError, RecursionError):
-            self._unreadable += data.endswith(b"\n")
-            return None
-        return record if isinstance(record, dict) else None
+            if not data.endswith(b"\n"):
+                return []
+            self._unreadable += 1
+        return [record for record in found if isinstance(record, dict)]
 
 
 def line_start(path: Path, before: int, back: int) -> int:

@@ -22,7 +22,7 @@ from engram.model.lazy import dataclass, field
 HARNESS = "opencode"
 DATABASE = "opencode.db"
 LONGEST_PART = 16 * 1024 * 1024
-"""Characters; a longer part is passed over, since it would have to be held in memory."""
+"""Characters; a longer part is skipped and reported, since it would have to be held in memory."""
 _WAIT = 2.0
 """Seconds to wait for a locked database."""
 _NEEDED = {
@@ -32,9 +32,9 @@ _NEEDED = {
 }
 _SESSIONS = "SELECT id, directory, time_updated FROM session WHERE parent_id IS NULL ORDER BY time_updated"
 _PARTS = """
-SELECT message.id, message.time_created, message.data, part.data
+SELECT message.id, message.time_created, message.data, CASE WHEN length(part.data) <= ? THEN part.data END, length(part.data)
 FROM message JOIN part ON part.message_id = message.id
-WHERE message.session_id = ? AND length(part.data) <= ?
+WHERE message.session_id = ?
 ORDER BY message.time_created, message.id, part.id
 """
 
@@ -55,7 +55,9 @@ class OpenCode:
         """The sessions of a data folder or of one database; those that a newer version copied into the database only once."""
         database = root if root.is_file() else root / DATABASE
         known: set[str] = set()
-        if database.is_file():
+        if database != root and database.is_symlink():
+            problems.add(database, "a symbolic link; it was not followed")
+        elif database.is_file():
             try:
                 found = list(_stored(database))
             except (sqlite3.Error, OSError) as error:
@@ -155,7 +157,10 @@ def _stored(database: Path) -> Iterator[StoredSession]:
 def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[str, int, Any, Any]]:
     try:
         with closing(_opened(database)) as opened:
-            for message, created, data, part in opened.execute(_PARTS, (session, LONGEST_PART)):
+            for message, created, data, part, length in opened.execute(_PARTS, (LONGEST_PART, session)):
+                if length is not None and length > LONGEST_PART:
+                    progress.problems.append(f"{database}: a part of {message} is too large and was skipped")
+                    continue
                 progress.size += sum(len(one) for one in (data, part) if isinstance(one, str | bytes))
                 about, said = loaded(data), loaded(part)
                 if about is None or said is None:

@@ -1,7 +1,8 @@
 """How far each session was harvested, or each conversation of an export imported, so that the next run reads only what is new.
 
 A watermark of a session is what the session looked like (size, times, inode), the offset up to which its facts are staged, and a digest of the bytes before
-it: a file that was truncated, replaced or rewritten is noticed, and read again from its beginning.
+it: a file that was truncated, replaced or rewritten is noticed, and read again from its beginning. Rows of a database have no order to rely on (clocks go
+back, parts are added later): a session that changed there is read again as a whole.
 """
 
 import hashlib
@@ -50,9 +51,9 @@ class Watermark:
         return [list(self.stamp), self.offset, self.digest]
 
     def start(self, session: StoredSession) -> int:
-        """Where to go on reading: the offset, or 0 if the session is not what was read before."""
+        """Where to go on reading: the offset, or 0 if the session is not what was read before, or may have changed anywhere."""
         if not session.grows:
-            return self.offset
+            return 0
         size, _, inode = session.stamp[:3]
         if size < self.offset or (self.stamp and self.stamp[2] != inode):
             return 0

@@ -1,4 +1,4 @@
-"""edit, merge: change what memories say before, or after, they are approved."""
+"""edit, merge, separate: change what memories say before, or after, they are approved."""
 
 from typing import Annotated
 
@@ -15,6 +15,7 @@ Refs = Annotated[list[str], Argument("ID…", "Ids, names or aliases of two or m
 NewStatement = Annotated[
     str, Option("--statement", metavar="TEXT", help="What it says; - reads stdin. Default: $EDITOR on a terminal.")
 ]
+Number = Annotated[int, Argument("N", "The number of the retelling, as `show` lists them.")]
 Merged = Annotated[str, Option("--statement", metavar="TEXT", help="The merged statement; - reads it from stdin.")]
 
 
@@ -64,3 +65,16 @@ def merge(surface: Surface, refs: Refs, statement: Merged = "", reason: Reason =
         after = mem.review.merge([memory.id for memory in memories], text, actor=actor, reason=reason, shown=memories)
         surface.answer(memory_data(after, surface.now), lambda: views.listing([after], surface.now))
         surface.hint(f"engram: `engram undo {after.id}` undoes it")
+
+
+def separate(surface: Surface, ref: Ref, number: Number = 1, reason: Reason = "") -> None:
+    """Take a retelling out of a memory: it becomes a candidate of its own, and awaits review.
+
+    A retelling is what a transcript said later and what was taken for the same as the memory, in other words. `show`, `queue` and
+    `review` list them with their numbers. `undo` puts it back.
+    """
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        taken = mem.review.separate(before.id, number, actor=surface.actor, reason=reason, shown=[before])
+        surface.answer(memory_data(taken, surface.now), lambda: views.listing([taken], surface.now))
+        surface.hint(f"engram: it awaits review; `engram undo {taken.id}` puts it back")

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
+from engram.cli.decisions import read_again
 from engram.cli.display import line
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
-from engram.cli.surface import IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
+from engram.cli.surface import FAILED, IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import ChangedMemory, Reason, Ref, Session, Yes, pairs
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
@@ -95,7 +96,7 @@ def feedback(surface: Surface, ref: Ref, signal: Signal, session: Session = "") 
     """Rate a memory. A positive rating ranks it higher in later answers, a negative one lower."""
     with surface.memory() as mem:
         before = mem.get(ref)
-        _changed(surface, mem, before, mem.feedback(before.id, signal, session=session))
+        _changed(surface, mem, before, mem.feedback(before.id, signal, session=session, actor=surface.actor))
 
 
 def reinforce(surface: Surface, ref: Ref) -> None:
@@ -106,10 +107,16 @@ def reinforce(surface: Surface, ref: Ref) -> None:
 
 
 def verify(surface: Surface, ref: Ref) -> None:
-    """Confirm that a memory is still true. This renews its freshness."""
+    """Confirm that a memory is still true. This renews its freshness.
+
+    If anyone but a person has reworded it since it was stored, a person is shown what it says and asked.
+    """
     with surface.memory() as mem:
         before = mem.get(ref)
-        after = mem.verify(before.id, actor=surface.actor)
+        if not read_again(surface, mem, before, "confirm"):
+            surface.hint("engram: nothing was changed")
+            raise SystemExit(FAILED)
+        after = mem.verify(before.id, actor=surface.actor, shown=[before])
         _changed(surface, mem, before, after)
         if after.status == "candidate":
             surface.hint(f"engram: {after.id} still waits for review; `engram promote {after.id}` makes it active")

@@ -1,9 +1,11 @@
 """distrust: take a poisoned source out of the store."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli import display
 from engram.cli.decisions import (
+    NAMED,
     confirmed,
     draw_bulk,
     draw_left,
@@ -35,6 +37,7 @@ TakenSince = Annotated[
     str | None, Option("--since", metavar="TIME", help="Take out only what was stored from this time on.")
 ]
 Rehearse = Annotated[bool, Option("--dry-run", help="Only report what would be taken out.")]
+Confirmed = Annotated[bool, Option("--include-confirmed", help="Take out what a person promoted or verified as well.")]
 Restore = Annotated[bool, Option("--undo", help="Trust it again, and put back what was taken out.")]
 
 
@@ -42,32 +45,39 @@ def distrust(
     surface: Surface,
     source: Source = "",
     since: TakenSince = None,
+    include_confirmed: Confirmed = False,
     dry_run: Rehearse = False,
     undo: Restore = False,
     yes: Yes = False,
 ) -> None:
     """Remove everything a source contributed, and refuse what it proposes from now on.
 
-    Its candidates are rejected and its memories retired, promoted ones included; what they had replaced is current again. What a
-    person wrote or reworded stays. What would be taken out is shown first, and taken out once confirmed (or with --yes). It is
+    Its candidates are rejected and its memories retired; what they had replaced is current again. What a person wrote, reworded or
+    repeated stays, and what a person promoted or verified stays unless --include-confirmed takes it out as well. What would be taken out is shown first, and taken out once confirmed (or with --yes). It is
     one decision: --undo takes it back.
     """
-    if not source and (since or dry_run or undo):
+    if not source and (since or include_confirmed or dry_run or undo):
         raise InvalidInput("name a source, such as harness:codex, import:pack.json or session:ID")
     with surface.memory() as mem:
         if not source:
             _list(surface, mem)
         elif undo:
-            _restore(surface, mem, source, dry_run or since is not None)
+            _restore(surface, mem, source, include_confirmed or dry_run or since is not None)
         else:
-            _take_out(surface, mem, source.strip(), since, dry_run, yes)
+            _take_out(surface, mem, source.strip(), since, include_confirmed, dry_run, yes)
 
 
-def _take_out(surface: Surface, mem: "Engram", source: str, since: str | None, dry_run: bool, yes: bool) -> None:
+def _take_out(
+    surface: Surface, mem: "Engram", source: str, since: str | None, include_confirmed: bool, dry_run: bool, yes: bool
+) -> None:
     from engram.model.fields import aware
+    from engram.review.distrust import KEPT
 
     start = aware(since, mem.time_zone)
-    plan = mem.review.distrust(source, since=start, dry_run=True, actor=surface.actor)
+    distrusting = partial(
+        mem.review.distrust, source, since=start, include_confirmed=include_confirmed, actor=surface.actor
+    )
+    plan = distrusting(dry_run=True)
     if not plan.done and not plan.left:
         _say_unknown(surface, mem, source, since)
     if dry_run:
@@ -77,11 +87,18 @@ def _take_out(surface: Surface, mem: "Engram", source: str, since: str | None, d
     if plan.done:
         preview(surface, f"take out {counted(len(plan.done), 'memory', 'memories')}", plan.done)
     if plan.left:
-        surface.say(f"left as they are: {len(plan.left):,}; --dry-run names them")
+        kept = [memory_id for memory_id, why in plan.left.items() if why == KEPT]
+        if kept:
+            more = ", …" if len(kept) > NAMED else ""
+            surface.say(
+                f"kept: {len(kept):,} that a person confirmed ({', '.join(kept[:NAMED])}{more}); --include-confirmed takes those out as well"
+            )
+        if others := len(plan.left) - len(kept):
+            surface.say(f"left as they are: {others:,}; --dry-run names them")
     if not confirmed(surface, _question(plan), yes):
         report_nothing(surface, plan.op)
         return
-    decision = mem.review.distrust(source, since=start, actor=surface.actor)
+    decision = distrusting()
     surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
     surface.hint(
         f"engram: {line(source)} may propose nothing from now on; `engram distrust --undo {line(source)}` undoes it"

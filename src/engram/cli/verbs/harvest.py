@@ -26,7 +26,7 @@ _STYLES = {
 }  # fmt: skip
 _KEPT = ("proposed", "stored")
 MOST_SHOWN = 20
-"""Problems that are shown without --verbose."""
+"""Facts, and problems, that are shown without --verbose."""
 
 
 def harvest(
@@ -77,9 +77,12 @@ def _data(found: "HarvestReport") -> dict[str, object]:
 
 
 def _draw(found: "HarvestReport", everything: bool) -> None:
-    for fact in found.facts:
-        if everything or fact.outcome in _KEPT:
-            _draw_fact(fact, everything)
+    facts = found.facts if everything else [fact for fact in found.facts if fact.outcome in _KEPT]
+    shown = facts if everything else facts[:MOST_SHOWN]
+    for fact in shown:
+        _draw_fact(fact, everything)
+    if len(facts) > len(shown):
+        display.lines([(f"… and {len(facts) - len(shown):,} more; --verbose lists them", "bright_black")])
 
 
 def _draw_fact(fact: "HarvestedFact", with_reason: bool) -> None:

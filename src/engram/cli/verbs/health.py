@@ -104,7 +104,9 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
+    from engram.harnesses.registration import wiring_finding
     from engram.settings import read_settings
+    from engram.store.scopes import repository_of
     from engram.store.sources import utc_now
     from engram.upkeep.upkeep import diagnose
 
@@ -124,7 +126,8 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
         found = diagnose(store, utc_now(), seconds)
     finally:
         store.close()
-    return found.plus(first=[_settings_finding(problems)])
+    wired = wiring_finding(repository_of(Path.cwd()))
+    return found.plus(first=[_settings_finding(problems)], last=[wired] if wired is not None else [])
 
 
 def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":

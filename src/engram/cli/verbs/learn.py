@@ -97,14 +97,17 @@ def remember(
 
 
 def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> None:
-    """Store what a trusted program says. Only size, secrets and exact duplicates are checked.
+    """Store a memory without the gates of quality: at a terminal as it is, otherwise what `learn` would let wait waits for review.
 
-    If it probably replaces an older memory, both stay current and `engram review` asks; if that is certain, it replaces it.
+    If it probably replaces an older memory, both stay current and `engram review` asks; if that is certain, it replaces it. Without
+    a terminal it is an agent's word: sensitive statements, instructions and contradictions wait, and --pin is refused.
     """
     given = memory.given()
+    if memory.pin and not surface.person:
+        raise Refused("only a person adds a pinned memory: run this at a terminal, or leave --pin out")
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
-        source = "human" if surface.person else "manual"
+        source = "human" if surface.person else "agent"
         added = mem.add(text_or_stdin(text), source=source, team=team, **given)
         now = surface.now
         surface.answer(memory_data(added, now), lambda: views.listing([added], now))
@@ -112,7 +115,9 @@ def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> 
 
 
 def _replaced(added: Memory) -> str:
-    """What an added memory replaced, or may replace."""
+    """What an added memory replaced or may replace, or that it waits."""
+    if added.status == "candidate":
+        return f"engram: PENDING: it waits for review; `engram show {added.id}` says why, `engram review {added.id}` decides"
     if added.supersedes:
         return f"engram: it superseded {', '.join(added.supersedes)}; `engram undo {added.id}` restores that"
     older = [link.target for link in added.associations if link.type == MAY_SUPERSEDE]

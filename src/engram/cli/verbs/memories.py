@@ -1,16 +1,20 @@
 """show, list, history, lineage: read what is stored."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
 from engram.cli.display import Column, line, moment
 from engram.cli.parser import Argument, Option
-from engram.cli.records import memory_data, provenance_data
+from engram.cli.records import memory_data, plain, provenance_data
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
 from engram.model.fields import aware
 from engram.model.memory import Memory
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.review.retellings import RetoldAs
 
 AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
 Offset = Annotated[int, Option("--offset", metavar="N", help="Skip the first N.")]
@@ -21,7 +25,8 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     """Show everything about one memory or one ledger event.
 
     Its statement, state and strength, its origin and its file. Of a memory that awaits review also the quote it was derived
-    from, its duplicates, what it contradicts, and why the gates let it through.
+    from, its duplicates, what it contradicts, and why the gates let it through. What was told later and taken for the same is listed
+    in its own words, with a number; `engram separate ID N` takes one out.
     """
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
@@ -32,7 +37,9 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
         memory, now = mem.get(ref, scope=scope or None), surface.now
         file = mem.store.file_of(memory.id)
         found = mem.review.provenance(memory.id, scopes=seen) if memory.status == "candidate" else None
+        retold = _retold(mem, memory, seen) if found is None else ()
         more = {"provenance": provenance_data(found)} if found is not None else {}
+        more |= {"retellings": plain(retold)} if retold else {}
 
         def draw() -> None:
             views.card(memory, now, file)
@@ -40,8 +47,20 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
                 from engram.cli.walk import draw_provenance
 
                 draw_provenance(found)
+            elif retold:
+                from engram.cli.walk import draw_retellings
+
+                draw_retellings(retold)
 
         surface.answer({**memory_data(memory, now), "file": file, **more}, draw)
+
+
+def _retold(mem: "Engram", memory: Memory, scopes: Collection[str] | None) -> "Sequence[RetoldAs]":
+    if all(evidence.retelling is None for evidence in memory.evidence):
+        return ()
+    from engram.review.retellings import retellings_of
+
+    return tuple(retellings_of(mem.store, memory, scopes))
 
 
 def _show_event(event: Any) -> None:

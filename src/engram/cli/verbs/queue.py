@@ -12,6 +12,7 @@ from engram.cli.decisions import (
     draw_some,
     hint_undo,
     preview,
+    read_again,
     report_bulk,
     report_nothing,
     report_one,
@@ -19,7 +20,7 @@ from engram.cli.decisions import (
 from engram.cli.display import Column, age, line
 from engram.cli.parser import Argument, Option, Options
 from engram.cli.records import bulk_data, memory_data
-from engram.cli.surface import HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
+from engram.cli.surface import FAILED, HUMAN, Surface, prove_person, reason_for_person, refuse_unconfirmed
 from engram.cli.verbs.options import Reason, Yes
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
@@ -42,6 +43,7 @@ PerSource = Annotated[
 ]
 Eligible = Annotated[bool, Option("--eligible", help="Promote what the settings allow without a person.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be promoted, and why the others still wait.")]
+UNREAD = "it was reworded, and not confirmed"
 NO_MATCH = "engram: No candidate matches."
 Confirm = Annotated[bool, Option("--confirm", help="Promote tier 3, too: asks for a code at the controlling terminal.")]
 
@@ -82,7 +84,7 @@ def queue(surface: Surface, filters: CandidateOptions, per_source: PerSource = 2
     """
     with surface.memory() as mem:
         page = mem.review.page(per_source, **filters.chosen(mem))
-        surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface))
+        surface.answer(_page_data(page, surface), lambda: _draw_page(page, surface, mem))
         _hint_queue(surface, page)
 
 
@@ -114,12 +116,12 @@ def _page_data(page: "QueuePage", surface: Surface) -> dict[str, Any]:
     return {"waiting": page.waiting, "groups": groups, "more": dict(page.more)}
 
 
-def _draw_page(page: "QueuePage", surface: Surface) -> None:
+def _draw_page(page: "QueuePage", surface: Surface, mem: "Engram") -> None:
     for source, groups in groupby(page.groups, key=lambda group: group.source):
         rest = []
         for group in groups:
             if group.items:
-                _draw_group(group, surface)
+                _draw_group(group, surface, mem)
             rest.append((group.count - len(group.items), group.topic))
         if source in page.more:
             topics = ", ".join(
@@ -130,7 +132,7 @@ def _draw_page(page: "QueuePage", surface: Surface) -> None:
             )
 
 
-def _draw_group(group: "QueueGroup", surface: Surface) -> None:
+def _draw_group(group: "QueueGroup", surface: Surface, mem: "Engram") -> None:
     from engram.gates.trust import kind_of
 
     display.lines([(line(group.source), "bold"), f" · {line(group.topic)}", (f"  {group.count:,}", "bright_black")])
@@ -144,6 +146,18 @@ def _draw_group(group: "QueueGroup", surface: Surface) -> None:
         for item in group.items
     ]
     display.table(["  id", "kind", Column("age", "bright_black"), "memory"], rows)
+    for item in group.items:
+        _draw_retold(mem, item.memory)
+
+
+def _draw_retold(mem: "Engram", memory: Memory) -> None:
+    """The other words of a candidate that was told more than once."""
+    if all(evidence.retelling is None for evidence in memory.evidence):
+        return
+    from engram.review.retellings import retold
+
+    for number, words in enumerate(retold(mem.store, memory), start=1):
+        display.lines([(f"  {memory.id} {number} also told as “{line(words, 160)}”", "bright_black")])
 
 
 def promote(
@@ -160,7 +174,8 @@ def promote(
 
     Tier 3 (identity, money, health, people, …) needs --confirm and a code typed at the controlling terminal. --eligible promotes
     tier 1 as the settings autopromote_remember, autopromote_harvest and autopromote_kinds allow, and tier 2 where nothing stored
-    says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes).
+    says the same or contradicts it. What the filters choose is shown first, and promoted once confirmed (or with --yes). What anyone
+    but a person has reworded is shown whole, and a person is asked about it, also with --yes.
     """
     _check_choice(refs, filters.given, eligible)
     with surface.memory() as mem:
@@ -181,6 +196,11 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
     apart = {memory.id: why for memory in memories if (why := _contradiction(mem, memory))}
     if apart and len(memories) == 1:
         raise InvalidInput(*apart.values())
+    waiting = [memory for memory in memories if memory.id not in apart and memory.status == "candidate"]
+    apart |= {memory.id: UNREAD for memory in waiting if not read_again(surface, mem, memory, "promote")}
+    if apart and len(memories) == 1:
+        report_nothing(surface, "approve")
+        raise SystemExit(FAILED)
     chosen = [memory for memory in memories if memory.id not in apart]
     held = [(memory, why) for memory in chosen if (why := _needs_person(surface, mem, memory))]
     if not confirm:
@@ -297,9 +317,10 @@ def _previewed(
         report_nothing(surface, verb, NO_MATCH)
         return []
     apart = [item for item in items if item.waits_as == "contradiction" and verb == "promote"]
-    chosen = [item.memory for item in items if item not in apart]
-    held = [memory for memory in chosen if not sensitive and reason_for_person(memory)]
-    chosen = [memory for memory in chosen if memory not in held]
+    others = [item.memory for item in items if not (item.waits_as == "contradiction" and verb == "promote")]
+    held = [memory for memory in others if not sensitive and reason_for_person(memory)]
+    left_out = {memory.id for memory in held}
+    chosen = [memory for memory in others if memory.id not in left_out]
     if chosen:
         preview(surface, f"{verb} {counted(len(chosen), 'candidate')}", chosen)
     if apart:

@@ -1,6 +1,7 @@
 """recall, search, inject, prepare: find memories."""
 
 import sys
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,7 @@ from engram.recall.cutoff import ABOUT, HELPFUL
 from engram.text.display import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from engram.client import Engram
     from engram.recall.context import ContextSection, RecalledContext
@@ -124,9 +125,9 @@ def recall(
 
 def _recent(surface: Surface, budget: int | None, limit: int) -> None:
     """The recent sessions of this project."""
-    with surface.memory() as mem, display.progress("Reading sessions") as progress:
-        found = mem.recall_context(budget=budget, limit=limit, progress=progress)
-        surface.warn(found.warnings)
+    with surface.memory() as mem, _interruptible() as cancelled:
+        found = mem.recall_context(budget=budget, limit=limit, cancelled=cancelled)
+        _note(surface, found)
         surface.answer(context_data(found), lambda: display.block(found.text))
         if not found.sections:
             surface.hint(
@@ -137,10 +138,39 @@ def _recent(surface: Surface, budget: int | None, limit: int) -> None:
 def _with_sources(
     surface: Surface, mem: "Engram", question: str, found: "Recall", budget: int | None
 ) -> "RecalledContext":
-    with display.progress("Reading sources") as progress:
-        context = mem.recall_context(question, memories=found, budget=budget, progress=progress)
-    surface.warn(context.warnings)
+    with display.late_progress("Reading sources") as progress, _interruptible() as cancelled:
+        context = mem.recall_context(question, memories=found, budget=budget, progress=progress, cancelled=cancelled)
+    _note(surface, context)
     return context
+
+
+def _note(surface: Surface, context: "RecalledContext") -> None:
+    surface.warn(context.warnings)
+    if context.stopped == "cancelled":
+        surface.say("engram: note: interrupted; this is what was found until then")
+
+
+@contextmanager
+def _interruptible() -> "Iterator[Callable[[], bool]]":
+    """Whether somebody pressed Ctrl-C: once ends the work and shows what was found, twice ends the program."""
+    import signal
+    import threading
+
+    pressed: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+
+    def note(number: int, _frame: object) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _show(
@@ -169,7 +199,9 @@ def _show(
         views.hits(found.hits, now, explain=explain, dated=found.intent != "current", zone=found.zone)
     else:
         sys.stdout.write((found.answer if answer else found.text) + "\n")
-    _show_sources(from_sources, apart=bool(found.hits))
+    if context is not None and context.summary:
+        display.block(f"{chr(10) if found.hits else ''}## Summary by the model\n{quoted(context.summary)}")
+    _show_sources(from_sources, apart=bool(found.hits) or bool(context and context.summary))
     if not found.hits:
         nothing = "no memory about this" if from_sources else "nothing found"
         surface.hint(f"engram: {nothing}; `engram search` looks in every scope")
@@ -296,9 +328,9 @@ def prepare(surface: Surface, task: Task, budget: Bytes = None) -> None:
     """
     task = text_or_stdin(task)
     with surface.memory() as mem:
-        with display.progress("Reading sources") as progress:
-            found = mem.prepare(task, budget=budget, progress=progress)
-        surface.warn(found.context.warnings)
+        with display.late_progress("Reading sources") as progress, _interruptible() as cancelled:
+            found = mem.prepare(task, budget=budget, progress=progress, cancelled=cancelled)
+        _note(surface, found.context)
         data = {"task": task, "queries": list(found.queries), "text": found.text}
         surface.answer(data | {"context": context_data(found.context)}, lambda: display.block(found.text))
         if surface.drawn:

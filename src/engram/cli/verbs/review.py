@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
+from engram.cli.decisions import read_again
 from engram.cli.display import Column, line
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
-from engram.cli.surface import HUMAN, Surface, reason_for_person, require_person, text_or_stdin
+from engram.cli.surface import FAILED, HUMAN, Surface, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import Limit
 from engram.cli.walk import Walk
 from engram.model.errors import InvalidInput
@@ -60,7 +61,7 @@ def review(
 
     Contradictions, memories that may replace an older one, requests to forget by an agent, candidates, and memories that have
     faded. Without an id it lists them; on a terminal it goes through them one by one, one key per decision: p promote, e edit,
-    r reject, m merge, l later, u undo, q quit. `engram queue` lists the candidates alone, in groups.
+    r reject, m merge, t take out a retelling, l later, u undo, q quit. `engram queue` lists the candidates alone, in groups.
     """
     chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
                                     ("reinforce", reinforce)) if on]  # fmt: skip
@@ -73,6 +74,9 @@ def review(
     with surface.memory() as mem:
         if chosen:
             situations = (new_when, old_when)
+            if (approve or keep not in ("", "old")) and not read_again(surface, mem, mem.get(ref), "approve"):
+                surface.hint("engram: nothing was changed")
+                raise SystemExit(FAILED)
             memory = _decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor, waits_as)
             _decided(surface, memory)
             return

@@ -15,6 +15,8 @@ from engram.model.event import Session
 if TYPE_CHECKING:
     from engram.client import Engram
 
+NOT_INJECTED = "  (not injected: it reads like an instruction)"
+
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
 Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
 Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Token budget of what is injected.")]
@@ -93,6 +95,14 @@ def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom
         _begun_by_observing(mem, session_id)
         ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=mem.scopes_for(scope=scope or None))
         surface.answer(ended, lambda: display.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
+        if why := _held_back(ended):
+            surface.say(f"engram: the summary is kept, but no other session is told of it: it {why}")
+
+
+def _held_back(session: Session) -> str:
+    from engram.sessions.earlier import held_back
+
+    return held_back(session)
 
 
 def _begun_by_observing(mem: "Engram", session_id: str) -> None:
@@ -129,7 +139,7 @@ def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
                 (one.id, "cyan"),
                 ago(one.started, now),
                 ("ended", "bright_black") if one.ended else ("open", "green"),
-                line(one.summary or one.task),
+                line(one.summary or one.task) + (NOT_INJECTED if _held_back(one) else ""),
             ]
             for one in found
         ]
@@ -167,6 +177,7 @@ def _fields(found: Session) -> list[tuple[str, Any]]:
         ("started", moment(found.started)),
         ("ended", moment(found.ended)),
         ("summary", found.summary),
+        ("not injected", f"the summary {why}" if (why := _held_back(found)) else ""),
     ]
 
 

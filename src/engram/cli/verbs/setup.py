@@ -1,5 +1,6 @@
-"""init, config, mcp, demo, version: the store and the program itself."""
+"""init, config, demo, version: the store and the program itself."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,11 +20,30 @@ Words = Annotated[
 Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes.")]
 
 
-def init(surface: Surface) -> None:
-    """Create a store, or report the existing one. Other verbs create one, too, where there is none.
+Harness = Annotated[
+    str,
+    Argument(
+        "[HARNESS]", "Wire a coding agent: claude-code, codex, opencode or cursor; for others the entry is printed."
+    ),
+]
+InProject = Annotated[bool, Option("--project", help="Wire it in this project's files, for everyone who works on it.")]
+Unwire = Annotated[bool, Option("--undo", help="Remove Engram's entry from the file again.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Show the change without writing it.")]
 
-    On a Citus cluster it also distributes the tables by tenant, where it is allowed to, and reports what it did.
+
+def init(
+    surface: Surface, harness: Harness = "", project: InProject = False, undo: Unwire = False, dry_run: DryRun = False
+) -> None:
+    """Create a store, or report the existing one; with HARNESS, add Engram's server to its configuration.
+
+    Other verbs create a store, too, where there is none. The harness's file keeps its comments, a copy of it is made before the first
+    change, and the change is shown. On a Citus cluster `init` also distributes the tables by tenant, where it is allowed to.
     """
+    if harness:
+        _wire(surface, harness, project, undo, dry_run)
+        return
+    if project or undo or dry_run:
+        raise InvalidInput("--project, --undo and --dry-run need a harness, such as `engram init codex`")
     from engram.store.location import requested_server
     from engram.store.postgres.setup import prepare_server
 
@@ -40,6 +60,36 @@ def init(surface: Surface) -> None:
         surface.hint('engram: now try `engram learn "…"`, then `engram recall "…"`; `engram demo` shows the rest')
 
 
+def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bool) -> None:
+    """Change the configuration of a harness, or print the entry that others read."""
+    from engram.harnesses.configuration import HARNESSES, config_file, server_command
+    from engram.harnesses.registration import generic_entry, unwire, wire
+    from engram.store.scopes import repository_of
+
+    home = surface.home.expanduser().absolute() if surface.home else None
+    if harness not in HARNESSES:
+        entry = generic_entry(home)
+        surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
+        surface.hint(f"engram: {harness!r} is not known here; put this entry into its MCP configuration")
+        return
+    config = config_file(harness, (repository_of(Path.cwd()) or Path.cwd()) if project else None)
+    change = (
+        unwire(config, dry_run=dry_run)
+        if undo
+        else wire(config, server_command(is_shared=project, home=home), dry_run=dry_run)
+    )
+    data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}
+    data |= {"diff": change.diff, "backup": str(change.backup) if change.backup else None}
+    surface.answer(data, lambda: display.block(change.diff))
+    if not change.diff:
+        surface.hint(f"engram: {change.path} has {'no entry of Engram' if undo else 'this entry already'}")
+    elif dry_run:
+        surface.hint("engram: nothing was written")
+    else:
+        kept = f"; as it was: {change.backup}" if change.backup and change.backup.exists() else ""
+        surface.hint(f"engram: wrote {change.path}{kept}. Restart {harness} to take it up")
+
+
 def _is_missing(home: Path | None) -> bool:
     """Whether opening the store makes its directory."""
     from engram.store.files.home import default_root, expanded
@@ -53,10 +103,11 @@ def _is_missing(home: Path | None) -> bool:
 def config(surface: Surface, words: Words = None) -> None:
     """Show the settings, one of them, or change one.
 
-    What decides which memories need no person (autopromote_*, harvest_limit, source_daily_limit) changes only at a terminal.
+    Only a person at a terminal changes what decides which memories need no person (autopromote_*, harvest_limit,
+    source_daily_limit, policy, time_zone), how long history is kept (keep_*), and where memories are sent (model, embedder).
     An invalid setting in the file is reported with its line, and its default shown; setting that key corrects it.
     """
-    from engram.settings import SETTABLE, TRUST, check_settable, parse_setting, save_setting
+    from engram.settings import OWNERS, SETTABLE, check_settable, parse_setting, save_setting
 
     given = list(words or [])
     if given[:1] in (["get"], ["set"]):
@@ -70,10 +121,9 @@ def config(surface: Surface, words: Words = None) -> None:
     file = _config_file(surface.home)
     if len(given) == 2:
         value = parse_setting(given[0], given[1])
-        if given[0] in TRUST and not surface.person:
+        if given[0] in OWNERS and not surface.person:
             raise Refused(
-                f"{given[0]} decides what becomes active without a person, so only a person sets it: run this at a "
-                f"terminal, or edit {file}"
+                f"{given[0]} {OWNERS[given[0]]}, so only a person sets it: run this at a terminal, or edit {file}"
             )
         _check(given[0], value, file)
         save_setting(file, given[0], value)
@@ -137,13 +187,6 @@ def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
         display.write(rows[0][1])
     else:
         display.fields(rows)
-
-
-def mcp(surface: Surface) -> None:
-    """Serve this memory to agents over stdio (MCP)."""
-    from engram.mcp.server import main
-
-    main(str(surface.home.expanduser().absolute()) if surface.home else None)
 
 
 def demo(surface: Surface, fast: Fast = False) -> None:

@@ -9,7 +9,7 @@ from engram.cli.display import Cell, line
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
 
     Before that they are not used, and nothing of them is shown to an agent. The memories of the repository are listed with
     every field, and hidden characters are made visible; once confirmed, they are used. Anything that changes later must be
-    trusted again. Without a terminal, --yes confirms; otherwise nothing is trusted and the exit code is 2.
+    trusted again. Only a person at a terminal trusts: without one the list is printed, nothing is trusted, and the exit code is 1.
     """
     from engram.store.files import team
 
@@ -42,12 +42,15 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
         waiting = team.waiting_files(store.context, folder)
         readable = [file for file in waiting if not file.error]
         surface.answer(
-            {"waiting": [_file_data(file) for file in waiting], "trusted": yes}, lambda: _draw(waiting, folder)
+            {"waiting": [_file_data(file) for file in waiting], "trusted": yes and surface.person},
+            lambda: _draw(waiting, folder),
         )
         if not readable:
             surface.hint("engram: everything readable here is already trusted")
-        elif not yes and not surface.person:
-            raise InvalidInput("Nothing was trusted; read the list, then add --yes to trust it")
+        elif not surface.person:
+            raise Refused(
+                "Nothing was trusted: only a person can trust a repository's memories; run `engram trust` at a terminal"
+            )
         elif yes or surface.confirm(f"Trust these {len(readable)} file(s)?"):
             team.trust(store, place, readable)
             surface.hint(f"engram: trusted {len(readable)} file(s); `engram trust --revoke` undoes it")

@@ -8,7 +8,7 @@ from engram.cli.parser import Argument, Option
 from engram.cli.records import plain
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, Refused
 from engram.text.display import counted
 
 MOST_DAYS = 36_500
@@ -66,12 +66,15 @@ def sync(surface: Surface) -> None:
 def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
     """Remove old history. Without --yes it only says what would be removed.
 
-    Old history is outdated journal images, usage that has been counted, and ledgers of ended sessions.
+    Old history is outdated journal images, usage that has been counted, and ledgers of ended sessions. Who took a memory out of use
+    is kept. The ages in the settings are a person's to choose: --days with --yes needs a terminal.
     """
     from engram.model.lazy import replace
 
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise InvalidInput(f"--days takes a number from 1 to {MOST_DAYS}, not {days}")
+    if days is not None and yes and not surface.person:
+        raise Refused("how long history is kept is a person's decision: run `engram prune --days` at a terminal")
     with surface.memory() as mem:
         if days is not None:
             mem.upkeep.settings = replace(
@@ -104,12 +107,19 @@ def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
 
 
 def restore(surface: Surface, source: Source, force: Force = False) -> None:
-    """Restore a backup. It is checked before anything is replaced."""
+    """Restore a backup. It is checked before anything is replaced.
+
+    With --force in place of an existing store only for a person at a terminal; into an empty place for programs, too.
+    """
     from engram.store.files.backup import restore as unpack
     from engram.store.files.home import default_root, expanded
 
     surface.refuse_server("An archive is restored to files; `engram migrate` moves files to a server")
     root = expanded(surface.home or default_root(), "the store").absolute()
+    if force and not surface.person and root.exists() and any(root.iterdir()):
+        raise Refused(
+            f"only a person can replace the store in {root} by another: run `engram restore --force` at a terminal, or give another --home"
+        )
     root.parent.mkdir(parents=True, exist_ok=True)
     restored = unpack(source.expanduser().absolute(), root, force=force)
     with surface.memory() as mem:

@@ -1,10 +1,32 @@
 """Spec 4's memory.v1: `memory.md` and `memory-log.md`."""
 
 from engram.dialects.memory_v1.directory import is_memory_v1, read_directory, refuse_overwriting
-from engram.dialects.memory_v1.item import CURATED, ID, LOG, STATED, MemoryItem, has_status, shown
+from engram.dialects.memory_v1.item import (
+    CURATED,
+    ID,
+    LARGEST_NUMBER,
+    LOG,
+    STATED,
+    MemoryItem,
+    as_exported,
+    has_status,
+    number_in,
+)
 from engram.dialects.memory_v1.memory_file import dump, load
 
 __all__ = [
-    "CURATED", "ID", "LOG", "STATED", "MemoryItem", "dump", "has_status", "is_memory_v1", "load", "read_directory",
-    "refuse_overwriting", "shown",
+    "CURATED",
+    "ID",
+    "LARGEST_NUMBER",
+    "LOG",
+    "STATED",
+    "MemoryItem",
+    "as_exported",
+    "dump",
+    "has_status",
+    "is_memory_v1",
+    "load",
+    "number_in",
+    "read_directory",
+    "refuse_overwriting",
 ]  # fmt: skip

@@ -10,9 +10,8 @@ from engram.dialects.memory_v1.memory_file import load
 from engram.dialects.source import ImportSource, origin_of_path
 from engram.disk import read_bytes
 from engram.model.errors import InvalidInput, NotFound, StoreError
-from engram.model.memory import Memory
 
-_LOOKS_LIKE = re.compile(rb"---\s*\n(?:[^\n]*\n){0,20}?schema:\s*[\"']?memory\.v")
+_LOOKS_LIKE = re.compile(rb"(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,20}?schema:\s*[\"']?memory\.v")
 _ENOUGH_TO_TELL = 4096
 
 
@@ -20,7 +19,7 @@ def is_memory_v1(path: Path) -> bool:
     """Whether a path looks like the files of some version of this format: a directory of them, or one of them."""
     if path.is_dir():
         return any(is_memory_v1(path / name) for name in (CURATED, LOG) if (path / name).is_file())
-    if path.suffix != ".md" or not path.is_file():
+    if path.suffix.lower() != ".md" or not path.is_file():
         return False
     with path.open("rb") as file:
         return _LOOKS_LIKE.match(file.read(_ENOUGH_TO_TELL)) is not None
@@ -36,7 +35,6 @@ def read_directory(path: Path) -> ImportSource:
     if not files:
         raise NotFound(f"{path} has neither {CURATED} nor {LOG}")
     source = ImportSource(origin=origin_of_path("import", root), whole=True)
-    seen: dict[str, Memory] = {}
     for file in files:
         if path.is_dir() and not file.resolve().is_relative_to(root.resolve()):
             raise InvalidInput(f"{file} is a symbolic link out of the directory; name the file itself to read it")
@@ -47,10 +45,7 @@ def read_directory(path: Path) -> ImportSource:
         reading = load(text, where=str(file))
         source.skipped += reading.skipped
         for place, memory in reading.found:
-            if (first := seen.setdefault(memory.id, memory)) is memory:
-                source.found.append((place, memory))
-            elif first != memory:
-                source.skipped.append((place, f"{memory.id} is there twice; the first one was read"))
+            source.add(place, memory)
     return source
 
 
@@ -64,4 +59,4 @@ def refuse_overwriting(directory: Path, *, force: bool) -> None:
         try:
             load(decode(read_bytes(file), where=str(file)), where=str(file))
         except (StoreError, OSError) as error:
-            raise InvalidInput(f"{error}. It is not replaced: move it away first") from None
+            raise InvalidInput(f"{error}. Not replaced; move the file elsewhere first") from None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-from engram.dialects.fields import FieldError, plain_data, read_time
+from engram.dialects.fields import FieldError, plain_mapping, read_time, unit_number
 from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
@@ -22,6 +22,7 @@ LEARNED_BY = ("remember", "harvest", "manual", "import")
 STATED = frozenset({"statement", "type", "confidence", "created", "last_verified", "decay_days", "status"})
 """The fields of a memory that a record states."""
 ID = re.compile(r"mem-[0-9]{1,9}")
+LARGEST_NUMBER = 10**9 - 1
 _EXTRA = SCHEMA
 """Where a memory's `extra` keeps what only the file can say."""
 _DECAY = re.compile(r"\s*([0-9]{1,7})\s*([hdwmy])\s*")
@@ -31,9 +32,11 @@ _NEVER = "99999d"
 _STATUSES: dict[str, Status] = {"pending": "candidate", "promoted": "active", "rejected": "rejected", "stale": "active"}
 _SHOWN_STATUS = {"candidate": "pending", "active": "promoted", "dormant": "promoted", "rejected": "rejected"}
 _SHOWN_LEARNED_BY = {"learn": "remember", "add": "manual"}
-_REQUIRED = ("id", "fact", "kind", "source", "confidence", "learned_by", "learned_at", "status", "risk_tier")
-_KEYS = (*_REQUIRED, "last_verified", "decay", "dest")
-TEXT_KEYS = frozenset(_KEYS) - {"confidence", "risk_tier"}
+KEYS = ("id", "fact", "kind", "source", "confidence", "learned_by", "learned_at", "last_verified", "decay", "status",
+        "risk_tier", "dest")  # fmt: skip
+"""The keys of a record in the spec's order."""
+_OPTIONAL = ("last_verified", "decay", "dest")
+TEXT_KEYS = frozenset(KEYS) - {"confidence", "risk_tier"}
 """Keys whose value is text, whatever it looks like."""
 
 
@@ -66,7 +69,12 @@ class MemoryItem:
     @property
     def number(self) -> int:
         """The number in its id."""
-        return int(self.id.removeprefix("mem-"))
+        return number_in(self.id)
+
+
+def number_in(name: str) -> int:
+    """The number in an id."""
+    return int(name.removeprefix("mem-"))
 
 
 # -- reading
@@ -76,8 +84,8 @@ def read_item(record: Any) -> Memory:
     """The memory a record describes, under its id. Raises `InvalidInput` naming the key."""
     if not isinstance(record, Mapping):
         raise InvalidInput(f"an item must be a block of fields, is {record!r:.60}")
-    if missing := [key for key in _REQUIRED if record.get(key) is None]:
-        raise InvalidInput(f"{', '.join(missing)} is missing")
+    if missing := [key for key in KEYS if key not in _OPTIONAL and record.get(key) is None]:
+        raise InvalidInput(f"missing: {', '.join(missing)}")
     for key in TEXT_KEYS & record.keys():
         if not isinstance(record[key], str | None):
             raise InvalidInput(f"{key} must be text, is {record[key]!r:.60}")
@@ -91,7 +99,7 @@ def read_item(record: Any) -> Memory:
         status=_STATUSES[_choice(record, "status", _STATUSES)],
         source=record["source"],
         learned_by=_choice(record, "learned_by", LEARNED_BY),
-        confidence=_confidence(record["confidence"]),
+        confidence=unit_number("confidence", record["confidence"]),
         created=_day(record, "learned_at"),
         last_verified=_day(record, "last_verified") if verified else None,
         verification="user_confirmed" if verified else "unverified",
@@ -103,14 +111,8 @@ def read_item(record: Any) -> Memory:
 def _choice(record: Mapping[str, Any], key: str, known: Any) -> str:
     value = record[key]
     if value not in known:
-        raise InvalidInput(f"unknown {key} {value!r:.60}; known are {', '.join(known)}")
+        raise InvalidInput(f"Unknown {key} {value!r:.60}; choose {', '.join(known)}")
     return str(value)
-
-
-def _confidence(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"confidence must be a number from 0.0 to 1.0, is {value!r:.60}")
-    return float(value)
 
 
 def _day(record: Mapping[str, Any], key: str) -> datetime:
@@ -139,11 +141,8 @@ def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
         kept["risk_tier"] = tier
     if (decay := record.get("decay")) and _decay(_decay_days(decay), None) != decay:
         kept["decay"] = decay
-    if unknown := {key: value for key, value in record.items() if key not in _KEYS}:
-        try:
-            kept["keys"] = plain_data(unknown)
-        except FieldError as error:
-            raise InvalidInput(f"{error.path}: {error.what}") from None
+    if unknown := {key: value for key, value in record.items() if key not in KEYS}:
+        kept["keys"] = plain_mapping(unknown)
     return kept
 
 
@@ -160,7 +159,7 @@ def has_status(memory: Memory) -> bool:
     return memory.status in _SHOWN_STATUS
 
 
-def shown(memory: Memory, kind_of: Callable[[Memory], str], tier_of: Callable[[Memory], int]) -> Memory:
+def as_exported(memory: Memory, kind_of: Callable[[Memory], str], tier_of: Callable[[Memory], int]) -> Memory:
     """A memory as a reader of the format sees it."""
     record = item_record(MemoryItem("mem-0", memory, kind_of(memory), tier_of(memory)), date.min)
     record["confidence"] = float(record["confidence"])
@@ -187,8 +186,14 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
         "status": status,
         "risk_tier": item.risk_tier,
         "dest": item.file if status in ("promoted", "stale") else None,
-        **(kept["keys"] if isinstance(kept.get("keys"), Mapping) else {}),
+        **_unknown_keys(kept),
     }
+
+
+def _unknown_keys(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a file that the format does not know; what it knows, only the memory states."""
+    keys = kept.get("keys")
+    return {key: value for key, value in keys.items() if key not in KEYS} if isinstance(keys, Mapping) else {}
 
 
 def _source(memory: Memory) -> str:

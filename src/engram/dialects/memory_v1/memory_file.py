@@ -6,17 +6,24 @@ from datetime import date
 from typing import Any
 
 from engram.dialects.frontmatter import split_frontmatter
-from engram.dialects.memory_v1.item import CURATED, SCHEMA, TEXT_KEYS, MemoryItem, item_record, read_item
+from engram.dialects.memory_v1.item import (
+    CURATED,
+    KEYS,
+    SCHEMA,
+    TEXT_KEYS,
+    MemoryItem,
+    item_record,
+    number_in,
+    read_item,
+)
 from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import emit_list, is_bare, quoted
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
+from engram.text.display import without_comments
 
 _LONGEST_FILE = 256 * 1024 * 1024
-_COMMENT_MARKS = ("<!--", "-->")
-_ORDER = ("id", "fact", "kind", "source", "confidence", "learned_by", "learned_at", "last_verified", "decay", "status",
-          "risk_tier", "dest")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -48,7 +55,7 @@ def load(text: str, *, where: str) -> MemoryFile:
 def _frontmatter(text: str, where: str) -> tuple[dict[str, Any], list[int]]:
     parts = split_frontmatter(text)
     if parts is None:
-        raise StoreCorrupt(f"{where}:1: has no frontmatter between two `---` lines, so it is no {SCHEMA} file")
+        raise StoreCorrupt(f"{where}:1: not a {SCHEMA} file: no frontmatter between two `---` lines")
     document = parse_yaml("\n" + parts.head, where=where, longest=_LONGEST_FILE, text_keys=TEXT_KEYS, list_key="items")
     tree = document.tree
     if not isinstance(tree, dict) or "schema" not in tree:
@@ -76,9 +83,9 @@ def dump(items: Sequence[MemoryItem], generated: date, *, file: str) -> str:
 
 
 def _block(record: Mapping[str, Any]) -> str:
-    lines = [f"    {key}: {_scalar(key, record[key])}" for key in _ORDER]
+    lines = [f"    {key}: {_scalar(key, record[key])}" for key in KEYS]
     text = "\n".join(["  - " + lines[0].lstrip(), *lines[1:], ""])
-    unknown = {key: value for key, value in record.items() if key not in _ORDER}
+    unknown = {key: value for key, value in record.items() if key not in KEYS}
     # Below the id, whose line is already there: a list of nothing but numbers would be written on one line.
     return text + emit_list([{"id": "", **unknown}], "  ").partition("\n")[2] if unknown else text
 
@@ -107,7 +114,7 @@ def _curated_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
 
 
 def _log_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
-    newest = sorted(promoted, key=lambda record: (record["learned_at"], int(record["id"][4:])), reverse=True)
+    newest = sorted(promoted, key=lambda record: (record["learned_at"], number_in(record["id"])), reverse=True)
     lines = [
         f"- {record['learned_at']} · [{record['kind']}] {_inline(record['fact'])} "
         f"(conf {float(record['confidence']):.2f}, src {_inline(record['source'])}, id {record['id']})"
@@ -117,11 +124,5 @@ def _log_body(promoted: Sequence[Mapping[str, Any]], none: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text on one line that neither opens nor closes a comment, also where removing a mark would form another."""
-    shown: list[str] = []
-    for character in " ".join(text.split()):
-        shown.append(character)
-        for mark in _COMMENT_MARKS if character in "->" else ():
-            if "".join(shown[-len(mark) :]) == mark:
-                del shown[-len(mark) :]
-    return "".join(shown)
+    """Text on one line that neither opens nor closes a comment."""
+    return without_comments(" ".join(text.split()))

@@ -1,7 +1,7 @@
 """A directory of notes: which of its files are memories, read and written."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -24,8 +24,7 @@ def is_notes(path: Path) -> bool:
     """Whether a folder has this layout."""
     if not path.is_dir():
         return False
-    places = [folder for name in FOLDERS if (folder := path / name).is_dir()]
-    return any(_has_note(folder) for folder in places)
+    return any(map(_has_note, _folders(path)))
 
 
 def _has_note(folder: Path) -> bool:
@@ -43,7 +42,6 @@ def read_notes(path: Path) -> ImportSource:
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; give the directory that holds facts/ and corrections/")
     source = ImportSource(origin=origin_of_path("import", path), whole=True)
-    seen: set[str] = set()
     others: dict[str, int] = {}
     for file in markdown_files(path, source.skipped):
         place = file.relative_to(path).as_posix()
@@ -54,17 +52,27 @@ def read_notes(path: Path) -> ImportSource:
         try:
             keys, body = parse_note(markdown_text(file))
             memory = read_note(keys, body, name=file.stem, folder=place.rpartition("/")[0])
-            if memory.id in seen:
-                raise InvalidInput(f"{memory.id} is there twice; the first one was read")
         except EngramError as error:
             source.skipped.append((place, str(error)))
             continue
-        seen.add(memory.id)
-        source.found.append((place, memory))
+        source.add(place, memory)
     source.not_read += [f"{name}: {count} Markdown files (not memories)" for name, count in sorted(others.items())]
     if not source.found and not source.skipped:
         raise InvalidInput(f"{path} contains no notes; they are below {', '.join(FOLDERS)}")
     return source
+
+
+def refuse_overwriting(directory: Path, names: Collection[str], *, force: bool) -> None:
+    """Raise `InvalidInput` where a note of one of these names is there already, in any folder, or a link leads out."""
+    if not directory.is_dir():
+        return
+    for top in _folders(directory):
+        for place in (top, *top.rglob("*")):
+            if place.is_symlink() and place.is_dir() and not place.resolve().is_relative_to(directory.resolve()):
+                raise InvalidInput(f"{place} leads out of {directory}; remove the link")
+    taken = next((file for file in _notes_below(directory) if file.stem in names), None)
+    if taken is not None and not force:
+        raise InvalidInput(f"{taken} already exists; choose another directory, or add --force to replace it")
 
 
 def write_notes(
@@ -75,17 +83,20 @@ def write_notes(
     force: bool,
     report: Callable[[str, int, int], None],
 ) -> None:
-    """Write each memory as the note that `names` gives its id. Raises `InvalidInput` where a file is in the way."""
+    """Write each memory as the note that `names` gives its id; with `force`, in place of the one that is there.
+
+    Raises `InvalidInput` where a file is in the way, before anything is written.
+    """
+    taken = set(names.values())
+    refuse_overwriting(directory, taken, force=force)
     files: dict[Path, str] = {}
     for memory in memories:
         folder, keys, body = note_of(memory, names[memory.id], lambda target: names.get(target, without_origin(target)))
         files[directory / folder / f"{names[memory.id]}.md"] = render_note(keys, body)
-    taken = next((file for file in files if file.exists() or file.is_symlink()), None)
-    if taken is not None and not force:
-        raise InvalidInput(f"{taken} already exists; choose another directory, or add --force to replace it")
-    if (linked := next((file for file in files if _leads_out(file.parent, directory)), None)) is not None:
-        raise InvalidInput(f"{linked.parent} leads out of {directory}; remove the link")
-    moved = [file for file in _notes_below(directory) if file.stem in {*names.values()} and file not in files]
+    blocked = next((file for file in files if file.exists() or file.is_symlink()), None)
+    if blocked is not None and not force:
+        raise InvalidInput(f"{blocked} already exists; choose another directory, or add --force to replace it")
+    moved = [file for file in _notes_below(directory) if file.stem in taken and file not in files]
     for number, (file, text) in enumerate(files.items(), 1):
         make_folder(file.parent)
         replace_file(file, text.encode(), durable=False)
@@ -94,10 +105,9 @@ def write_notes(
         file.unlink(missing_ok=True)
 
 
+def _folders(directory: Path) -> list[Path]:
+    return [folder for name in FOLDERS if (folder := directory / name).is_dir()]
+
+
 def _notes_below(directory: Path) -> list[Path]:
-    places = [folder for name in FOLDERS if (folder := directory / name).is_dir()]
-    return [file for folder in places for file in markdown_files(folder, [])]
-
-
-def _leads_out(folder: Path, directory: Path) -> bool:
-    return not folder.resolve().is_relative_to(directory.resolve())
+    return [file for folder in _folders(directory) for file in markdown_files(folder, [])]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from engram.dialects.fields import FieldError, read_time
-from engram.dialects.notes.note_file import Keys
+from engram.dialects.fields import FieldError, read_time, unit_number
+from engram.dialects.notes.note_file import Keys, is_writable
 from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
 from engram.model.memory import VERIFICATIONS, Activation, Association, Memory, Status
@@ -39,7 +39,7 @@ _SHOWN_STATUS = {"candidate": "pending_review", "superseded": "superseded", "arc
                  "rejected": "rejected", "retired": "forgotten"}  # fmt: skip
 _TIERS = ((0.95, "explicit"), (0.7, "implied"), (0.4, "inferred"), (0.0, "speculative"))
 _LEVELS = ((0.9, "critical"), (0.7, "high"), (0.4, "normal"), (0.2, "low"), (0.0, "trivial"))
-_ORDER = (
+ORDER = (
     "id", "category", "created", "updated", "source", "confidence", "confidenceTier", "tags", "entityRef", "supersedes",
     "expiresAt", "lineage", "status", "supersededBy", "supersededAt", "archivedAt", "validAt", "invalidAt", "forgottenAt",
     "forgottenReason", "lifecycleState", "verificationState", "policyClass", "lastValidatedAt", "decayScore", "heatScore",
@@ -49,7 +49,6 @@ _ORDER = (
     "contentHash", "derived_from", "derived_via", "reinforcement_count", "last_reinforced_at",
 )  # fmt: skip
 """The order in which the format's own program writes its keys."""
-_DERIVED = ("confidenceTier", "importanceLevel")
 _DEFAULT_CONFIDENCE = 0.8
 _BASE_36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 Resolve = Callable[[str], str]
@@ -71,7 +70,7 @@ def read_note(keys: Keys, body: str, *, name: str, folder: str) -> Memory:
 def _read(keys: Keys, body: str, name: str, folder: str) -> Memory:
     category = _text(keys, "category") or _category_of_folder(folder)
     if category not in CATEGORIES:
-        raise InvalidInput(f"unknown category {category!r:.60}; known are {', '.join(CATEGORIES)}")
+        raise InvalidInput(f"Unknown category {category!r:.60}; choose {', '.join(CATEGORIES)}")
     attributes = keys.get("structuredAttributes")
     attributes = (
         {key: value for key, value in attributes.items() if isinstance(value, str)}
@@ -113,7 +112,7 @@ def _status(keys: Keys, folder: str) -> Status:
         return "archived"
     status = _text(keys, "status") or "active"
     if status not in _STATUS_OF:
-        raise InvalidInput(f"unknown status {status!r:.60}; known are {', '.join(_STATUS_OF)}")
+        raise InvalidInput(f"Unknown status {status!r:.60}; choose {', '.join(_STATUS_OF)}")
     asleep = _text(keys, "engramStatus") == "dormant" or bool(_text(keys, "artifactType"))
     return "dormant" if asleep and status == "active" else _STATUS_OF[status]
 
@@ -144,13 +143,7 @@ def _texts(keys: Keys, key: str) -> tuple[str, ...]:
 
 def _unit(keys: Mapping[str, Any], key: str, default: float) -> float:
     text = _text(keys, key)
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        value = -1
-    if not 0 <= value <= 1:
-        raise InvalidInput(f"{key} must be a number from 0 to 1, is {text!r:.60}")
-    return value
+    return unit_number(key, text) if text else default
 
 
 def _time(keys: Keys, key: str) -> datetime | None:
@@ -191,12 +184,13 @@ def note_of(memory: Memory, name: str, resolve: Resolve) -> tuple[str, Keys, str
     body = memory.statement
     if attributes := keys.get("structuredAttributes"):
         body = f"{body}\n\n{_attributes_line(attributes)}"
-    keys = _as_it_was(keys, body, kept, "archive" if memory.status == "archived" else "facts")
-    ordered = {key: keys[key] for key in (*_ORDER, *keys) if key in keys}
+    said = {key: value for key, value in _stated(kept).items() if value == _derived(memory).get(key, value)}
+    keys = _as_it_was(keys, body, said, kept.get("absent"), "archive" if memory.status == "archived" else "facts")
+    ordered = {key: keys[key] for key in (*ORDER, *keys) if key in keys}
     return _folder(memory, keys, bool(kept.get("cold"))), ordered, body
 
 
-def shown(memory: Memory) -> Memory:
+def as_exported(memory: Memory) -> Memory:
     """A memory as a reader of its note sees it, with its own links."""
     folder, keys, body = note_of(memory, memory.id, lambda target: target)
     links = {
@@ -221,7 +215,7 @@ def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "updated": _spelled_time(memory.updated or created),
         "source": stated_source(memory) or "unknown",
         "confidence": _spelled(memory.confidence),
-        "confidenceTier": _level(_TIERS, memory.confidence),
+        "confidenceTier": _derived(memory)["confidenceTier"],
         "tags": list(memory.tags),
         "entityRef": next(iter(memory.entities), ""),
         "supersedes": supersedes[0] if len(supersedes) == 1 else supersedes,
@@ -243,24 +237,36 @@ def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "engramStatus": "dormant" if memory.status == "dormant" else "",
     }
     if memory.importance != 0.5:
-        keys |= {"importanceScore": _spelled(memory.importance), "importanceLevel": _level(_LEVELS, memory.importance)}
+        keys |= {"importanceScore": _spelled(memory.importance), "importanceLevel": _derived(memory)["importanceLevel"]}
     return {key: value for key, value in keys.items() if value or key == "tags"}
 
 
-def _as_it_was(keys: Keys, body: str, kept: Mapping[str, Any], folder: str) -> Keys:
-    """The keys with what the file said, where it still says the same."""
-    said = kept.get("keys")
-    said = {key: value for key, value in said.items() if key != "id"} if isinstance(said, Mapping) else {}
-    listed = kept.get("absent")
+def _derived(memory: Memory) -> dict[str, str]:
+    """The keys that follow from others."""
+    return {
+        "confidenceTier": _level(_TIERS, memory.confidence),
+        "importanceLevel": _level(_LEVELS, memory.importance),
+    }
+
+
+def _as_it_was(keys: Keys, body: str, said: Keys, listed: Any, folder: str) -> Keys:
+    """The keys with what the file said and left out, where that still means the same."""
     absent = [key for key in listed if isinstance(key, str) and key != "id"] if isinstance(listed, list) else []
     whole = {key: value for key, value in {**keys, **said}.items() if key not in absent}
     meaning = _meaning(keys, body, folder)
-    if _meaning(whole, body, folder) == meaning:
-        return whole
+    if meaning is None or _meaning(whole, body, folder) == meaning:
+        return whole if meaning is not None else keys
     for key, value in said.items():
-        if key not in _DERIVED and _meaning({**keys, key: value}, body, folder) == meaning:
+        if _meaning({**keys, key: value}, body, folder) == meaning:
             keys = {**keys, key: value}
     return keys
+
+
+def _stated(kept: Mapping[str, Any]) -> Keys:
+    """The keys that a file gave, as far as a note can say them; the name it has here is not the file's to give."""
+    keys = kept.get("keys")
+    pairs = keys.items() if isinstance(keys, Mapping) else ()
+    return {key: value for key, value in pairs if key != "id" and is_writable(key, value)}
 
 
 def _meaning(keys: Keys, body: str, folder: str) -> Memory | None:
@@ -284,7 +290,7 @@ def _folder(memory: Memory, keys: Keys, cold: bool) -> str:
     if keys.get("artifactType"):
         folder = f"artifacts/{day}"
     else:
-        category = keys["category"]
+        category = _text(keys, "category")
         folders = {
             "correction": "corrections",
             "procedure": f"procedures/{day}",

@@ -83,6 +83,17 @@ def render_note(keys: Mapping[str, Any], body: str) -> str:
     return "\n".join(["---", *lines, "---", "", body, ""])
 
 
+def is_writable(key: str, value: Any) -> bool:
+    """Whether a note says just this under a key: nothing else on its lines, and no other value."""
+    if not isinstance(value, str | list | Mapping):
+        return False
+    try:
+        keys, body = parse_note(render_note({key: value}, ""))
+    except (InvalidInput, AttributeError, TypeError, ValueError):
+        return False
+    return keys == {key: value} and not body
+
+
 def _lines(key: str, value: Any) -> list[str]:
     if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
         return [f"{key}:", *(line for item in value for line in _block(item))]
@@ -94,7 +105,9 @@ def _lines(key: str, value: Any) -> list[str]:
 
 
 def _block(item: Any) -> Sequence[str]:
-    pairs = [f"{name}: {_scalar(value)}".rstrip() for name, value in item.items()] if isinstance(item, Mapping) else []
+    if not isinstance(item, Mapping):
+        return [f"  - {_list_item(item)}"]
+    pairs = [f"{name}: {_scalar(value)}".rstrip() for name, value in item.items()]
     return [("  - " if index == 0 else "    ") + pair for index, pair in enumerate(pairs)]
 
 

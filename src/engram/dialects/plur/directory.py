@@ -19,7 +19,7 @@ from engram.dialects.plur.entry import (
     to_plur,
     with_changes,
 )
-from engram.dialects.record import TEXT_KEYS, from_mapping, to_mapping
+from engram.dialects.record import FIELD_KEYS, TEXT_KEYS, from_mapping, to_mapping
 from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import check_text, emit_list
 from engram.disk import sync_path
@@ -28,6 +28,8 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 _MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}
+_STATED = frozenset({*FIELD_KEYS, *_MOVED, OWN_KEY})
+"""What the fields of a memory say in an episode; `extra` says nothing of it."""
 
 
 def from_episode(entry: Mapping[str, Any]) -> Memory:
@@ -47,7 +49,8 @@ def is_episode(memory: Memory) -> bool:
 
 def to_episode(memory: Memory) -> dict[str, Any]:
     """The episode for a memory that came from one."""
-    entry: dict[str, Any] = {"id": memory.id, "summary": memory.statement, **plain_data(memory.extra)}
+    unknown = {key: value for key, value in plain_data(memory.extra).items() if key not in _STATED}
+    entry: dict[str, Any] = {"id": memory.id, "summary": memory.statement, **unknown}
     if memory.session:
         entry["session_id"] = memory.session
     if memory.tags:

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from engram.dialects.fields import plain_data, write_number, write_time
-from engram.dialects.record import MEMORY_KEYS, count_problem, from_mapping, to_mapping
+from engram.dialects.record import FIELD_KEYS, MEMORY_KEYS, count_problem, from_mapping, to_mapping
 from engram.dialects.source import CLAIMED_SOURCE, stated_source
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Anchor, Association, Memory
@@ -78,6 +78,16 @@ def plur_id(memory_id: str) -> str:
 _MERGED = frozenset(
     {"activation", "episodic", "feedback_signals", "metadata", "relations", "temporal", ORIGINALS_KEY, CLAIMED_SOURCE}
 )
+_STATED = frozenset((
+    "id", "version", "status", "consolidated", "type", "scope", "created_at", "updated_at", "statement", "rationale", "source",
+    "derivation_count", "domain", "tags", "associations", "knowledge_anchors", "entities", "pinned", "content_hash", OWN_KEY,
+))  # fmt: skip
+_STATED_IN = {
+    "activation": frozenset({"retrieval_strength", "storage_strength", "frequency", "last_accessed"}),
+    "relations": frozenset({*RELATIONS, "supersedes", "superseded_by"}),
+    "temporal": frozenset({"valid_from", "valid_until"}),
+}
+"""What the fields of a memory say in an entry and in its blocks; `extra` says nothing of it."""
 
 
 def projected(memory: Memory, today: str) -> dict[str, Any]:
@@ -125,16 +135,15 @@ def _put(entry: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _put_extra(entry: dict[str, Any], extra: Mapping[str, Any]) -> None:
-    for key, value in extra.items():
-        if key not in _MERGED:
-            entry.setdefault(key, value)
+    entry |= {key: value for key, value in extra.items() if key not in _MERGED | _STATED | FIELD_KEYS}
     metadata = {key: value for key, value in _block(extra, "metadata").items() if key != "feedback_signals"}
     _put(entry, "metadata", metadata)
 
 
 def _block(extra: Mapping[str, Any], key: str) -> dict[str, Any]:
     value = extra.get(key)
-    return value if isinstance(value, dict) else {}
+    stated = _STATED_IN.get(key, ())
+    return {name: item for name, item in value.items() if name not in stated} if isinstance(value, dict) else {}
 
 
 def _activation(memory: Memory, extra: Mapping[str, Any], today: str) -> dict[str, Any] | None:
@@ -184,9 +193,9 @@ def _association(item: Association) -> dict[str, Any]:
 
 
 def _anchor(item: Anchor) -> dict[str, Any]:
-    entry: dict[str, Any] = {"path": item.path, "relevance": "supporting"}
+    entry: dict[str, Any] = {"path": item.path}
     _put(entry, "snippet", item.snippet[:LONGEST_SNIPPET])
-    return {**entry, **plain_data(item.extra)}
+    return {"relevance": "supporting", **plain_data(item.extra), **entry}
 
 
 def _feedback(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -437,7 +446,7 @@ def _write(memory: Memory, today: str) -> dict[str, Any]:
         meaning = _meaning(entry)
         for key, value in originals.items():
             worded = {**entry, key: value}
-            if key not in _NOT_ORIGINAL and _meaning(worded) == meaning:
+            if key not in _NOT_ORIGINAL and meaning is not None and _meaning(worded) == meaning:
                 entry = worded
     return entry
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from engram.gates.tables import places, table_text
 from engram.model.lazy import dataclass
+from engram.models.credentials import cue_stems
 
 __all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "stretches", "words", "words_in"]
 
@@ -80,6 +81,7 @@ def _index() -> tuple[dict[tuple[str, ...], list[tuple[str, str]]], dict[str, li
     """The hints of every table by the first letters of their longest word, with that word; and the shorter hints by a sign they have."""
     hints = {hint.removeprefix("^") for name in _TABLES for row in columns(name) for hint in row[1].split("¦")}
     hints.update(word for section in _HINTED_WORDS for word in words(section))
+    hints.update(cue_stems())
     by_letters: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     short: dict[str, list[str]] = {}
     for hint in sorted(hints - {""}):

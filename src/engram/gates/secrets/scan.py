@@ -14,6 +14,7 @@ from engram.gates.secrets.code_lists import code_lists
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
 from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, stretches, words_in
 from engram.gates.secrets.numbers import numbers
+from engram.gates.secrets.prose import prose
 from engram.gates.secrets.unnamed import unnamed
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
 from engram.gates.secrets.wallets import seed_phrases
@@ -28,6 +29,7 @@ __all__ = [
     "Secret",
     "continued_key",
     "ends_in_key",
+    "exact_secrets",
     "find_secrets",
     "redact",
     "redact_all",
@@ -80,10 +82,15 @@ def _rows_of_hints() -> dict[str, list[tuple[int, str]]]:
 
 def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
     """Every secret in a text, in order, without overlaps. `nearby=False` ignores surrounding words; used for names."""
-    return apart(secret for plain in readings(text) for secret in _found(plain, nearby))
+    return apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
 
 
-def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
+def exact_secrets(text: str) -> list[Secret]:
+    """The secrets that have an exact form or name, without what the model judges; used to train the model."""
+    return apart(secret for plain in readings(text) for secret in _found(plain, nearby=True, judged=False))
+
+
+def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
     text, lowered = plain.text, _lowered(plain.text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
@@ -102,6 +109,8 @@ def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
             *seed_phrases(text, lowered),
             *unnamed(text, lowered, names),
         ]
+    if judged:
+        found += prose(text, lowered, hints, found)
     for secret in found:
         yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 

@@ -26,7 +26,7 @@ from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.protocol import NewEvent
-from engram.store.screen import LATEST
+from engram.store.screen import LATEST, Decider
 
 __all__ = ["SecretScreen"]
 
@@ -40,7 +40,7 @@ class SecretScreen:
         refuse_secret(session, "the session's id")
         return redact(reason)[0] if reason else reason
 
-    def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None]) -> None:
+    def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: Decider) -> None:
         """Raise `SecretRefused` if a memory contains a secret that its stored version does not.
 
         A file edited by hand may contain one; its owner can still rate, move or forget that memory.

@@ -17,6 +17,7 @@ __all__ = [
     "Likeness",
     "changes",
     "entropy",
+    "is_file_or_host",
     "is_masked",
     "is_ordinary",
     "is_passphrase",
@@ -160,6 +161,11 @@ def is_ordinary(value: str) -> bool:
         return False
     # A key in base64 may have strokes, as a path has.
     return not (len(value) >= _LONG_RANDOM and _BASE64.fullmatch(value) and changes(value) >= _KEY_CHANGES)
+
+
+def is_file_or_host(value: str) -> bool:
+    """Whether the value is the name of a file or of a host."""
+    return _FILE_OR_HOST.fullmatch(value) is not None
 
 
 def changes(value: str) -> float:

@@ -13,6 +13,8 @@ from engram.recall.prompt.context_block import NOTHING, signature
 BEGIN, END = "<!-- engram:begin -->", "<!-- engram:end -->"
 _MARKER = re.compile(r"<!--[ \t]*engram:(begin|end)[ \t]*-->")
 _CODE = re.compile(r"(`+)(?:(?!\1).)*\1")
+_INDENTED = re.compile(r" {4}| {0,3}\t")
+"""A line of an indented code block, in which a marker is only shown."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE = re.compile(r"\*\*[^*]+\*\*")
 _SIGNED = re.compile(r"- .*\((?:disputed, )?([^\s()]+)\)")
@@ -42,6 +44,8 @@ def _markers(lines: Sequence[str], name: str) -> list[tuple[int, str]]:
     found = []
     for number, line in enumerate(lines):
         if "engram:" not in line:
+            continue
+        if _INDENTED.match(line):
             continue
         if whole := _MARKER.fullmatch(line.strip(" \t\r")):
             found.append((number, whole[1]))
@@ -98,20 +102,23 @@ def with_block(text: str, block: Sequence[str], name: str) -> str:
     place = find_block(text, name)
     if place is not None:
         return _replaced(text, place, made)
-    before = text if not text or text.endswith("\n") else text + newline
-    gap = newline if before and not before.endswith(newline * 2) else ""
-    return f"{before}{gap}{made}{newline}"
+    if not text:
+        return f"{made}{newline}"
+    # A file without a final newline stays without one: so both can be undone exactly.
+    return f"{text}{newline}{made}{newline}" if text.endswith("\n") else f"{text}{newline * 2}{made}"
 
 
 def without_block(text: str, name: str) -> str:
-    """The text without its block, and without the empty line that set it apart."""
+    """The text without its block, and without the line ends that set it apart."""
     place = find_block(text, name)
     if place is None:
         return text
     lines = text.split("\n")
     before, after = lines[: place.first], lines[place.last + 1 :]
     if before and not before[-1].strip() and (not after or not after[0].strip()):
-        before.pop()
+        gap = before.pop()
+        if before and not after and gap == "\r":
+            before[-1] = before[-1].removesuffix("\r")
     return "\n".join([*before, *after])
 
 

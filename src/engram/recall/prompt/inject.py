@@ -220,7 +220,13 @@ def _order(hit: Hit, state: Eligibility, *, outdated: bool) -> tuple[bool, bool,
 
 def _fill(draft: _InjectionDraft, section: str, candidates: Sequence[tuple[Hit, Eligibility]]) -> set[str]:
     items = [
-        _item(hit.memory, hit.score, _reason(hit, state, draft.replaced.note(hit.memory)), section, hit)
+        _item(
+            hit.memory,
+            hit.score,
+            _reason(hit, state, draft.replaced.note(hit.memory, quotes_waiting=False)),
+            section,
+            hit,
+        )
         for hit, state in candidates
         if hit.memory is not None
     ]

@@ -56,6 +56,11 @@ def read_user_file(path: Path) -> UserFile:
         return UserFile(name, place)
     if not stat.S_ISREG(status.st_mode):
         raise Refused(f"{name} is not a plain file; nothing was written")
+    if status.st_nlink > 1:
+        raise Refused(
+            f"{name} has {status.st_nlink} hard links, which a replacement would separate; nothing was written. "
+            "Use a symbolic link instead"
+        )
     if status.st_size > LARGEST:
         raise Refused(f"{name} has {status.st_size:,} bytes (maximum {LARGEST:,}); nothing was written")
     data = read_bytes(place)
@@ -71,7 +76,10 @@ def read_user_file(path: Path) -> UserFile:
 
 def _followed(name: Path) -> Path:
     """The path without links. Raises `Refused` where it leads out of the file's repository, or folder if it is in none."""
-    place = name.resolve()
+    try:
+        place = name.resolve()
+    except (RuntimeError, OSError):  # which of the two depends on the version of Python
+        raise Refused(f"{name} is a symbolic link that leads back to itself; nothing was written") from None
     around = repository_of(name.parent) or name.parent
     if not place.is_relative_to(around.resolve()):
         raise Refused(

@@ -4,11 +4,12 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from engram.capture.transcripts.harness import time_of
 from engram.disk import reading
 from engram.model.lazy import dataclass, field
-from engram.recall.sources.places import SourcePlaces, resolved
+from engram.recall.sources.places import SourcePlaces, is_below, real_file, real_folder
 from engram.recall.sources.source import Source, SourceKind
 
 LONGEST_FILE = 256 * 1024
@@ -25,28 +26,38 @@ class Documents:
 
     places: SourcePlaces
     found: list[Source] = field(default_factory=list)
-    _known: set[Path] = field(default_factory=set)
+    _known: set[str] = field(default_factory=set)
 
     def add(self, kind: SourceKind, path: Path, *further: Path, title: str = "") -> Path | None:
         """Take a file, if it may be read and is new; returns where it really is."""
         target = self.places.may_read(path, *further)
-        if target is None or target in self._known:
-            return None
+        return Path(target) if target and self._take(kind, str(path), target, title) else None
+
+    def add_found(self, kind: SourceKind, file: "FoundFile", title: str = "") -> None:
+        """Take a file that `files_below` found."""
+        self._take(kind, file.path, file.target, title)
+
+    def _take(self, kind: SourceKind, path: str, target: str, title: str) -> bool:
+        if target in self._known:
+            return False
         try:
-            seen = target.stat()
+            seen = os.stat(target, follow_symlinks=False)
         except OSError:
-            return None
+            return False
         if not stat.S_ISREG(seen.st_mode):
-            return None
+            return False
         self._known.add(target)
         stamp = (seen.st_size, seen.st_mtime_ns, seen.st_ino, seen.st_ctime_ns)
         # Links are shown as the user named them.
-        self.found.append(Source(kind, str(path), target, stamp, time_of(seen.st_mtime_ns), title))
-        return target
+        self.found.append(Source(kind, path, Path(target), stamp, time_of(seen.st_mtime_ns), title))
+        return True
 
-    def knows(self, target: Path) -> bool:
-        """Whether a file was found before."""
-        return target in self._known
+
+class FoundFile(NamedTuple):
+    """A file below a folder: its path, and where it really is."""
+
+    path: str
+    target: str
 
 
 def read_text(path: Path) -> str:
@@ -58,15 +69,14 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def files_below(folder: Path, wanted: str, allowed: Iterable[Path]) -> Iterator[Path]:
+def files_below(folder: Path, wanted: str, allowed: Iterable[str]) -> Iterator[FoundFile]:
     """The files below a folder whose name ends so, in order; a linked folder is entered once, if it leads into an allowed one."""
-    roots = [*map(resolved, allowed), resolved(folder)]
-    entered: set[Path] = set()
-    waiting, left = [(folder, 0)], MOST_FILES
+    real = real_folder(str(folder))
+    roots, entered = (*allowed, real), set[str]()
+    waiting, left = [(str(folder), real, 0)], MOST_FILES
     while waiting:
-        at, depth = waiting.pop()
-        target = resolved(at)
-        if depth > DEEPEST or target in entered or not any(target.is_relative_to(root) for root in roots):
+        at, target, depth = waiting.pop()
+        if depth > DEEPEST or target in entered or not any(is_below(target, root) for root in roots):
             continue
         entered.add(target)
         folders = []
@@ -75,13 +85,21 @@ def files_below(folder: Path, wanted: str, allowed: Iterable[Path]) -> Iterator[
             if left < 0:
                 return
             if entry.name.endswith(wanted):
-                yield Path(entry.path)
+                leads_to = real_file(entry.path) if entry.is_symlink() else f"{target}/{entry.name}"
+                if any(is_below(leads_to, root) for root in roots):
+                    yield FoundFile(entry.path, leads_to)
             elif _is_folder(entry):
-                folders.append((Path(entry.path), depth + 1))
+                leads_to = real_folder(entry.path) if entry.is_symlink() else f"{target}/{entry.name}"
+                folders.append((entry.path, leads_to, depth + 1))
         waiting.extend(reversed(folders))
 
 
-def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+def folders_in(folder: str) -> list[str]:
+    """The folders in a folder, by name; those behind links, too."""
+    return [entry.path for entry in _entries(folder) if _is_folder(entry)]
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)

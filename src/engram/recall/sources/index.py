@@ -3,17 +3,20 @@
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass
 from engram.recall.sources.source import Source, SourceContent, SourcePassage
+from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.connection import connect, immediate, split_statements
-from engram.store.files.index.search import document_frequencies, lexical
+from engram.store.files.index.search import document_frequencies, semantic
+from engram.store.files.index.vectors import Matrix, boot_id
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements
 from engram.text.tokens import marked_terms, prune, tokens
@@ -49,12 +52,14 @@ class IndexedSource:
 class SourceIndex:
     """The passages of sources, to be searched. `wanted` are the sources that searches use."""
 
-    def __init__(self, connection: sqlite3.Connection, warning: str = "") -> None:
+    def __init__(self, connection: sqlite3.Connection, vectors: Path | None = None, warning: str = "") -> None:
         self._db = connection
+        self._vector_file = vectors
+        """The vectors as one mapped file, a cache of those in the database; None where nothing is kept."""
+        self._matrix = Matrix(vectors, _embedder().dim) if vectors is not None else None
         self.warning = warning
         """Why the index is not kept; "" where it is."""
         self._wanted: dict[int, Source] = {}
-        connection.execute("PRAGMA query_only = OFF")
         connection.execute(_WANTED)
 
     @classmethod
@@ -62,7 +67,10 @@ class SourceIndex:
         """The user's index; one in memory, for this call alone, where it cannot be kept on disk."""
         path = cache_folder / "sources" / f"v{VERSION}" / "index.db"
         try:
-            return cls(connect(path, _SCHEMA)[0])
+            connection, _ = connect(path, _SCHEMA)
+            name = connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0]
+            # After a power loss the file may lack pages that the database has, so that each boot makes its own.
+            return cls(connection, path.with_name(f"vectors-{name}-{boot_id()[:8]}.f32"))
         except (StoreReadOnly, StoreBusy, OSError, sqlite3.Error) as error:
             return cls.in_memory(f"The index of sources is not kept: {error}")
 
@@ -72,7 +80,7 @@ class SourceIndex:
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         for statement in split_statements(_SCHEMA.read_text("utf-8")):
             connection.execute(statement)
-        return cls(connection, warning)
+        return cls(connection, None, warning)
 
     @property
     def is_kept(self) -> bool:
@@ -85,7 +93,7 @@ class SourceIndex:
 
     def known(self, sources: Collection[Source]) -> dict[str, IndexedSource]:
         """What is known about these sources, by name."""
-        rows = self._rows("known", json.dumps([source.name for source in sources]))
+        rows = self._rows("known", json.dumps([key_of(source) for source in sources]))
         return {
             name: IndexedSource(number, stamp, directory, bool(loaded), title)
             for number, name, stamp, directory, loaded, title in rows
@@ -94,35 +102,46 @@ class SourceIndex:
     def put(self, contents: Sequence[tuple[Source, SourceContent, bool]], at: datetime) -> None:
         """Replace what is known about sources, in one transaction; the flag says whether their passages were read."""
         passages = [passage for _, content, _ in contents for passage in content.passages]
-        vectors = iter(_vectors(passages))
+        vectors, done = _vectors(passages), 0
         with self._writing():
             for source, content, is_loaded in contents:
-                for number, _, _ in self._db.execute(
-                    "SELECT source, name, path FROM sources WHERE name = ?", (source.name,)
-                ).fetchall():
-                    self._drop(number)
-                title = content.title or source.title
-                row = (
-                    source.name,
-                    source.kind,
-                    str(source.path),
-                    title,
-                    stamp_of(source),
-                    content.directory,
-                    is_loaded,
-                )
-                made = self._db.execute(_statements()["put_source"], (*row, at.timestamp()))
-                assert made.lastrowid is not None
-                for position, passage in enumerate(content.passages):
-                    self._put_passage(made.lastrowid, position, passage, next(vectors))
+                number = self._put_source(source, content, is_loaded, at)
+                own = vectors[done : done + len(content.passages)]
+                done += len(own)
+                self._put_passages(number, content.passages, own)
 
-    def _put_passage(self, source: int, position: int, passage: SourcePassage, vector: bytes | None) -> None:
+    def _put_source(self, source: Source, content: SourceContent, is_loaded: bool, at: datetime) -> int:
+        for (number,) in self._rows("number", key_of(source)).fetchall():
+            self._drop(number)
+        made = self._rows(
+            "put_source", key_of(source), source.kind, _storable(str(source.path)), content.title or source.title,
+            stamp_of(source), content.directory, is_loaded, at.timestamp(),
+        )  # fmt: skip
+        assert made.lastrowid is not None
+        return made.lastrowid
+
+    def _put_passages(self, source: int, passages: Sequence[SourcePassage], vectors: "Vectors") -> None:
+        numbers = [
+            self._put_passage(source, position, passage, vectors[position]) for position, passage in enumerate(passages)
+        ]
+        if self._matrix is not None and self._matrix.exists:
+            self._matrix.write(numbers, vectors)
+
+    def _put_passage(self, source: int, position: int, passage: SourcePassage, vector: "Vectors") -> int:
+        from engram.store.files.index.writer import to_blob
+
         moment = passage.time.timestamp() if passage.time is not None else None
-        row = (source, position, passage.section, passage.text, moment, vector)
+        row = (source, position, passage.section, passage.text, moment, to_blob(vector) if vector.any() else None)
         n = self._db.execute(_statements()["put_doc"], row).lastrowid
-        fields = (marked_terms(passage.text), " ".join(tokens(passage.about)) if passage.about else "", "")
+        assert n is not None
+        fields = (
+            marked_terms(f"{passage.section}. {passage.text}" if passage.section else passage.text),
+            " ".join(tokens(passage.about)) if passage.about else "",
+            "",
+        )
         self._db.execute(_statements()["put_texts"], (n, *fields))
         self._db.execute(_statements()["put_words"], (n, *fields))
+        return n
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Remove sources that are gone."""
@@ -153,33 +172,66 @@ class SourceIndex:
 
     # -- retrieval
 
-    def candidates(self, terms: Sequence[str], vector: "Vectors", kinds: Sequence[str], limit: int) -> Candidates:
-        """What each retriever finds among the wanted sources of some kinds."""
-        listed = json.dumps(list(kinds))
+    def candidates(
+        self, terms: Sequence[str], vector: "Vectors", groups: Sequence[Sequence[str]], limit: int
+    ) -> Candidates:
+        """What each retriever finds among the wanted sources, the best of each group of kinds."""
         total = int(next(self._rows("total"))[0])
         frequency = document_frequencies(self._db, terms, total)
         kept = prune(frequency)
+        by_words = self._lexical(kept) if kept else []
+        by_meaning = [pair for group in groups for pair in self._semantic(vector, group, limit)]
         return Candidates(
-            lexical(self._db, kept, (_OF_KINDS, [listed]), limit),
-            self._semantic(vector, listed, limit),
+            sorted((pair for group in groups for pair in _first(by_words, group, limit)), key=_by_score),
+            sorted(by_meaning, key=_by_score),
             total,
             frequency,
             tuple(term for term in frequency if term not in kept),
         )
 
-    def _semantic(self, vector: "Vectors", kinds: str, limit: int) -> list[tuple[int, float]]:
+    def _lexical(self, terms: Sequence[str]) -> list[tuple[int, float, str]]:
+        """Every passage with one of the terms, by BM25, with its kind. The terms' postings are bounded, so one pass serves all kinds."""
+        match = " OR ".join(f'"{term}"' for term in terms)
+        weights = ", ".join(map(str, FIELD_WEIGHTS))
+        return self._db.execute(_statements()["lexical"].replace("WEIGHTS", weights), (match,)).fetchall()
+
+    def _semantic(self, vector: "Vectors", kinds: Sequence[str], limit: int) -> list[tuple[int, float]]:
+        rows = self._vectors()
+        return semantic(self._db, rows, vector, (_OF_KINDS, [json.dumps(list(kinds))]), limit) if len(rows) else []
+
+    def _vectors(self) -> "Vectors":
+        """The vectors of all passages, row n of passage n."""
         import numpy as np
 
-        from engram.embedding.products import scores
+        from engram.embedding.static import DIMENSIONS
 
-        rows = list(self._rows("vectors", kinds))
-        if not rows:
-            return []
-        numbers = [n for n, _ in rows]
-        matrix = np.frombuffer(b"".join(blob for _, blob in rows), dtype=np.float16).astype(np.float32)
-        found = scores(matrix.reshape(len(rows), -1), vector)
-        best = np.lexsort((numbers, -found))[:limit]
-        return [(numbers[i], float(found[i])) for i in best.tolist() if found[i] > 0]
+        count = int(next(self._rows("last"))[0] or 0) + 1
+        if self._matrix is not None:
+            with suppress(OSError):
+                if not self._matrix.exists:
+                    self._fill(self._matrix, count)
+                return self._matrix.rows(count)
+        rows = np.zeros((count, DIMENSIONS), dtype=np.float32)
+        for numbers, vectors in self._stored_vectors():
+            rows[numbers] = vectors
+        return rows
+
+    def _fill(self, matrix: Matrix, count: int) -> None:
+        """Make the file of vectors. Nobody adds passages meanwhile: their vectors would be missing in it."""
+        with self._writing():
+            matrix.fill(self._stored_vectors(), count)
+        assert self._vector_file is not None
+        for old in self._vector_file.parent.glob("vectors-*.f32"):
+            if old != self._vector_file:
+                old.unlink(missing_ok=True)
+
+    def _stored_vectors(self) -> "Iterator[tuple[list[int], Vectors]]":
+        import numpy as np
+
+        rows = self._rows("vectors")
+        while some := rows.fetchmany(4096):
+            flat = np.frombuffer(b"".join(blob for _, blob in some), dtype=np.float16).astype(np.float32)
+            yield [n for n, _ in some], flat.reshape(len(some), -1)
 
     def found(self, numbers: Sequence[int]) -> dict[int, tuple[Source, SourcePassage]]:
         """Passages by their numbers, each with its source."""
@@ -229,6 +281,15 @@ class SourceIndex:
             yield
 
 
+def key_of(source: Source) -> str:
+    """A source's name as it is stored: a path may have bytes that are no text."""
+    return _storable(source.name)
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def stamp_of(source: Source) -> str:
     """A source's stamp as it is stored."""
     return json.dumps(source.stamp)
@@ -241,15 +302,17 @@ def _embedder() -> "StaticEmbedder":
     return StaticEmbedder()
 
 
-def _vectors(passages: Sequence[SourcePassage]) -> list[bytes | None]:
-    """The vectors of passages, with their sections, as they are stored."""
-    if not passages:
-        return []
-    from engram.store.files.index.writer import to_blob
+def _vectors(passages: Sequence[SourcePassage]) -> "Vectors":
+    """The vectors of passages, each with its section."""
+    return _embedder().embed([f"{passage.section}\n{passage.text}"[:EMBEDDED] for passage in passages])
 
-    texts = [f"{passage.section}\n{passage.text}"[:EMBEDDED] for passage in passages]
-    made = _embedder().embed(texts)
-    return [to_blob(row) if row.any() else None for row in made]
+
+def _first(found: Iterable[tuple[int, float, str]], kinds: Sequence[str], limit: int) -> list[tuple[int, float]]:
+    return list(islice(((n, score) for n, score, kind in found if kind in kinds), limit))
+
+
+def _by_score(pair: tuple[int, float]) -> tuple[float, int]:
+    return -pair[1], pair[0]
 
 
 if TYPE_CHECKING:

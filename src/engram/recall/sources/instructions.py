@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.recall.sources.documents import Documents, read_text
-from engram.recall.sources.places import SourcePlaces, resolved
+from engram.recall.sources.places import SourcePlaces, is_below, real_file, real_folder
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
 MOST_HOPS = 5
@@ -23,10 +23,12 @@ _PUNCTUATION = ".,;:!?'\"*_>]}`"
 def find_instructions(documents: Documents) -> None:
     """Add the instructions that apply in the directory, nearest first, then the user's and the managed ones, and their imports."""
     places = documents.places
+    configs = set(places.project_configs())
     for folder in places.upwards():
         for name in NAMES:
-            if is_own(folder / name, places):
-                _add_with_imports(documents, folder / name, folder)
+            path = folder / name
+            if (path.parent == folder or path.parent in configs) and is_own(path, places):
+                _add_with_imports(documents, path, folder)
     _add_with_imports(documents, places.config / "CLAUDE.md")
     _add_with_imports(documents, places.managed / "CLAUDE.md")
 
@@ -68,7 +70,7 @@ def _import_of(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) -> 
         for path in _candidates(wanted, folders, places):
             try:
                 if path.is_file():
-                    return path if _may_import(resolved(path), places) else None
+                    return path if _may_import(real_file(str(path)), places) else None
             except (OSError, ValueError):
                 continue
         if wanted[-1] not in _PUNCTUATION:
@@ -84,12 +86,12 @@ def _candidates(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) ->
     return [path] if path.is_absolute() else [Path(os.path.normpath(folder / path)) for folder in folders]
 
 
-def _may_import(target: Path, places: SourcePlaces) -> bool:
+def _may_import(target: str, places: SourcePlaces) -> bool:
     """Whether a file is in the project or the user's configuration, or a text that is not hidden elsewhere in the home."""
-    if any(target.is_relative_to(root) for root in places.allowed):
+    if any(is_below(target, root) for root in places.allowed):
         return True
-    home = resolved(places.home)
-    if home == Path(home.anchor) or not target.is_relative_to(home):
+    home = real_folder(str(places.home))
+    if home == "/" or not is_below(target, home):
         return False
-    hidden = any(part.startswith(".") for part in target.relative_to(home).parts)
-    return not hidden and target.suffix.lower() in TEXTS
+    hidden = "/." in target[len(home) :]
+    return not hidden and target.lower().endswith(TEXTS)

@@ -1,5 +1,6 @@
 """The library of a directory's sources: finds them, keeps their index up to date by stat, and searches it."""
 
+import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,15 +11,14 @@ from engram.capture.transcripts.harness import Problems
 from engram.model.lazy import cached_property, dataclass, field, replace
 from engram.recall.sources.auto_memory import find_auto_memory
 from engram.recall.sources.documents import Documents
-from engram.recall.sources.index import IndexedSource, SourceIndex, stamp_of
+from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
 from engram.recall.sources.instructions import find_instructions
-from engram.recall.sources.places import SourcePlaces
+from engram.recall.sources.places import SourcePlaces, real_folder
 from engram.recall.sources.rules import find_rules
-from engram.recall.sources.sections import file_content, session_content
 from engram.recall.sources.sessions import directory_of, find_sessions, is_here, spoken_lines
 from engram.recall.sources.skills import find_skills
 from engram.recall.sources.source import Source, SourceContent, SourceHit
-from engram.store.protocol import Candidates, Progress
+from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
@@ -27,13 +27,13 @@ SECONDS = 15.0
 """How long one call may read sources that are new; the rest waits for the next call."""
 WITHOUT_INDEX = 40
 """Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
-AT_ONCE = 24
+AT_ONCE = 12
 """Sources that are indexed in one transaction."""
 SWEPT = 100
 """Sources of other projects that one call looks for, to drop those that are gone."""
 RESTED = timedelta(hours=1)
 """How long a source that was looked for is not looked for again."""
-POOL = 30
+POOL = 8
 """Candidates per retriever and phase."""
 Cancelled = Callable[[], bool]
 
@@ -51,6 +51,7 @@ class SourceLibrary:
     @cached_property
     def documents(self) -> list[Source]:
         """The files: instructions, rules, auto memory and skills."""
+        real_folder.cache_clear()  # links may have changed since
         documents = Documents(self.places)
         for find in (find_auto_memory, find_instructions, find_rules, find_skills):
             find(documents)
@@ -87,10 +88,20 @@ class SourceLibrary:
         sources = [*self.documents, *self.sessions]
         if not sources:
             return
+        try:
+            self._refresh(sources, progress, cancelled)
+        except (sqlite3.Error, OSError) as error:
+            # A full disk, or an index that another program took away: this call goes on without it.
+            self.close()
+            vars(self)["index"] = SourceIndex.in_memory(f"The index of sources is not kept: {error}")
+            self.warnings.append(self.index.warning)
+            self._refresh(sources, progress, cancelled)
+
+    def _refresh(self, sources: list[Source], progress: Progress, cancelled: Cancelled) -> None:
         if not self.index.is_kept and len(self.sessions) > WITHOUT_INDEX:
             sources = [*self.documents, *self.sessions[:WITHOUT_INDEX]]
         known = self.index.known(sources)
-        unread = [source for source in sources if self._is_unread(source, known.get(source.name))]
+        unread = [source for source in sources if self._is_unread(source, known.get(key_of(source)))]
         if unread:
             left = self._read(unread, progress, cancelled)
             known = self.index.known(sources)
@@ -98,7 +109,9 @@ class SourceLibrary:
                 self.warnings.append(
                     f"{left} of {len(sources)} sources are not read yet; the next recall goes on with them"
                 )
-        wanted = {known[one.name].number: _titled(one, known[one.name]) for one in sources if self._has(one, known)}
+        wanted = {
+            known[key_of(one)].number: _titled(one, known[key_of(one)]) for one in sources if self._has(one, known)
+        }
         self.index.want(wanted)
         self._sweep(wanted)
 
@@ -108,7 +121,7 @@ class SourceLibrary:
         return not known.loaded and source.session is not None and is_here(source, known.directory, self.places)
 
     def _has(self, source: Source, known: Mapping[str, IndexedSource]) -> bool:
-        found = known.get(source.name)
+        found = known.get(key_of(source))
         if found is None or not found.loaded:
             return False
         return source.session is None or is_here(source, found.directory, self.places)
@@ -132,6 +145,8 @@ class SourceLibrary:
 
     def _content(self, source: Source) -> tuple[Source, SourceContent, bool]:
         """A source as it is indexed; one that cannot be read has no passages until it changes."""
+        from engram.recall.sources.sections import file_content, session_content
+
         if source.session is None:
             return source, file_content(source), True
         try:
@@ -165,13 +180,7 @@ class SourceLibrary:
 
         vectors = self.index.embed([query.text])
         assert vectors is not None
-        found = [self.index.candidates(query.terms, vectors[0], kinds, POOL) for kinds in phases]
-        joined = Candidates(
-            sorted((pair for one in found for pair in one.lexical), key=lambda pair: -pair[1]),
-            sorted((pair for one in found for pair in one.semantic), key=lambda pair: -pair[1]),
-            max((one.total for one in found), default=0),
-            {term: count for one in found for term, count in one.frequency.items()},
-        )
+        joined = self.index.candidates(query.terms, vectors[0], phases, POOL)
         numbers = {n for n, _ in (*joined.lexical, *joined.semantic)}
         if not numbers:
             return []

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +61,19 @@ class SourcePlaces:
         return tuple(dict.fromkeys(one for path in named for one in (path, resolved(path))))
 
     @cached_property
-    def allowed(self) -> tuple[Path, ...]:
+    def allowed(self) -> tuple[str, ...]:
         """Folders whose files may be read, wherever a link to them is."""
-        return tuple(
-            root for path in (self.top, self.config, self.managed) if (root := resolved(path)) != Path(root.anchor)
-        )
+        return tuple(root for path in (self.top, self.config, self.managed) if (root := real_folder(str(path))) != "/")
 
     def upwards(self) -> Iterator[Path]:
         """The directory and every folder above it, nearest first; where it is reached through links, as it is named."""
         at = self.directory.absolute()
         yield from (at, *at.parents)
+
+    def project_configs(self) -> Iterator[Path]:
+        """The `.claude` of the directory and of every folder above it, less the home's: that one is the user's, or nobody's."""
+        own = {self.home / ".claude", self.config}
+        yield from (folder / ".claude" for folder in self.upwards() if folder / ".claude" not in own)
 
     def project_folders(self) -> list[Path]:
         """The folders in which Claude Code keeps what belongs to this project: by its main worktree first, then by the directory."""
@@ -84,11 +89,11 @@ class SourcePlaces:
         path = Path(directory)
         return bool(directory) and any(path.is_relative_to(root) for root in self.roots)
 
-    def may_read(self, path: Path, *further: Path) -> Path | None:
-        """The file that a path leads to, if it is in an allowed folder or a further one; None otherwise."""
-        target = resolved(path)
-        inside = any(target.is_relative_to(root) for root in (*self.allowed, *map(resolved, further)))
-        return target if inside and target.is_file() else None
+    def may_read(self, path: Path, *further: Path) -> str:
+        """The file that a path leads to, if it is in an allowed folder or a further one; "" otherwise."""
+        target = real_file(str(path))
+        roots = (*self.allowed, *(real_folder(str(folder)) for folder in further))
+        return target if target and any(is_below(target, root) for root in roots) else ""
 
     @cached_property
     def managed_settings(self) -> Mapping[str, Any]:
@@ -107,6 +112,30 @@ def resolved(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError):
         return path
+
+
+@lru_cache(maxsize=4096)
+def real_folder(path: str) -> str:
+    """Where a folder really is. Remembered: nearly all files are asked for with their neighbours."""
+    return os.path.realpath(path)
+
+
+def real_file(path: str) -> str:
+    """Where a plain file really is, "" if there is none there."""
+    try:
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            target = os.path.realpath(path)
+            return target if stat.S_ISREG(os.stat(target).st_mode) else ""
+    except (OSError, ValueError):
+        return ""
+    folder, _, name = path.rpartition("/")
+    return f"{real_folder(folder or '/').rstrip('/')}/{name}" if stat.S_ISREG(found.st_mode) else ""
+
+
+def is_below(path: str, root: str) -> bool:
+    """Whether a real path is a folder or in it."""
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
 def settings_of(path: Path) -> Mapping[str, Any]:

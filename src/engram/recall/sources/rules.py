@@ -20,17 +20,16 @@ _SKIPPED = frozenset(
 def find_rules(documents: Documents) -> None:
     """Add the rules that apply in the project."""
     places = documents.places
-    folders = [rules for folder in places.upwards() if is_own(rules := folder / ".claude" / "rules", places)]
-    found: list[tuple[Path, Path, list[str]]] = []
-    for folder in (*folders, places.config / "rules"):
-        for path in files_below(folder, ".md", places.allowed):
-            target = places.may_read(path, folder)
-            if target is not None:
-                found.append((path, folder, globs_of(read_text(target))))
-    applying = _matching([globs for *_, globs in found if globs], places)
-    for path, folder, globs in found:
+    folders = [rules for config in places.project_configs() if is_own(rules := config / "rules", places)]
+    found = [
+        (file, globs_of(read_text(Path(file.target))))
+        for folder in (*folders, places.config / "rules")
+        for file in files_below(folder, ".md", places.allowed)
+    ]
+    applying = _matching([globs for _, globs in found if globs], places)
+    for file, globs in found:
         if not globs or tuple(globs) in applying:
-            documents.add("rule", path, folder)
+            documents.add_found("rule", file)
 
 
 def _matching(rules: Sequence[list[str]], places: SourcePlaces) -> set[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from engram.recall.sources.frontmatter import body_of, header_of, text_field
 from engram.recall.sources.sessions import SpokenLine
 from engram.recall.sources.source import Source, SourceContent, SourcePassage
 
-LONGEST_PASSAGE = 1_400
+LONGEST_PASSAGE = 1_000
 """Characters of a passage; a longer paragraph is cut at a line or a sentence."""
 MOST_PASSAGES = 400
 """Passages of one file."""

@@ -1,6 +1,7 @@
 """The sessions of Claude Code, Codex and OpenCode in this project: found by the harvest's readers, read from their ends."""
 
 from collections import deque
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -14,9 +15,8 @@ from engram.capture.transcripts.harness import (
     reader_of,
 )
 from engram.capture.transcripts.transcript import TranscriptTurn
-from engram.gates.secrets.scan import redact
 from engram.model.lazy import dataclass
-from engram.recall.sources.places import SourcePlaces, slug
+from engram.recall.sources.places import SourcePlaces, is_below, real_folder, slug
 from engram.recall.sources.source import Source
 from engram.text.display import cut, word
 
@@ -64,7 +64,9 @@ def _roots(harness: str, places: SourcePlaces) -> list[Path]:
     begins = tuple(f"{slug(str(path))}-" for path in places.roots)
     with suppress(OSError):
         below = (path for path in sorted(root.iterdir()) if path.name.startswith(begins) and path.is_dir())
-        return list(dict.fromkeys([*(one for one in exact if one.is_dir()), *below]))
+        found = dict.fromkeys([*(one for one in exact if one.is_dir()), *below])
+        config = real_folder(str(places.config))
+        return [one for one in found if is_below(real_folder(str(one)), config)]
     return []
 
 
@@ -100,7 +102,7 @@ def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine
             used += _size(turn, text)
             while used > most and len(kept) > 1:
                 used -= _size(*kept.popleft())
-    return reading.transcript.directory, [_line(turn, text) for turn, text in kept]
+    return reading.transcript.directory, _redacted(kept)
 
 
 def directory_of(session: StoredSession) -> str:
@@ -127,6 +129,17 @@ def _size(turn: TranscriptTurn, text: str) -> int:
     return len(text[:longest].encode("utf-8", "replace")) + len(turn.role) + 2
 
 
-def _line(turn: TranscriptTurn, text: str) -> SpokenLine:
-    longest = LONGEST_RESULT if turn.role == "tool" else LONGEST_TURN
-    return SpokenLine(turn.role, cut(redact(text)[0], longest), turn.at)
+def _redacted(kept: Collection[tuple[TranscriptTurn, str]]) -> list[SpokenLine]:
+    """The turns as they may be shown. All are searched for secrets at once, which costs half of searching each."""
+    from engram.gates.secrets.scan import redact
+    from engram.gates.shape import RECORD
+    from engram.sessions.observations import storable
+
+    texts = redact(RECORD.join(text for _, text in kept))[0].split(RECORD)
+    if len(texts) != len(kept):
+        texts = [redact(text)[0] for _, text in kept]
+    lines = []
+    for (turn, _), text in zip(kept, texts, strict=True):
+        longest = LONGEST_RESULT if turn.role == "tool" else LONGEST_TURN
+        lines.append(SpokenLine(turn.role, storable(cut(text, longest)), turn.at))
+    return lines

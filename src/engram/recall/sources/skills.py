@@ -1,12 +1,13 @@
 """Skills of the project, of the user and of plugins; of a plugin the version that is installed, else the newest."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from engram.recall.sources.documents import Documents, files_below
+from engram.recall.sources.documents import Documents, files_below, folders_in
 from engram.recall.sources.instructions import is_own
-from engram.recall.sources.places import SourcePlaces, resolved, settings_of
+from engram.recall.sources.places import SourcePlaces, real_folder, settings_of
 
 FILE = "SKILL.md"
 _NUMBER = re.compile(r"\d+")
@@ -15,58 +16,58 @@ _NUMBER = re.compile(r"\d+")
 def find_skills(documents: Documents) -> None:
     """Add the skills that an agent here could use."""
     places = documents.places
-    for folder in places.upwards():
-        skills = folder / ".claude" / "skills"
-        if is_own(skills, places):
-            _add_below(documents, skills)
+    for config in places.project_configs():
+        if is_own(config / "skills", places):
+            _add_below(documents, config / "skills")
     _add_below(documents, places.config / "skills")
     for version in _plugins(places):
         _add_below(documents, version)
 
 
 def _add_below(documents: Documents, folder: Path) -> None:
-    for path in files_below(folder, FILE, documents.places.allowed):
-        documents.add("skill", path, folder, title=path.parent.name)
+    for file in files_below(folder, FILE, documents.places.allowed):
+        documents.add_found("skill", file, file.path.rsplit("/", 2)[-2])
 
 
 def _plugins(places: SourcePlaces) -> Iterator[Path]:
     """The folder of each plugin in the cache: `cache/<marketplace>/<plugin>/<version>`."""
-    cache = places.config / "plugins" / "cache"
     installed = _installed(places)
-    for plugin in sorted(cache.glob("*/*")):
-        versions = [path for path in plugin.iterdir() if path.is_dir()] if plugin.is_dir() else []
-        chosen = [path for path in versions if resolved(path) in installed]
-        if chosen:
-            yield chosen[-1]
-        elif versions and all(_is_version(path) for path in versions):
-            yield max(versions, key=_age)
-        elif plugin.is_dir():
-            yield plugin
+    for market in folders_in(str(places.config / "plugins" / "cache")):
+        for plugin in folders_in(market):
+            versions = folders_in(plugin)
+            chosen = [path for path in versions if installed and real_folder(path) in installed]
+            if chosen:
+                yield Path(chosen[-1])
+            elif versions and all(map(_is_version, versions)):
+                yield Path(versions[0] if len(versions) == 1 else max(versions, key=_age))
+            else:
+                yield Path(plugin)
 
 
-def _installed(places: SourcePlaces) -> set[Path]:
+def _installed(places: SourcePlaces) -> set[str]:
     """The folders that Claude Code's own list names."""
     listed = settings_of(places.config / "plugins" / "installed_plugins.json").get("plugins")
     entries = [one for each in (listed.values() if isinstance(listed, dict) else ()) for one in _several(each)]
     paths = (entry.get("installPath") for entry in entries if isinstance(entry, dict))
-    return {resolved(Path(path)) for path in paths if isinstance(path, str) and "\0" not in path}
+    return {real_folder(path) for path in paths if isinstance(path, str) and "\0" not in path}
 
 
 def _several(entry: object) -> list[object]:
     return entry if isinstance(entry, list) else [entry]
 
 
-def _is_version(path: Path) -> bool:
+def _is_version(path: str) -> bool:
     """Whether a folder is a version of its plugin: a number, a commit, or `unknown`."""
-    name = path.name
+    name = path.rpartition("/")[2]
     return name == "unknown" or name[:1].isdigit() or re.fullmatch(r"v\d.*|[0-9a-f]{7,40}", name) is not None
 
 
-def _age(path: Path) -> tuple[list[int], float, str]:
+def _age(path: str) -> tuple[list[int], float, str]:
     """What the newest version has most of: its numbers, where it has any, then the time it was installed."""
-    numbers = [int(number) for number in _NUMBER.findall(path.name.partition("-")[0])] if "." in path.name else []
+    name = path.rpartition("/")[2]
+    numbers = [int(number) for number in _NUMBER.findall(name.partition("-")[0])] if "." in name else []
     try:
-        changed = path.stat().st_mtime
+        changed = os.stat(path).st_mtime
     except OSError:
         changed = 0.0
-    return numbers, changed, path.name
+    return numbers, changed, name

@@ -1,6 +1,9 @@
 -- name: known
 SELECT source, name, stamp, directory, loaded, title FROM sources WHERE name IN (SELECT value FROM json_each(?))
 
+-- name: number
+SELECT source FROM sources WHERE name = ?
+
 -- name: put_source
 INSERT INTO sources (name, kind, path, title, stamp, directory, loaded, checked) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
@@ -29,7 +32,14 @@ DELETE FROM docs WHERE source = ?
 DELETE FROM sources WHERE source = ?
 
 -- name: vectors
-SELECT d.n, d.vector FROM wanted w JOIN docs d ON d.source = w.source WHERE w.kind IN (SELECT value FROM json_each(?)) AND d.vector IS NOT NULL
+SELECT n, vector FROM docs WHERE vector IS NOT NULL
+
+-- name: last
+SELECT max(n) FROM docs
+
+-- name: lexical
+SELECT words.rowid, -bm25(words, WEIGHTS), w.kind FROM words JOIN docs d ON d.n = words.rowid JOIN wanted w ON w.source = d.source
+WHERE words MATCH ? ORDER BY 2 DESC
 
 -- name: passages
 SELECT t.n, t.statement, t.about, t.support, d.time, d.vector

@@ -138,6 +138,12 @@ class FilesReader(RefreshedStore):
         return decode_record(row[1]) if row else None
 
     @repairs_index
+    def same_text(self, content_hash: str, statuses: Sequence[str]) -> list[Memory]:
+        """The memories with this content and one of these statuses, in any scope."""
+        rows = self.context.index.all("same_text", content_hash, json.dumps(list(statuses))) if content_hash else []
+        return [decode_record(record) for (record,) in rows]
+
+    @repairs_index
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that are in the owner's own store."""
         return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.context, i))]

@@ -9,9 +9,11 @@ from engram.model.lazy import replace
 from engram.store.files.context import StoreContext, append_anchor, index_entry, journal_tail, reindex_journal
 from engram.store.files.durability import read_mark, write_mark
 from engram.store.files.journal import decode
+from engram.store.files.reader import histories
 from engram.store.files.recovery import forget_ledgers
 from engram.store.files.state import load_session
 from engram.store.files.usage import after_month
+from engram.store.history import OUT, kept_from
 from engram.store.ledger import PRUNED, Head
 from engram.store.protocol import Pruned
 
@@ -53,13 +55,28 @@ def _drop_ledger(context: StoreContext, name: str) -> None:
 
 
 def _old_images(context: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
-    """(seq, id) of images older than the cutoff that a later image replaced. The last one and tombstones stay."""
+    """(seq, id) of images older than the cutoff that a later image replaced.
+
+    The last one and tombstones stay; so does, of what was taken out of use, the decision that did it and what follows.
+    """
     rows = context.index.db.execute(
         "SELECT i.seq, i.id FROM images i WHERE i.at < ? AND i.op <> 'purge' "
         "AND EXISTS (SELECT 1 FROM images l WHERE l.id = i.id AND l.seq > i.seq)",
         (cutoff.timestamp(),),
     )
-    return {(seq, memory_id) for seq, memory_id in rows}
+    old = {(seq, memory_id) for seq, memory_id in rows}
+    kept = _deciding(context, {memory_id for _, memory_id in old})
+    return {(seq, memory_id) for seq, memory_id in old if memory_id not in kept or seq < kept[memory_id]}
+
+
+def _deciding(context: StoreContext, ids: set[str]) -> dict[str, int]:
+    """Of those memories that were taken out of use, the number of the entry that did it."""
+    rows = context.index.db.execute(
+        "SELECT d.id FROM docs d WHERE d.kind = 'memory' AND d.status IN (SELECT value FROM json_each(?))",
+        (json.dumps(OUT),),
+    )
+    out = sorted(ids.intersection(memory_id for (memory_id,) in rows))
+    return {i: kept_from(one) for i, one in histories(context, out).items()}
 
 
 def _drop_images(context: StoreContext, old: set[tuple[int, str]]) -> None:

@@ -85,14 +85,14 @@ class FilesStore(FilesReader):
         with self.guard:
             with self.context.lock.held(self._deadline):
                 self._ready_to_write()
-                transaction = FilesTransaction(self.context, op, actor, reason, session)
+                transaction = FilesTransaction(self.context, op, actor, reason, session, self.screen)
                 try:
                     yield transaction
                     if os.getpid() != process:
                         raise StoreError(
                             "a forked child cannot commit its parent's decision; reopen the store in the child"
                         )
-                    self.screen.memories(transaction.proposed, transaction.stored)
+                    transaction.check_all()
                     transaction.commit()
                 except (sqlite3.DatabaseError, OSError) as error:
                     self._repair_in_decision(error, transaction)

@@ -19,8 +19,9 @@ from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.team import trust_own_writes
-from engram.store.protocol import ProposalKeys
+from engram.store.protocol import LIVE, ProposalKeys
 from engram.store.records import decode_record, encoded_image, heads_among, image, versions_among
+from engram.store.screen import Decider, Screen
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -45,8 +46,8 @@ class _PendingWrite:
 class FilesTransaction:
     """Collects the changes of a decision; `commit` carries them out."""
 
-    def __init__(self, context: StoreContext, op: str, actor: str, reason: str, session: str) -> None:
-        self._context = context
+    def __init__(self, context: StoreContext, op: str, actor: str, reason: str, session: str, screen: Screen) -> None:
+        self._context, self._screen = context, screen
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
         self._pending: dict[str, _PendingWrite] = {}
         self._numbers: dict[str, int] = {}
@@ -224,6 +225,19 @@ class FilesTransaction:
         write_through(context, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
         file_sync.drop_split(context, place)
         return next(file for memory, file in moved if memory.id == memory_id)
+
+    def check(self, memory: Memory) -> None:
+        """Raise where this decision may not write the memory."""
+        self._screen.memories([memory], self.stored, self._decider)
+
+    def check_all(self) -> None:
+        """Raise where this decision may not write what it has put."""
+        self._screen.memories(self.proposed, self.stored, self._decider)
+
+    @property
+    def _decider(self) -> Decider:
+        gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
+        return Decider(self._op, self._actor, gone)
 
     def commit(self) -> None:
         """Journal the decision, then write its files and index it. Without changes nothing is written."""

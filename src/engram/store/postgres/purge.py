@@ -6,7 +6,7 @@ replicas and backups are out of reach, and the result says so.
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,11 +15,12 @@ from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
+from engram.store.history import OUT, kept_from
 from engram.store.ledger import PRUNED, Head, blanked, decode_event, to_fields
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_of, session_scope
 from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
-from engram.store.protocol import Pruned, Purged
+from engram.store.protocol import Image, Pruned, Purged
 from engram.store.purge import (
     QuotingRecord,
     goes_with,
@@ -36,6 +37,10 @@ from engram.store.purge import (
     without,
     words_of,
 )
+
+_AT_ONCE = 500
+"""Memories whose histories are read together."""
+Histories = Callable[[Sequence[str]], Mapping[str, Sequence[Image]]]
 
 if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
@@ -246,16 +251,19 @@ def _says_any(record: str, texts: Sequence[str]) -> bool:
     return any(says(words, text) for words in strings_in(json.loads(record)) for text in texts)
 
 
-def prune(context: TenantContext, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
+def prune(
+    context: TenantContext, now: datetime, journal: int, usage: int, ledger: int, histories: Histories, *, dry_run: bool
+) -> Pruned:
     """Remove history beyond these ages in days, or report what would go; 0 keeps everything of that kind.
 
-    Uses must have been folded in before.
+    Of what was taken out of use, the decision that did it stays. Uses must have been folded in before.
     """
-    planned = _plan(context, now, journal, usage, ledger)
+    kept = _deciding(context, now - timedelta(days=journal), histories) if journal else {}
+    planned = _plan(context, now, journal, usage, ledger, kept)
     if dry_run:
         return planned
     if planned.images:
-        _drop_images(context, now - timedelta(days=journal))
+        _drop_images(context, now - timedelta(days=journal), kept)
     if planned.usage_months:
         context.database.run("drop_old_uses", cutoff=_month_of(now - timedelta(days=usage)))
     if planned.ledgers:
@@ -263,9 +271,21 @@ def prune(context: TenantContext, now: datetime, journal: int, usage: int, ledge
     return planned
 
 
-def _plan(context: TenantContext, now: datetime, journal: int, usage: int, ledger: int) -> Pruned:
+def _deciding(context: TenantContext, cutoff: datetime, histories: Histories) -> dict[str, int]:
+    """Of the memories that were taken out of use, the number of the decision that did it."""
+    ids = [memory_id for (memory_id,) in context.database.run("taken_out", statuses=list(OUT), cutoff=cutoff)]
+    found: dict[str, int] = {}
+    for start in range(0, len(ids), _AT_ONCE):
+        found |= {i: kept_from(one) for i, one in histories(ids[start : start + _AT_ONCE]).items()}
+    return found
+
+
+def _plan(
+    context: TenantContext, now: datetime, journal: int, usage: int, ledger: int, kept: Mapping[str, int]
+) -> Pruned:
     run = context.database.run
-    images = run("old_images", cutoff=now - timedelta(days=journal))[0][0] if journal else 0
+    stays = {"ids": list(kept), "since": list(kept.values())}
+    images = run("old_images", cutoff=now - timedelta(days=journal), **stays)[0][0] if journal else 0
     months = run("old_uses", cutoff=_month_of(now - timedelta(days=usage))) if usage else []
     ledgers = run("old_ledgers", cutoff=now - timedelta(days=ledger)) if ledger else []
     return Pruned(int(images), tuple(month for (month,) in months), tuple(session for (session,) in ledgers))
@@ -276,10 +296,10 @@ def _month_of(moment: datetime) -> datetime:
     return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
-def _drop_images(context: TenantContext, cutoff: datetime) -> None:
+def _drop_images(context: TenantContext, cutoff: datetime, kept: Mapping[str, int]) -> None:
     with context.database.transaction():
-        for name in ("drop_old_images", "drop_empty_decisions"):
-            context.database.run(name, cutoff=cutoff)
+        context.database.run("drop_old_images", cutoff=cutoff, ids=list(kept), since=list(kept.values()))
+        context.database.run("drop_empty_decisions", cutoff=cutoff)
 
 
 def _drop_ledgers(context: TenantContext, sessions: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.model.usage import Use
+from engram.model.usage import RATED, RATED_BY_PERSON, Use
 from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
 from engram.store.postgres import search
@@ -112,6 +112,11 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """The live memory with this content in this scope."""
         rows = self._run("exact", hashes=[content_hash], scopes=[scope]) if content_hash else []
         return decode_record(rows[0][2]) if rows else None
+
+    def same_text(self, content_hash: str, statuses: Sequence[str]) -> list[Memory]:
+        """The memories with this content and one of these statuses, in any scope."""
+        rows = self._run("same_text", hash=content_hash, statuses=list(statuses)) if content_hash else []
+        return [decode_record(record) for (record,) in rows]
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts, or None."""
@@ -260,12 +265,12 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         reason = self.screen.decision(actor, reason, session)
         with self._reserved(ids_for) as reserved, self.context.database.transaction() as connection:
             transaction = PostgresTransaction(
-                self.context, connection, DecisionResult(op, actor, reason, session), reserved
+                self.context, connection, DecisionResult(op, actor, reason, session), reserved, self.screen
             )
             transaction.lock_scopes(scopes)
             transaction.lock_memories(about)
             yield transaction
-            self.screen.memories(transaction.proposed, transaction.stored)
+            transaction.check_all()
             transaction.commit()
             needs_vectors = transaction.lacks_vectors
         self._statistics.written(transaction.written)
@@ -308,7 +313,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Append a use without waiting for the disk; a rating is a person's decision and does wait."""
         use, database = self.screen.use(use), self.context.database
         values = {"ids": list(use.ids), "kind": use.kind, "signal": use.signal, "session": use.session, "at": use.at}
-        with database.transaction(durable=use.kind == "rated"):
+        with database.transaction(durable=use.kind in (RATED, RATED_BY_PERSON)):
             database.run("share_uses")
             ((position,),) = database.run("next_use")
             database.run("put_use", **values, position=position)
@@ -398,7 +403,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Remove history older than so many days, or report what would be removed."""
         from engram.store.postgres.purge import prune
 
-        return prune(self.context, now, journal, usage, ledger, dry_run=dry_run)
+        return prune(self.context, now, journal, usage, ledger, self.histories, dry_run=dry_run)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count a gate's verdict on an autonomous proposal."""

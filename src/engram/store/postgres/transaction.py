@@ -19,8 +19,9 @@ from engram.store.postgres.write import (
     memories_work,
     number_documents,
 )
-from engram.store.protocol import ProposalKeys
+from engram.store.protocol import LIVE, ProposalKeys
 from engram.store.records import decode_record, encoded_image, heads_among, versions_among
+from engram.store.screen import Decider, Screen
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -52,8 +53,14 @@ class PostgresTransaction:
     """
 
     def __init__(
-        self, context: TenantContext, connection: Connection, decision: DecisionResult, reserved: dict[str, range]
+        self,
+        context: TenantContext,
+        connection: Connection,
+        decision: DecisionResult,
+        reserved: dict[str, range],
+        screen: Screen,
     ) -> None:
+        self._screen = screen
         self._context, self._connection, self._decision = context, connection, decision
         self._pending: dict[str, _Pending] = {}
         self._stored: dict[str, Memory | None] = {}
@@ -223,6 +230,19 @@ class PostgresTransaction:
         else:
             self.lock_scopes([memory.scope])
         self._pending[memory.id] = _Pending(memory, vector)
+
+    def check(self, memory: Memory) -> None:
+        """Raise where this decision may not write the memory."""
+        self._screen.memories([memory], self.stored, self._decider)
+
+    def check_all(self) -> None:
+        """Raise where this decision may not write what it has put."""
+        self._screen.memories(self.proposed, self.stored, self._decider)
+
+    @property
+    def _decider(self) -> Decider:
+        gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
+        return Decider(self._decision.op, self._decision.actor, gone)
 
     @property
     def lacks_vectors(self) -> bool:

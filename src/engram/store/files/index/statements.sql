@@ -60,6 +60,10 @@ WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory'
     AND d.status IN ('active', 'dormant', 'candidate')
 ORDER BY d.status = 'active' DESC, d.n DESC LIMIT 1
 
+-- name: same_text
+SELECT r.record FROM docs d INDEXED BY docs_hash JOIN records r ON r.n = d.n
+WHERE d.hash = ? AND d.hash <> '' AND d.kind = 'memory' AND d.status IN (SELECT value FROM json_each(?)) ORDER BY d.n
+
 -- name: known_hashes
 SELECT d.hash FROM json_each(?) j CROSS JOIN docs d INDEXED BY docs_hash ON d.hash = j.value AND d.hash <> ''
 

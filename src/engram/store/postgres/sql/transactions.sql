@@ -92,6 +92,13 @@ RETURNING 1
 -- name: next_decision
 SELECT nextval('engram.decision_numbers')
 
+-- name: same_text
+SELECT m.record::text FROM (
+    SELECT d.id, d.n, d.status FROM engram.documents d
+    WHERE d.tenant = %(tenant)s AND d.hash = %(hash)s AND d.hash <> '' OFFSET 0
+) d JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = d.id
+WHERE d.status = ANY(%(statuses)b::text[]) ORDER BY d.n
+
 -- name: exact
 -- OFFSET 0 leaves the hash as the only way in: before there are statistics the planner would rather read a whole scope, once
 -- for every hash. Only a memory has one.

@@ -95,12 +95,22 @@ SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'engram'::regnamespace A
 SELECT extversion FROM pg_extension WHERE extname = 'vector'
 
 -- name: old_images
-SELECT count(*) FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge'
+-- Given are the memories that were taken out of use, each with the decision that did it, which stays with what follows.
+SELECT count(*) FROM engram.journal_images i
+LEFT JOIN unnest(%(ids)b::text[], %(since)b::bigint[]) AS kept(id, seq) ON kept.id = i.id
+WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge' AND (kept.seq IS NULL OR i.seq < kept.seq)
     AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = %(tenant)s AND l.id = i.id AND l.seq > i.seq)
 
 -- name: drop_old_images
 DELETE FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge'
+    AND NOT EXISTS (
+        SELECT 1 FROM unnest(%(ids)b::text[], %(since)b::bigint[]) AS kept(id, seq) WHERE kept.id = i.id AND i.seq >= kept.seq
+    )
     AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = %(tenant)s AND l.id = i.id AND l.seq > i.seq)
+
+-- name: taken_out
+SELECT DISTINCT d.id FROM engram.documents d JOIN engram.journal_images i ON i.tenant = %(tenant)s AND i.id = d.id
+WHERE d.tenant = %(tenant)s AND d.status = ANY(%(statuses)b::text[]) AND i.at < %(cutoff)s
 
 -- name: drop_empty_decisions
 DELETE FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.at < %(cutoff)s AND j.op NOT IN ('ledger', 'redact')

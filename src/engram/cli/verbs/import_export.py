@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -15,7 +15,7 @@ from engram.model.lazy import replace
 
 if TYPE_CHECKING:
     from engram import Engram
-    from engram.capture.importer import ImportReport
+    from engram.capture.import_report import ImportReport
     from engram.model.memory import Memory
     from engram.store.protocol import Progress
 
@@ -53,6 +53,9 @@ Trusted = Annotated[
 ]
 Packs = Annotated[bool, Option("--packs", help="Import the packs of a PLUR directory, too.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be imported.")]
+Verbose = Annotated[
+    bool, Option("--verbose", "-v", help="Of chats, show every fact with its reason, also those not proposed.")
+]
 Force = Annotated[bool, Option("--force", help="Replace an existing file.")]
 
 
@@ -65,6 +68,7 @@ def import_(
     dry_run: DryRun = False,
     format_: FromFormat = "",
     map_: Mapping_ = "",
+    verbose: Verbose = False,
 ) -> None:
     """Import memories from another tool, store or format.
 
@@ -74,16 +78,20 @@ def import_(
 
     Importing twice changes nothing; everything left out is listed with its reason. Changes made in the source since the last import
     are adopted, and your own changes are kept. Imported memories are evidence: they answer questions, give no directions and
-    replace nothing you said. --trusted is for your own export, or a store you used before.
+    replace nothing you said. --trusted is for your own export, or a store you used before. Without a person at a terminal everything waits
+    for review.
     """
     from engram.capture.import_source import is_chats
     from engram.cli.display import progress
     from engram.dialects.mapped_records import parse_mapping
-    from engram.text.display import counted
 
     source = path.expanduser().absolute()
     if is_chats(source, format_):
-        _import_chats(surface, source, format_, dry_run, ordinary=not (trusted or packs or map_))
+        if trusted or packs or map_:
+            raise InvalidInput(
+                "The facts of chats are proposed for review: --trusted, --packs and --map do not apply to them"
+            )
+        _import_chats(surface, source, format_, dry_run, verbose)
         return
     mapping = parse_mapping(map_)
     with surface.memory() as mem:
@@ -99,34 +107,38 @@ def import_(
                 progress=report,
                 actor=surface.actor,
             )
-        surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
-        if not dry_run and (done.created or done.updated):
-            waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
-            surface.hint(f"engram: read from {source}{waiting}")
-        if done.evidence:
-            verb = "would be imported" if dry_run else "imported"
-            surface.hint(
-                f"engram: {counted(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
-                "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
-            )
-        for scope, number in done.unseen.items():
-            verb = " would go to" if dry_run else " in"
-            surface.say(f"engram: {number}{verb} {scope}, which is not visible from here: use --scope {scope}")
+        _report(surface, done, source, dry_run)
 
 
-def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, *, ordinary: bool) -> None:
+def _report(surface: Surface, done: "ImportReport", source: Path, dry_run: bool) -> None:
+    """Print what an import did, and what to do next."""
+    from engram.text.display import counted
+
+    surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
+    if not dry_run and (done.created or done.updated):
+        waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
+        surface.hint(f"engram: read from {source}{waiting}")
+    if done.evidence:
+        verb = "would be imported" if dry_run else "imported"
+        surface.hint(
+            f"engram: {counted(len(done.evidence), 'memory', 'memories')} {verb} as evidence, to answer questions and give no directions; "
+            "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
+        )
+    for scope, number in done.unseen.items():
+        verb = "would go to" if dry_run else "is in" if number == 1 else "are in"
+        memories = counted(number, "memory", "memories")
+        surface.say(f"engram: {memories} {verb} {scope}, which is not visible from here: use --scope {scope}")
+
+
+def _import_chats(surface: Surface, path: Path, format_: str, dry_run: bool, verbose: bool) -> None:
     """Harvest the conversations of an export: what they say is proposed, and a person decides."""
     from engram.cli.display import progress
     from engram.cli.verbs.harvest import show_harvest
 
-    if not ordinary:
-        raise InvalidInput(
-            "The facts of chats are proposed for review: --trusted, --packs and --map do not apply to them"
-        )
     with surface.memory() as mem:
         with progress("Importing") as report:
             found = mem.import_chats(path, format=cast(Any, format_), dry_run=dry_run, progress=report)
-        show_harvest(surface, found, dry_run=dry_run, verbose=dry_run)
+        show_harvest(surface, found, dry_run=dry_run, verbose=verbose)
 
 
 def _data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
@@ -137,6 +149,7 @@ def _data(done: "ImportReport", dry_run: bool) -> dict[str, Any]:
         "waiting": done.waiting,
         "evidence": done.evidence,
         "skipped": [{"what": what, "reason": reason} for what, reason in done.skipped],
+        "notices": [{"what": what, "notice": notice} for what, notice in done.notices],
         "not_read": list(done.not_read),
         "unseen_scopes": done.unseen,
         "dry_run": dry_run,
@@ -156,6 +169,8 @@ def _draw(done: "ImportReport", dry_run: bool) -> None:
     )
     for what, reason in done.skipped:
         display.lines([("  skipped ", "yellow"), f"{what}: {reason}"])
+    for what, notice in done.notices:
+        display.lines([("  note ", "yellow"), f"{what}: {notice}"])
     for what in done.not_read:
         display.lines([("  not read ", "bright_black"), what])
 
@@ -217,16 +232,18 @@ def _export(
         created, left_out = write_plur(path, [_for_plur(memory, now) for memory in memories], now=now, actor="engram")
         return {"written": len(created), "created": created, "left_out": left_out}
     if format_ == "json":
-        _write(path, dump_json(memories), force)
+        files = {path: dump_json(memories)}
     elif path.suffix in (".yaml", ".yml") or str(path) == "-":
-        _write(path, engram_yaml.dump(memories), force)
+        files = {path: engram_yaml.dump(memories)}
     else:
+        if path.exists() and not path.is_dir():
+            raise InvalidInput(f"{path} is a file; give a directory, or a name that ends in .yaml")
+        files = {
+            path / scope_folder(memory.scope) / f"{file_name(memory.id)}.yaml": engram_yaml.dump([memory])
+            for memory in memories
+        }
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for number, memory in enumerate(memories, 1):
-            file = path / scope_folder(memory.scope) / f"{file_name(memory.id)}.yaml"
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(file, engram_yaml.dump([memory]), force)
-            report("Exporting", number, len(memories))
+    _write_all(files, force, report)
     return {"written": len(memories)}
 
 
@@ -250,8 +267,7 @@ def _export_named(
 
 def _for_plur(memory: "Memory", now: datetime) -> "Memory":
     """The memory as PLUR wrote it, without the notes of its import; links that faded stay here."""
-    from engram.capture.import_source import is_origin, without_origin
-    from engram.dialects.source import CLAIMED_SOURCE, stated_source
+    from engram.dialects.source import CLAIMED_SOURCE, is_origin, stated_source, without_origin
     from engram.rules.strength import links_at
 
     alive = {(link.target, link.type) for link in links_at(memory, now)}
@@ -269,14 +285,19 @@ def _for_plur(memory: "Memory", now: datetime) -> "Memory":
     return memory.but(source=stated_source(memory.but(source="")), learned_by="", extra=extra)
 
 
-def _write(path: Path, text: str, force: bool) -> None:
+def _write_all(files: Mapping[Path, str], force: bool, report: "Progress") -> None:
+    """Write files. Raises `InvalidInput` where one is in the way, before any is written."""
     from engram.disk import replace_file
 
-    if str(path) == "-":
-        sys.stdout.write(text)
-        return
-    if path.is_dir():
-        raise InvalidInput(f"{path} is a directory; give a file")
-    if path.exists() and not force:
-        raise InvalidInput(f"{path} already exists; choose another name, or add --force to replace it")
-    replace_file(path, text.encode("utf-8", "surrogatepass"), durable=False)
+    for path in files:
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a directory; give a file")
+        if str(path) != "-" and path.exists() and not force:
+            raise InvalidInput(f"{path} already exists; choose another name, or add --force to replace it")
+    for number, (path, text) in enumerate(files.items(), 1):
+        if str(path) == "-":
+            sys.stdout.write(text)
+            continue
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, text.encode("utf-8", "surrogatepass"), durable=False)
+        report("Exporting", number, len(files))

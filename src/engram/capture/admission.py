@@ -1,0 +1,121 @@
+"""The last check of every decision: what an agent, a transcript or a file writes passes the gates of `learn`, by whichever verb.
+
+Every door into a store ends in a transaction, and every transaction ends here. `learn`, `add`, `import` and reading documents ask the
+gates themselves, because what may not be active waits there; everything else is refused. A person, and a program that opened the
+store for its owner, may write what they want.
+"""
+
+from collections.abc import Callable, Sequence
+
+from engram.capture.known import OtherKnown, propose
+from engram.gates.instructions import injection_problem
+from engram.gates.pipeline import judge, mention, outranked_reason
+from engram.gates.proposal import GateSettings, Proposal, Verdict
+from engram.model.decision import Outcome
+from engram.model.errors import Refused
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import Memory
+from engram.review.conflicts import waits_alone
+from engram.review.resolution import DIFFERS
+from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_replace, rank_of
+from engram.store.documents import meaning_of
+from engram.store.protocol import Store
+from engram.store.screen import Decider
+from engram.text.display import notice
+
+__all__ = ["Admission"]
+
+JUDGED = frozenset({"learn", "add", "import", "derive", "reread"})
+"""The operations that ask the gates themselves."""
+ANSWERING = ("active", "dormant", "archived")
+"""The statuses of memories that answer questions or direct agents."""
+SAID = ("statement", "situation", "form", "type", "scope")
+"""What a memory says, and where."""
+_BESIDE = (
+    "rationale", "context", "domain", "trigger_context", "name", "tags", "entities", "aliases", "anchors",
+)  # fmt: skip
+"""What else of a memory an agent may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Judges what a decision writes."""
+
+    store: Store
+    settings: GateSettings
+
+    def check(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: Decider) -> None:
+        """Raise `Refused` for the first memory that this actor may not write so."""
+        if deciding.op in JUDGED or not is_below_program(deciding.actor):
+            return
+        for memory in memories:
+            self._check(before(memory.id), memory, memories, deciding)
+
+    def _check(self, before: Memory | None, memory: Memory, memories: Sequence[Memory], deciding: Decider) -> None:
+        _refuse_claims(before, memory, deciding.actor)
+        is_new = before is None or _differs(before, memory, SAID)
+        begins = memory.status in ANSWERING and (before is None or before.status not in ANSWERING)
+        if is_new or begins:
+            self._judge(before, memory, self._verdict(memory, memories, deciding), deciding, is_new=is_new)
+        elif before is not None and _differs(before, memory, _BESIDE) and (why := injection_problem(memory)):
+            raise Refused(_told(memory, deciding.actor, notice(why)))
+
+    def _judge(
+        self, before: Memory | None, memory: Memory, verdict: Verdict, deciding: Decider, *, is_new: bool
+    ) -> None:
+        """Raise `Refused` unless `learn` of these words by this actor would be active; of what is not active, unless it would be stored."""
+        if verdict.outcome == Outcome.REJECTED:
+            raise Refused(_told(memory, deciding.actor, f"{verdict.gate}: {verdict.reason}"))
+        if memory.status not in ANSWERING:
+            return
+        # What was active before, or waited only for another memory, was trusted then; what it says has not changed.
+        was_trusted = before is not None and not is_new and (before.status != "candidate" or waits_alone(before))
+        if verdict.outcome == Outcome.PENDING and (not was_trusted or verdict.gate != "trust" or verdict.withdrawn):
+            raise Refused(_told(memory, deciding.actor, verdict.reason))
+        other = verdict.other
+        if verdict.outcome == Outcome.DUPLICATE and is_new and other is not None:
+            raise Refused(_told(memory, deciding.actor, f"it would say the same as {mention(other)}"))
+        if verdict.outcome in (Outcome.CONTRADICTION, Outcome.SUPERSEDED) and other is not None:
+            if is_new and other.id not in memory.supersedes:
+                raise Refused(_told(memory, deciding.actor, verdict.reason))
+            if not may_replace(deciding.actor, other):
+                raise Refused(_told(memory, deciding.actor, outranked_reason(deciding.actor, other)))
+
+    def _verdict(self, memory: Memory, memories: Sequence[Memory], deciding: Decider) -> Verdict:
+        """What the gates say to these words from this actor; how long they may be is another gate's matter."""
+        vectors = self.store.embed([meaning_of(memory)])
+        known = OtherKnown(self.store, vectors[0] if vectors is not None else None, own=memory.id, gone=deciding.gone)
+        settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
+        return judge(self._proposal(memory, memories, deciding.actor), known, settings)
+
+    def _proposal(self, memory: Memory, memories: Sequence[Memory], actor: str) -> Proposal:
+        """The memory as its actor's word; those that were found to be right elsewhere do not contradict it."""
+        to = {link.target for link in memory.associations if link.type == DIFFERS}
+        linking = {
+            one.id for one in memories if any((memory.id, DIFFERS) == (x.target, x.type) for x in one.associations)
+        }
+        stored = {source for source, _, kind, _ in self.store.links_to([memory.id]) if kind == DIFFERS}
+        named = tuple(other for i in sorted(to | linking | stored) if (other := self.store.get(i)) is not None)
+        said = memory.but(source=actor, learned_by="learn", pinned=False)
+        return replace(propose(said), named=named, relation="different" if named else "")
+
+
+def _refuse_claims(before: Memory | None, memory: Memory, actor: str) -> None:
+    """Raise `Refused` where the actor would make a memory a person's word."""
+    was_confirmed = before is not None and before.verification == CONFIRMED
+    was_persons = before is not None and rank_of(before.source) == Rank.PERSON
+    if memory.verification == CONFIRMED and not was_confirmed:
+        raise Refused(f"{actor} may not confirm {memory.id}: a person may, with `engram verify` at a terminal")
+    if rank_of(memory.source) == Rank.PERSON and not was_persons:
+        raise Refused(f"{actor} may not name a person as the source of {memory.id}: surfaces stamp it")
+
+
+def _differs(before: Memory, after: Memory, names: Sequence[str]) -> bool:
+    return any(getattr(before, name) != getattr(after, name) for name in names)
+
+
+def _told(memory: Memory, actor: str, why: str) -> str:
+    return (
+        f"{actor} may not change {memory.id} so: {why}. Nothing was changed; `learn` it as a new memory, which the gates judge and "
+        "which waits for review where it must, or let a person change it at a terminal"
+    )

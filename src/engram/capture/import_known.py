@@ -1,0 +1,214 @@
+"""A record that is here already: what of it to adopt, and what a person has to approve first."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from engram.capture.import_decisions import IMPORT
+from engram.capture.import_merge import has_same_fields, merged_by_field, missing_links, says_the_same
+from engram.capture.import_report import RecordOutcome
+from engram.capture.import_run import LIVE, ImportRun
+from engram.capture.import_trust import ANSWERING, has_same_content, with_local_fields
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import Memory
+from engram.rules.sources import IMPORTED, may_replace, origin_of, said_by
+from engram.store.protocol import Image, Transaction
+from engram.text.content_hash import content_hash
+from engram.text.display import slug
+
+_VOUCH = "to replace it with the file's version, run `engram import --trusted` at a terminal"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class KnownRecords:
+    """Decides about the records of one import that are memories here."""
+
+    run: ImportRun
+
+    def outcome(self, record: Memory, known: Memory, deciding: Transaction) -> RecordOutcome:
+        """What becomes of a record that is a memory here."""
+        if self.run.trusted:
+            return self._changed(record, known)
+        known = self._newest(known) if record.status in LIVE else known
+        outcome = self._changed(record, known)
+        return self._reviewed(outcome, known, deciding) if outcome.memory is not None else outcome
+
+    def _newest(self, known: Memory) -> Memory:
+        """The version that a person approved in place of an imported memory, where this file proposed it."""
+        heir = self.run.store.get(known.superseded_by) if known.status == "superseded" and known.superseded_by else None
+        return heir if heir is not None and heir.learned_by == IMPORTED and heir.source == self.run.source else known
+
+    # -- what a person has to approve
+
+    def _reviewed(self, outcome: RecordOutcome, known: Memory, deciding: Transaction) -> RecordOutcome:
+        """What a change that nobody vouches for becomes: a candidate in place of the memory, where somebody has to approve it."""
+        changed = outcome.memory
+        assert changed is not None
+        dead = known.status in ("rejected", "retired")
+        if dead and changed.status in LIVE and self.run.decisions.decided_status(known):
+            return _skipped(f"is {known.status} here, and a file does not bring it back; {_VOUCH}")
+        is_out = self.run.decisions.is_out(changed, known) and not has_same_content(changed, known)
+        if is_out and (out := self.run.decisions.rejected(changed)) is not None:
+            return _skipped(f"{out.memory.id} says this, and was {out.decided}")
+        if changed.status not in (*ANSWERING, "candidate") or not (is_out or self.run.needs_approval(changed)):
+            return outcome
+        if known.status not in ANSWERING:
+            return outcome._replace(memory=changed.but(status="candidate"))
+        if has_same_content(changed, known):
+            return outcome._replace(memory=changed.but(status=known.status))
+        return self._proposed(changed, known, deciding)
+
+    def _proposed(self, changed: Memory, known: Memory, deciding: Transaction) -> RecordOutcome:
+        """The changed version as a candidate that supersedes the memory once it is approved."""
+        run = self.run
+        key = (content_hash(changed.statement), changed.scope)
+        twin = run.by_content.get(key) or getattr(deciding.exact(*key), "id", "")
+        if twin and twin != known.id:
+            return RecordOutcome("unchanged", twin)
+        waiting = self._waiting_change(known, deciding)
+        new = changed.but(
+            **self._identity(changed, waiting, deciding),
+            status="candidate", source=run.source, learned_by=IMPORTED, verification="unverified", pinned=False,
+            supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(),
+        )  # fmt: skip
+        run.added[new.id] = new
+        run.by_content[key] = new.id
+        return RecordOutcome("created" if waiting is None else "updated", new.id, new)
+
+    def _waiting_change(self, known: Memory, deciding: Transaction) -> Memory | None:
+        """The change of a memory that this file proposed before, if it waits as the file had it."""
+        proposals = self.run.proposals
+        before = deciding.get(proposals[known.id].id) if known.id in proposals else None
+        return before if before is not None and (before.status, before.learned_by) == ("candidate", IMPORTED) else None
+
+    def _identity(self, changed: Memory, waiting: Memory | None, deciding: Transaction) -> dict[str, Any]:
+        """The identity of a proposed change: that of the one which waits already, or a new one."""
+        if waiting is not None:
+            return {"id": waiting.id, "name": waiting.name, "aliases": waiting.aliases, "created": waiting.created}
+        name = deciding.free_name(slug(changed.situation or changed.statement), changed.scope)
+        return {"id": deciding.new_id(self.run.clock()), "name": name, "aliases": ()}
+
+    # -- what changed
+
+    def _changed(self, record: Memory, known: Memory) -> RecordOutcome:
+        """The memory as a record of it would have it."""
+        run = self.run
+        if not run.trusted:
+            record = with_local_fields(record, known, keeps_use=run.reading.whole)
+        if run.reading.projection is not None:
+            record = self._completed(record, known)
+        elif not run.trusted and record.id in run.held and known.status in ANSWERING:
+            record = record.but(status=known.status)  # whether its words wait is decided once it differs
+        vouched = run.trusted and said_by(record) > said_by(known)
+        if run.reading.whole and (run.reading.projection is not None or not vouched):
+            if has_same_fields(self._here(record, known), known):  # the usual case, and reading a history takes long
+                return RecordOutcome("unchanged", known.id)
+            history = run.store.history(known.id)
+            if run.ids.exported_at is not None:
+                return self._merged_by_field(record, known, _since(history, run.ids.exported_at))
+            if history and history[0].op == IMPORT:  # where older images were pruned, nobody knows
+                return self._merged_by_field(record, known, history)
+        return self._newer(record, known, vouched)
+
+    def _newer(self, record: Memory, known: Memory, vouched: bool) -> RecordOutcome:
+        """The record as a whole, if it is newer than the memory."""
+        claims: dict[str, Any] = {"verification": known.verification}
+        if vouched or not self.run.trusted:
+            claims |= {"pinned": known.pinned}
+        if says_the_same(record.but(**claims), known):
+            return self._vouched(record, known) if vouched else self._linked(record, known)
+        theirs = record.updated or record.created or _LONG_AGO
+        ours = known.updated or known.created or _LONG_AGO
+        if theirs <= ours:
+            return _skipped(self._why_ours_stays(record, known))
+        if reason := self._protection(known):
+            return _skipped(reason)
+        aliases, notices = (known.aliases, ()) if known.aliases else self.run.free_aliases(record, known.id)
+        return RecordOutcome("updated", known.id, self._here(record, known.but(aliases=aliases)), notices=notices)
+
+    def _linked(self, record: Memory, known: Memory) -> RecordOutcome:
+        """A memory whose record says the same, with the links that an interrupted import did not get to."""
+        unchanged = RecordOutcome("unchanged", known.id)
+        linked = missing_links(self._here(record, known), known)
+        if linked == known or self._protection(known):
+            return unchanged
+        history = self.run.store.history(known.id)
+        if not history or history[0].op != IMPORT:
+            return unchanged
+        before = [image.memory for image in history if image.memory is not None]
+        linked = missing_links(self._here(record, known), known, before)
+        return RecordOutcome("updated", known.id, linked) if linked != known else unchanged
+
+    def _completed(self, record: Memory, known: Memory) -> Memory:
+        """A record of a format that knows fewer fields, with ours where it says nothing or just what we would say in it."""
+        projection = self.run.reading.projection
+        assert projection is not None
+        stated, linked = projection.as_exported(known), self.run.links.relinked(record.but(id=known.id), record)
+        if record.created is None:
+            linked = linked.but(created=stated.created)
+        if record.id in self.run.held and stated.status in ANSWERING:
+            linked = linked.but(status=stated.status)
+        is_evidence_here = self.run.trusted and known.learned_by == IMPORTED
+        vouched = ("source", "learned_by", "verification", "pinned") if is_evidence_here else ()
+        differing = (name for name in projection.fields if getattr(linked, name) != getattr(stated, name))
+        return known.but(id=record.id, **{name: getattr(linked, name) for name in (*differing, *vouched)})
+
+    def _here(self, record: Memory, known: Memory) -> Memory:
+        """A record as the memory it is here; one that was completed has its links already."""
+        record = record.but(id=known.id, name=known.name, aliases=known.aliases)
+        return record if self.run.reading.projection is not None else self.run.links.relinked(record, record)
+
+    def _merged_by_field(self, record: Memory, known: Memory, history: Sequence[Image]) -> RecordOutcome:
+        """Our memory with what changed there since it was imported, if anything did."""
+        images = [image for image in history if image.memory is not None]
+        if self.run.reading.projection is not None:
+            images = [replace(image, memory=self._as_stated(image.memory)) for image in images if image.memory]
+        merged, conflicts = merged_by_field(self._here(record, known), known, images)
+        changed = " and ".join(conflicts)
+        notices = (f"{changed} changed both here and in the source since the import; kept yours",) if conflicts else ()
+        if merged == known:
+            return RecordOutcome("unchanged", known.id, notices=notices)
+        if reason := self._protection(known):
+            return _skipped(reason, notices)
+        return RecordOutcome("updated", known.id, merged.but(updated=self.run.clock()), notices=notices)
+
+    def _as_stated(self, memory: Memory) -> Memory:
+        """A memory with the fields that the format states as it states them."""
+        projection = self.run.reading.projection
+        assert projection is not None
+        stated = projection.as_exported(memory)
+        return memory.but(**{name: getattr(stated, name) for name in projection.fields})
+
+    def _vouched(self, record: Memory, known: Memory) -> RecordOutcome:
+        """What came as evidence, once a person vouches for where it came from."""
+        stamped = {name: getattr(record, name) for name in ("source", "learned_by", "verification", "pinned", "status")}
+        return RecordOutcome("updated", known.id, known.but(**stamped, updated=self.run.clock()))
+
+    # -- why a memory stays
+
+    def _protection(self, known: Memory) -> str:
+        """Why no file may change a memory, or "": it is a team's, or a more trusted source said it."""
+        if known.id not in self.run.added and not self.run.store.owned([known.id]):
+            # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
+            return "belongs to a team's store; `engram update` changes it there"
+        if not self.run.trusted and not may_replace(self.run.source, known):
+            return f"was stored by {origin_of(known)}, which a file cannot overwrite; {_VOUCH}"
+        return ""
+
+    def _why_ours_stays(self, record: Memory, known: Memory) -> str:
+        if record.statement == known.statement:
+            return "already imported; the file's version is not newer"
+        if known.id in self.run.added:
+            return "duplicate id: an earlier record has different text; kept the earlier one"
+        return "differs from the stored memory and has no newer date; kept the stored one"
+
+
+def _skipped(reason: str, notices: tuple[str, ...] = ()) -> RecordOutcome:
+    return RecordOutcome("skipped", reason=reason, notices=notices)
+
+
+def _since(history: Sequence[Image], moment: datetime) -> Sequence[Image]:
+    """The images of a memory since a moment, first the one that was current then."""
+    first = max((number for number, image in enumerate(history) if image.at <= moment), default=0)
+    return history[first:]

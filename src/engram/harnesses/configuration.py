@@ -1,0 +1,178 @@
+"""The configuration files of the harnesses: where each is, and where in it the servers of tools are named."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.harnesses import jsonc, toml_table
+from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass
+
+SERVER = "engram"
+"""The name of the entry."""
+CLAUDE_CODE, CODEX, OPENCODE, CURSOR = "claude-code", "codex", "opencode", "cursor"
+HARNESSES = (CLAUDE_CODE, CODEX, OPENCODE, CURSOR)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCommand:
+    """How a harness starts the server."""
+
+    command: str
+    arguments: tuple[str, ...] = ("mcp",)
+    environment: Mapping[str, str] | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The command with its arguments."""
+        return [self.command, *self.arguments]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file in which a harness looks for servers."""
+
+    harness: str
+    path: Path
+    is_shared: bool
+    """Whether it is part of a project, and so may be committed."""
+
+    def parsed(self, text: str) -> dict[str, Any]:
+        """The data of its text. Raises `InvalidInput` where it cannot be read."""
+        data = toml_table.parse(text) if self._is_toml else jsonc.parse(text).data if text.strip() else {}
+        if not isinstance(data, dict):
+            raise InvalidInput("it does not contain a JSON object")
+        return data
+
+    def place(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+        """The keys under which the entry is: OpenCode's newer versions have one more."""
+        if self.harness == CODEX:
+            return ("mcp_servers", SERVER)
+        if self.harness != OPENCODE:
+            return ("mcpServers", SERVER)
+        servers = data.get("mcp", {}).get("servers") if isinstance(data.get("mcp"), dict) else None
+        is_nested = isinstance(servers, dict) and "command" not in servers
+        return ("mcp", "servers", SERVER) if is_nested else ("mcp", SERVER)
+
+    def entry(self, server: ServerCommand) -> dict[str, Any]:
+        """The entry, as this harness writes it."""
+        environment = dict(server.environment or {})
+        if self.harness == OPENCODE:
+            return {"type": "local", "command": server.words} | ({"environment": environment} if environment else {})
+        entry: dict[str, Any] = {"command": server.command, "args": list(server.arguments)}
+        if self.harness == CLAUDE_CODE:
+            entry = {"type": "stdio", **entry}
+        return entry | ({"env": environment} if environment else {})
+
+    def server_in(self, data: Mapping[str, Any]) -> ServerCommand | None:
+        """The server that the file names as Engram's; None if it names none that can be read."""
+        found: Any = data
+        for key in self.place(data):
+            found = found.get(key) if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return None
+        command, arguments = found.get("command"), found.get("args", [])
+        words = command if isinstance(command, list) else [command, *(arguments if isinstance(arguments, list) else [])]
+        environment = found.get("environment" if self.harness == OPENCODE else "env") or {}
+        if not words or not all(isinstance(word, str) for word in words) or not isinstance(environment, dict):
+            return None
+        return ServerCommand(words[0], tuple(words[1:]), {str(key): str(value) for key, value in environment.items()})
+
+    def with_entry(self, text: str, server: ServerCommand) -> str:
+        """The text with the entry; checked: everything else says what it said."""
+        place, entry = self.place(self.parsed(text)), self.entry(server)
+        change: Callable[[], str] = lambda: (  # noqa: E731
+            toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
+        )
+        return self._checked(text, change, _placed(self.parsed(text), place, entry))
+
+    def without_entry(self, text: str) -> str:
+        """The text without the entry; checked likewise."""
+        place = self.place(self.parsed(text))
+        change: Callable[[], str] = lambda: (  # noqa: E731
+            toml_table.without_table(text, place) if self._is_toml else jsonc.without_member(text, place)
+        )
+        return self._checked(text, change, _removed(self.parsed(text), place))
+
+    def _checked(self, text: str, change: Callable[[], str], wanted: Mapping[str, Any]) -> str:
+        made = change()
+        try:
+            is_right = _without_empty(self.parsed(made)) == _without_empty(wanted)
+        except InvalidInput:
+            is_right = False
+        if not is_right:
+            raise InvalidInput("its form is not one that can be changed safely; edit it by hand")
+        return made
+
+    @property
+    def _is_toml(self) -> bool:
+        return self.harness == CODEX
+
+
+def config_file(harness: str, project: Path | None, environment: Mapping[str, str] = os.environ) -> ConfigFile:
+    """The file of a harness: the user's own, or a project's. Raises `InvalidInput` for an unknown harness."""
+    if harness not in HARNESSES:
+        raise InvalidInput(f"Unknown harness {harness!r}; choose {', '.join(HARNESSES)}")
+    if project is not None:
+        return ConfigFile(harness, _first(project, _IN_PROJECT[harness]), True)
+    home = Path(environment.get("HOME") or Path.home())
+    if harness == CLAUDE_CODE:
+        return ConfigFile(harness, Path(environment.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json", False)
+    if harness == CODEX:
+        return ConfigFile(harness, Path(environment.get("CODEX_HOME") or home / ".codex") / "config.toml", False)
+    if harness == CURSOR:
+        return ConfigFile(harness, home / ".cursor" / "mcp.json", False)
+    folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    return ConfigFile(harness, _first(folder, ("opencode.jsonc", "opencode.json")), False)
+
+
+_IN_PROJECT = {
+    CLAUDE_CODE: (".mcp.json",),
+    CODEX: (".codex/config.toml",),
+    OPENCODE: ("opencode.jsonc", ".opencode/opencode.jsonc", ".opencode/opencode.json", "opencode.json"),
+    CURSOR: (".cursor/mcp.json",),
+}
+"""Below a project's folder; the first that exists, or the last."""
+
+
+def _first(folder: Path, names: Sequence[str]) -> Path:
+    return next((folder / name for name in names if (folder / name).exists()), folder / names[-1])
+
+
+def server_command(*, is_shared: bool, home: Path | None) -> ServerCommand:
+    """How to start this program's server. A project's file names it as everybody calls it; the user's own, so that it is found."""
+    environment = {"ENGRAM_HOME": str(home)} if home is not None else None
+    found = shutil.which(SERVER)
+    if is_shared or found:
+        return ServerCommand(SERVER, environment=environment)
+    script = Path(sys.executable).with_name(SERVER)
+    if script.exists():
+        return ServerCommand(str(script), environment=environment)
+    return ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment)
+
+
+def _placed(data: Mapping[str, Any], place: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:
+    key, *rest = place
+    below = data.get(key, {})
+    if rest and not isinstance(below, dict):
+        raise InvalidInput(f"`{key}` is not a table of servers")
+    return {**data, key: _placed(below, rest, entry) if rest else dict(entry)}
+
+
+def _without_empty(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data without empty tables: a file may name one explicitly or not."""
+    kept = {key: _without_empty(value) if isinstance(value, dict) else value for key, value in data.items()}
+    return {key: value for key, value in kept.items() if value != {}}
+
+
+def _removed(data: Mapping[str, Any], place: Sequence[str]) -> dict[str, Any]:
+    key, *rest = place
+    left = {name: value for name, value in data.items() if name != key}
+    below = data.get(key)
+    if not rest or not isinstance(below, dict):
+        return left if not rest else dict(data)
+    inner = _removed(below, rest)
+    return {name: inner if name == key else value for name, value in data.items()} if inner or inner == below else left

@@ -1,0 +1,207 @@
+"""Changing one member of a JSON file with comments, and nothing else: every other byte stays as it is.
+
+The text is scanned once for the members of its objects. Comments and commas at the end of a list are allowed, as editors write them.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from engram.model.errors import InvalidInput
+from engram.model.lazy import dataclass, field
+
+_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_ATOM = re.compile(r"[^\s,:\[\]{}\"/]+")
+_REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*(?=\r?\n))")
+"""A comment after a member, up to the end of the line."""
+_DEEPEST = 200
+
+
+@dataclass(slots=True)
+class JsonValue:
+    """A value of a text, where it is, and if it is an object, its members."""
+
+    start: int
+    end: int
+    data: Any
+    members: "dict[str, JsonMember]" = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class JsonMember:
+    """A member of an object: where its key begins, and its value."""
+
+    start: int
+    value: JsonValue
+
+
+def parse(text: str) -> JsonValue:
+    """The value of a text. Raises `InvalidInput`, naming the line, for one that is not JSON with comments."""
+    scanner = _Scanner(text)
+    found = scanner.value(_skip(text, 0), 0)
+    if _skip(text, found.end) != len(text):
+        scanner.fail(found.end)
+    return found
+
+
+def with_member(text: str, path: Sequence[str], data: Any) -> str:
+    """The text with the member at a path of keys set; objects on the way are made. An empty text is an empty object."""
+    if not text.strip(" \t\r\n\ufeff"):
+        text = "{}\n"
+    here, depth = parse(text), 0
+    if not isinstance(here.data, dict):
+        raise InvalidInput("the file does not contain a JSON object")
+    while depth < len(path) - 1 and path[depth] in here.members:
+        here = here.members[path[depth]].value
+        depth += 1
+        if not isinstance(here.data, dict):
+            raise InvalidInput(f"`{'.'.join(path[:depth])}` is not an object")
+    for key in reversed(path[depth + 1 :]):
+        data = {key: data}
+    known = here.members.get(path[depth])
+    indent = _indent_of(text)
+    if known is not None:
+        written = _rendered(data, indent, depth + 1, _newline(text))
+        return text[: known.value.start] + written + text[known.value.end :]
+    return _added(text, here, path[depth], data, depth, indent)
+
+
+def without_member(text: str, path: Sequence[str]) -> str:
+    """The text without the member at a path, and without the objects that are empty then; unchanged if it is not there."""
+    while path:
+        chain = [parse(text)]
+        for key in path:
+            if key not in chain[-1].members:
+                return text
+            chain.append(chain[-1].members[key].value)
+        owner = chain[-2]
+        text = _removed(text, owner, path[-1])
+        if len(owner.members) > 1:
+            return text
+        path = path[:-1]
+    return text
+
+
+def _added(text: str, owner: JsonValue, key: str, data: Any, depth: int, indent: str) -> str:
+    newline = _newline(text)
+    member = f"{newline}{indent * (depth + 1)}{json.dumps(key)}: {_rendered(data, indent, depth + 1, newline)}"
+    if not owner.members:
+        inside = text[owner.start + 1 : owner.end - 1].rstrip()
+        return text[: owner.start + 1] + inside + member + f"{newline}{indent * depth}" + text[owner.end - 1 :]
+    last = max(one.value.end for one in owner.members.values())
+    after = _skip(text, last)
+    comma = ","
+    if text[after : after + 1] == ",":
+        last, comma, member = after + 1, "", f"{member},"
+    # A comment on the same line is about the member before.
+    rest = _REMARK.match(text, last)
+    end = rest.end() if rest else last
+    return f"{text[:last]}{comma}{text[last:end]}{member}{text[end:]}"
+
+
+def _removed(text: str, owner: JsonValue, key: str) -> str:
+    member = owner.members[key]
+    start, end = member.start, member.value.end
+    after = _skip(text, end)
+    before = text[owner.start + 1 : start]
+    if text[after : after + 1] == ",":
+        end = after + 1
+        start -= len(before) - len(before.rstrip(" \t\r\n"))
+    else:
+        start -= len(before) - len(before.rstrip(" \t\r\n"))
+        others = [one.value.end for one in owner.members.values() if one.value.end < start]
+        comma = _skip(text, max(others)) if others else start
+        if text[comma : comma + 1] == "," and comma < start:
+            text = text[:comma] + text[comma + 1 :]
+            start, end = start - 1, end - 1
+    if len(owner.members) == 1:
+        end += len(text[end:]) - len(text[end:].lstrip(" \t\r\n"))
+    return text[:start] + text[end:]
+
+
+def _rendered(data: Any, indent: str, depth: int, newline: str) -> str:
+    lines = json.dumps(data, indent=indent, ensure_ascii=False).split("\n")
+    return (newline + indent * depth).join(lines)
+
+
+def _indent_of(text: str) -> str:
+    found = re.match(r"[\s\ufeff]*\{(?:\s*//[^\n]*|\s*/\*.*?\*/)*[ \t]*\r?\n([ \t]+)\"", text, re.DOTALL)
+    return found[1] if found else "  "
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _skip(text: str, place: int) -> int:
+    found = _BLANK.match(text, place)
+    return found.end() if found else place
+
+
+class _Scanner:
+    """Reads values and remembers where they are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def fail(self, place: int) -> None:
+        line = self.text.count("\n", 0, place) + 1
+        raise InvalidInput(f"line {line} is not valid JSON")
+
+    def value(self, place: int, depth: int) -> JsonValue:
+        """The value that begins at a place."""
+        if depth > _DEEPEST:
+            self.fail(place)
+        match self.text[place : place + 1]:
+            case "{":
+                return self._object(place, depth)
+            case "[":
+                return self._array(place, depth)
+        found = _STRING.match(self.text, place) or _ATOM.match(self.text, place)
+        try:
+            return JsonValue(place, found.end(), json.loads(found[0])) if found else self._bad(place)
+        except ValueError:
+            return self._bad(place)
+
+    def _bad(self, place: int) -> JsonValue:
+        self.fail(place)
+        raise AssertionError
+
+    def _object(self, start: int, depth: int) -> JsonValue:
+        found = JsonValue(start, start, {})
+        place = _skip(self.text, start + 1)
+        while self.text[place : place + 1] != "}":
+            key = _STRING.match(self.text, place)
+            colon = _skip(self.text, key.end()) if key else place
+            if key is None or self.text[colon : colon + 1] != ":":
+                self.fail(place)
+                break
+            value = self.value(_skip(self.text, colon + 1), depth + 1)
+            name = json.loads(key[0])
+            found.data[name] = value.data
+            found.members[name] = JsonMember(place, value)
+            place = self._next(value.end, "}")
+        found.end = place + 1
+        return found
+
+    def _array(self, start: int, depth: int) -> JsonValue:
+        found = JsonValue(start, start, [])
+        place = _skip(self.text, start + 1)
+        while self.text[place : place + 1] != "]":
+            value = self.value(place, depth + 1)
+            found.data.append(value.data)
+            place = self._next(value.end, "]")
+        found.end = place + 1
+        return found
+
+    def _next(self, place: int, closing: str) -> int:
+        """Where the next member begins, or the closing bracket is."""
+        place = _skip(self.text, place)
+        mark = self.text[place : place + 1]
+        if mark == ",":
+            return _skip(self.text, place + 1)
+        if mark != closing:
+            self.fail(place)
+        return place

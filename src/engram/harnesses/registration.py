@@ -1,0 +1,231 @@
+"""Wiring a harness: Engram's entry in its configuration, added or removed, with a backup; and whether the server it names answers."""
+
+import difflib
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from engram.disk import read_bytes, write_temporary
+from engram.harnesses.configuration import HARNESSES, SERVER, ConfigFile, ServerCommand, config_file, server_command
+from engram.model.errors import EngramError, InvalidInput, Refused
+from engram.model.lazy import dataclass
+from engram.model.report import Finding
+from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
+
+BACKUP = ".engram-backup"
+"""The suffix of the copy of a file as it was before the first change."""
+PATIENCE = 10.0
+"""Seconds a server has to answer; some clients wait no longer."""
+_PROTOCOL = "2025-06-18"
+
+
+@dataclass(frozen=True, slots=True)
+class WiringChange:
+    """What became of a configuration file, or would become of it."""
+
+    harness: str
+    path: Path
+    diff: str
+    """Empty if nothing changes."""
+    backup: Path | None = None
+    """The copy of the file as it was; None if there was none, or it is not needed any more."""
+
+
+def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) -> WiringChange:
+    """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
+    file = _read(config)
+    text = _changed(config, lambda: config.with_entry(file.text, server))
+    backup = _backup_of(file.path) if file.exists else None
+    if text != file.text and not dry_run:
+        if backup is not None and not backup.exists():
+            _copy(file, backup)
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        _write(config, file, text)
+    return WiringChange(config.harness, config.path, _diff(file.text, text, config.path), backup)
+
+
+def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
+    """Remove the entry, and the file if that is all there was; the backup goes when the file is as it was again."""
+    file = _read(config)
+    if not file.exists:
+        return WiringChange(config.harness, config.path, "")
+    text = _changed(config, lambda: config.without_entry(file.text))
+    backup = _backup_of(file.path)
+    if text != file.text and not dry_run:
+        if not backup.exists() and not config.parsed(text):
+            if not remove_user_file(file):
+                raise Refused(f"{config.path} is being changed by another program; close it and try again")
+        else:
+            _write(config, file, text)
+    is_restored = backup.exists() and read_bytes(backup) == file.mark + text.encode(file.encoding)
+    if is_restored and not dry_run:
+        backup.unlink()
+    return WiringChange(
+        config.harness, config.path, _diff(file.text, text, config.path), None if is_restored else backup
+    )
+
+
+def generic_entry(home: Path | None) -> dict[str, Any]:
+    """The entry that most other clients read."""
+    server = server_command(is_shared=False, home=home)
+    entry: dict[str, Any] = {"command": server.command, "args": list(server.arguments)}
+    return {"mcpServers": {SERVER: entry | ({"env": dict(server.environment)} if server.environment else {})}}
+
+
+def _read(config: ConfigFile) -> UserFile:
+    # People keep their settings in a folder of their own, behind a link: the file it leads to is theirs as well.
+    try:
+        path = config.path.resolve() if not config.is_shared else config.path
+    except (RuntimeError, OSError):
+        raise Refused(f"{config.path} is a symbolic link that leads back to itself") from None
+    if not path.parent.is_dir():
+        return UserFile(path, path)
+    return read_user_file(path)
+
+
+def _changed(config: ConfigFile, change: Any) -> str:
+    try:
+        text: str = change()
+    except InvalidInput as error:
+        raise Refused(f"{config.path}: {error}; nothing was written") from None
+    return text
+
+
+def _write(config: ConfigFile, file: UserFile, text: str) -> None:
+    if not replace_user_file(file, text):
+        raise Refused(f"{config.path} is being changed by another program; close it and try again")
+
+
+def _backup_of(path: Path) -> Path:
+    return path.with_name(path.name + BACKUP)
+
+
+def _copy(file: UserFile, backup: Path) -> None:
+    assert file.status is not None
+    fresh, _ = write_temporary(backup, read_bytes(file.path), sync=True, mode=0o600)
+    Path(fresh).replace(backup)
+
+
+def _diff(before: str, after: str, path: Path) -> str:
+    """The change as a unified diff; settings around it may contain keys, so secrets are redacted."""
+    from engram.gates.secrets.scan import redact
+
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm="", n=2)
+    return redact("\n".join(lines))[0]
+
+
+# -- the doctor
+
+
+def wiring_finding(project: Path | None) -> Finding | None:
+    """Whether the servers that harnesses are told to start answer; None if no harness names one."""
+    told, problems = [], []
+    answers: dict[tuple[Any, ...], str] = {}
+    for config in _files(project):
+        server, problem = _named(config)
+        if server is None and not problem:
+            continue
+        name = f"{config.harness} ({config.path})"
+        if server is not None:
+            key = (*server.words, *sorted((server.environment or {}).items()))
+            answers.setdefault(key, problem or _answer(server, config))
+            problem = "" if answers[key].isdigit() else answers[key]
+            told.append(f"{name}: {answers[key]} tools" if not problem else "")
+        if problem:
+            problems.append(f"{name}: {problem}")
+    if problems:
+        return Finding.of("wiring", False, "; ".join(problems), "`engram init HARNESS` writes the entry again")
+    return Finding.of("wiring", True, "; ".join(filter(None, told))) if told else None
+
+
+def _files(project: Path | None) -> list[ConfigFile]:
+    own = [config_file(harness, None) for harness in HARNESSES]
+    shared = [config_file(harness, project) for harness in HARNESSES] if project is not None else []
+    return [config for config in (*own, *shared) if config.path.is_file()]
+
+
+def _named(config: ConfigFile) -> tuple[ServerCommand | None, str]:
+    """The server that a file names, and why it cannot be read."""
+    try:
+        text = read_user_file(config.path.resolve()).text
+        return config.server_in(config.parsed(text)), ""
+    except (EngramError, OSError, RuntimeError) as error:
+        return None, str(error) if '"engram"' in _raw(config.path) or "engram]" in _raw(config.path) else ""
+
+
+def _raw(path: Path) -> str:
+    try:
+        return read_bytes(path)[:1_000_000].decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _answer(server: ServerCommand, config: ConfigFile) -> str:
+    """How many tools the server lists, as digits; else what is wrong."""
+    import shutil
+
+    program = Path(server.command).name
+    is_own = program == SERVER or server.arguments[:3] == ("-m", "engram", "mcp")
+    if not is_own or (config.is_shared and server.command != SERVER):
+        return f"`{server.command}` is not this program; it was not started"
+    if shutil.which(server.command) is None:
+        return f"`{server.command}` was not found"
+    return ask_tools(server)
+
+
+def ask_tools(server: ServerCommand, patience: float = PATIENCE) -> str:
+    """Start a server and ask for its tools: their number as digits, else what went wrong. No process is left behind."""
+    from engram.gates.secrets.scan import redact
+
+    about = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": {"name": "engram doctor", "version": "1"}}
+    calls: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    started = subprocess.Popen(
+        server.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, **(server.environment or {})},
+    )  # fmt: skip
+    try:
+        return _conversed(started, calls, patience)
+    except (subprocess.TimeoutExpired, BrokenPipeError):
+        started.kill()
+        _, said = started.communicate()
+        why = redact(said.decode("utf-8", "replace").strip()[-200:])[0]
+        return f"it did not answer within {patience:.0f} s" + (f": {why}" if why else "")
+    finally:
+        if started.poll() is None:
+            started.kill()
+            started.communicate()
+
+
+def _conversed(started: "subprocess.Popen[bytes]", calls: list[dict[str, Any]], patience: float) -> str:
+    import selectors
+
+    assert started.stdin is not None and started.stdout is not None
+    started.stdin.write(b"".join(json.dumps(call).encode() + b"\n" for call in calls))
+    started.stdin.flush()
+    until, data = time.monotonic() + patience, b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(started.stdout, selectors.EVENT_READ)
+        while (left := until - time.monotonic()) > 0:
+            if not selector.select(left):
+                break
+            chunk = os.read(started.stdout.fileno(), 65536)
+            data += chunk
+            for line in data.split(b"\n")[:-1]:
+                try:
+                    answer = json.loads(line)
+                except ValueError:
+                    return "it wrote something to stdout that is not JSON"
+                if answer.get("id") == 2 and "result" in answer:
+                    started.communicate(timeout=max(0.1, until - time.monotonic()))
+                    return str(len(answer["result"]["tools"]))
+            if not chunk:
+                _, said = started.communicate()
+                return f"it ended at once: {said.decode('utf-8', 'replace').strip()[-200:]}"
+    raise subprocess.TimeoutExpired(started.args, patience)

@@ -1,0 +1,189 @@
+"""Questions for the person behind a client that can ask one (elicitation), and what their answers decide.
+
+What a person answers there counts as theirs (DESIGN §12). Tier 3 and what reads like an instruction are never asked about: only
+a terminal or the console decides those.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engram.mcp.cards import Card
+from engram.mcp.results import Changed, Forgotten, Learned, ToolResult
+from engram.model.decision import Decision, Outcome
+from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.text.display import quoted, word
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+
+HUMAN = "human"
+"""Who the journal names for what a person answered."""
+AGENT = "agent"
+DISAGREED = "{} is a person's, and the user did not agree to this; nothing was changed"
+LATER = "decide later"
+STORE, REJECT = "store it", "reject it"
+NEW, OLD, BOTH = "the new one", "the old one", "both"
+FORGET, CHANGE, KEEP = "forget it", "change it", "keep it"
+_KEPT = {NEW: "new", OLD: "old", BOTH: "both"}
+_OUTCOMES = {NEW: Outcome.SUPERSEDED, OLD: Outcome.REJECTED, BOTH: Outcome.CREATED}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalQuestion:
+    """A question that only a person may answer: what about, the words, and the answers to choose from."""
+
+    kind: str
+    """approve, resolve, forget or update."""
+    ids: tuple[str, ...]
+    seen: str
+    """A digest of what the question shows; another answer is due where that has changed."""
+    message: str
+    choices: tuple[str, ...]
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """The form to show: one choice."""
+        decision = {"type": "string", "title": "Decision", "enum": list(self.choices)}
+        return {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
+
+    @property
+    def state(self) -> str:
+        """What it takes to act on the answer, for a client that repeats the call with it."""
+        return json.dumps({"kind": self.kind, "ids": self.ids, "seen": self.seen, "choices": self.choices})
+
+    @classmethod
+    def from_state(cls, state: str) -> "ApprovalQuestion":
+        """The question of a call that is repeated with its answer."""
+        given = json.loads(state)
+        return cls(given["kind"], tuple(given["ids"]), given["seen"], "", tuple(given["choices"]))
+
+
+class PersonNeeded(Exception):
+    """A call that an agent may not make by itself, and that the person can be asked about."""
+
+    def __init__(self, question: ApprovalQuestion) -> None:
+        super().__init__(question.message)
+        self.question = question
+
+
+def about_decision(decision: Decision) -> ApprovalQuestion | None:
+    """What to ask about something that was learned and waits; None where nothing does, or nobody may be asked."""
+    memory = decision.memory
+    if memory is None or memory.status != "candidate" or not _askable(memory):
+        return None
+    if decision.outcome == Outcome.PENDING:
+        message = f"An agent wants to remember for {word(memory.scope)}:\n{quoted(memory.statement)}"
+        return _question("approve", [memory], message, (STORE, REJECT, LATER))
+    other = decision.other
+    if decision.outcome != Outcome.CONTRADICTION or other is None or other.status == "candidate" or not _askable(other):
+        return None
+    message = f"An agent says: {quoted(memory.statement)}\nStored is: {quoted(other.statement)}\nWhich holds?"
+    return _question("resolve", [memory, other], message, (NEW, OLD, BOTH, LATER))
+
+
+def about_forgetting(memory: Memory, reason: str) -> ApprovalQuestion | None:
+    """What to ask before an agent retires what only a person may; None where nobody needs to, or may, be asked."""
+    from engram.rules.sources import may_decide
+
+    if may_decide(AGENT, memory) or memory.status == "retired" or not _askable(memory):
+        return None
+    why = f"\nIts reason: {quoted(reason)}" if reason else ""
+    return _question("forget", [memory], f"An agent wants to forget: {quoted(memory.statement)}{why}", (FORGET, KEEP))
+
+
+def about_change(memory: Memory, changes: dict[str, Any]) -> ApprovalQuestion | None:
+    """What to ask before an agent changes what only a person may; None where nobody needs to, or may, be asked."""
+    from engram.rules.sources import may_decide
+
+    wanted = Memory(id="", statement=changes.get("statement", ""), situation=changes.get("situation", ""),
+                    form=changes.get("form", {}), type=changes.get("type") or memory.type)  # fmt: skip
+    if may_decide(AGENT, memory) or not _askable(memory) or not _askable(wanted):
+        return None
+    fields = "\n".join(f"{word(name)}: {quoted(str(value))}" for name, value in changes.items())
+    message = f"An agent wants to change: {quoted(memory.statement)}\nto\n{fields}"
+    return _question("update", [memory], message, (CHANGE, KEEP))
+
+
+def _question(kind: str, memories: Sequence[Memory], message: str, choices: tuple[str, ...]) -> ApprovalQuestion:
+    return ApprovalQuestion(kind, tuple(memory.id for memory in memories), _digest(memories), message, choices)
+
+
+def _askable(memory: Memory) -> bool:
+    """Whether a client may ask about a memory: not about tier 3, nor about what reads like an instruction."""
+    from engram.gates.instructions import injection_problem
+    from engram.gates.trust import tier_3_reason
+
+    return not tier_3_reason(memory) and not injection_problem(memory)
+
+
+def _digest(memories: Sequence[Memory]) -> str:
+    from engram.review.authority import SHOWN
+
+    shown = [[str(getattr(memory, name)) for name in SHOWN] for memory in memories]
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+
+
+def decide(mem: "Engram", question: ApprovalQuestion, choice: str, given: dict[str, Any]) -> ToolResult:
+    """Carry out what a person chose, in their name; "" where they did not answer.
+
+    Raises `ChangedMeanwhile` where what they were shown says something else by now, `Refused` where it no longer waits, and
+    `InvalidInput` for an answer that was not offered.
+    """
+    if choice in ("", LATER, KEEP):
+        return _left_open(mem, question)
+    if choice not in question.choices:
+        raise InvalidInput(f"the answer must be one of: {', '.join(question.choices)}")
+    shown = [mem.get(one) for one in question.ids]
+    if _digest(shown) != question.seen or not all(map(_askable, shown)):
+        raise ChangedMeanwhile(f"{shown[0].id} was changed meanwhile; nothing was decided: look again")
+    return _DECISIONS[question.kind](mem, shown, choice, given)
+
+
+def _left_open(mem: "Engram", question: ApprovalQuestion) -> Learned:
+    """What waits still waits; what an agent may not do is refused."""
+    outcome = {"approve": Outcome.PENDING, "resolve": Outcome.CONTRADICTION}.get(question.kind)
+    if outcome is None:
+        raise Refused(DISAGREED.format(question.ids[0]))
+    memory, *others = (mem.get(one) for one in question.ids)
+    return _learned(outcome, "the user has not decided", memory, *others)
+
+
+def _approve(mem: "Engram", shown: Sequence[Memory], choice: str, _: dict[str, Any]) -> Learned:
+    if choice == STORE:
+        stored = mem.review.approve(shown[0].id, actor=HUMAN, shown=shown)
+        return _learned(Outcome.CREATED, "the user approved it", stored)
+    rejected = mem.review.reject(shown[0].id, actor=HUMAN, shown=shown)
+    return _learned(Outcome.REJECTED, "the user rejected it", rejected)
+
+
+def _resolve(mem: "Engram", shown: Sequence[Memory], choice: str, _: dict[str, Any]) -> Learned:
+    mem.review.resolve(shown[0].id, _KEPT[choice], actor=HUMAN, shown=shown)
+    new, old = (mem.get(one.id) for one in shown)
+    return _learned(_OUTCOMES[choice], f"the user chose {choice}", new, old)
+
+
+def _forget(mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any]) -> Forgotten:
+    retired = mem.lineages.forget(shown[0].id, actor=HUMAN, reason=given.get("reason", ""), shown=shown)
+    return Forgotten(memory=Card.of(retired))
+
+
+def _change(mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any]) -> Changed:
+    return changed(mem, shown[0], given, HUMAN)
+
+
+def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str) -> Changed:
+    """Change a memory; of its form, only the parts that are given."""
+    if "form" in changes:
+        changes = {**changes, "form": {**memory.form, **changes["form"]}}
+    return Changed(memory=Card.of(mem.update(memory.id, actor=actor, **changes)))
+
+
+def _learned(outcome: Outcome, reason: str, memory: Memory, other: Memory | None = None) -> Learned:
+    return Learned.of(Decision(outcome, memory, other, reason, "review"))
+
+
+_DECISIONS = {"approve": _approve, "resolve": _resolve, "forget": _forget, "update": _change}

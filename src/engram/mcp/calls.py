@@ -1,0 +1,262 @@
+"""One call of a tool: it waits for its turn, runs on a thread, reports its progress, and turns errors into text."""
+
+import logging
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    LoggingLevel,
+    TextContent,
+)
+from pydantic import ValidationError
+
+from engram.gates.secrets.scan import redact
+from engram.mcp.approval import DISAGREED, ApprovalQuestion, PersonNeeded, decide
+from engram.mcp.client_log import ClientLog
+from engram.mcp.results import ToolResult
+from engram.model.errors import EngramError, NotFound
+from engram.model.lazy import dataclass
+from engram.text.display import notice
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.mcp.tools import Tool
+
+DECISION = "decision"
+"""The field of a person's answer, and the name of the question where the client repeats the call with it."""
+_BEFORE_WORK = 2
+"""Steps before the work itself: waiting for the turn, and opening the store. Progress may only grow."""
+_BETWEEN_REPORTS = 0.1
+"""Seconds between two reports of progress."""
+_log = logging.getLogger(__name__)
+Context = ServerRequestContext[Any, Any]
+
+
+class LazyMemory:
+    """The store, opened by the first call that needs it, so that listing the tools is quick."""
+
+    def __init__(self, opened: "Callable[[], Engram]") -> None:
+        self._opened = opened
+        self._memory: Engram | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a call has opened it."""
+        return self._memory is not None
+
+    def get(self) -> "Engram":
+        """The open store. Where opening fails, the next call tries again."""
+        if self._memory is None:
+            self._memory = self._opened()
+        return self._memory
+
+    def close(self) -> None:
+        """Close the store, if it was opened."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+
+class Call:
+    """What a running tool may use: the memory, ways to report to the client, and whether it was cancelled."""
+
+    def __init__(
+        self,
+        memory: LazyMemory,
+        report: Callable[[float, float | None, str], None] = lambda done, total, message: None,
+        tell: Callable[[LoggingLevel, str], None] = lambda level, text: None,
+        check: Callable[[], None] = lambda: None,
+        *,
+        can_ask: bool = False,
+    ) -> None:
+        self._memory, self._report, self._check = memory, report, check
+        self._reported = -1.0
+        self._next_report = 0.0
+        self.tell = tell
+        """Logs something for the client."""
+        self.can_ask = can_ask
+        """Whether the client can ask its user a question."""
+        self.question: ApprovalQuestion | None = None
+        """What to ask the user once the call is done."""
+
+    @property
+    def mem(self) -> "Engram":
+        """The open store."""
+        if not self._memory.is_open:
+            self._report(1, None, "Opening the memory")
+            self.tell("info", f"opened the memory at {self._memory.get().store.place}")
+        # Opening may take long, and the client may have given up meanwhile.
+        self._check()
+        return self._memory.get()
+
+    def step(self, work: str, done: int, total: int) -> None:
+        """Report progress, at most ten times a second; what is not further than before is not reported."""
+        now = time.monotonic()
+        if done <= self._reported or (now < self._next_report and done != total):
+            return
+        self._reported, self._next_report = done, now + _BETWEEN_REPORTS
+        self._report(done + _BEFORE_WORK, total + _BEFORE_WORK, work)
+
+    def cancelled(self) -> bool:
+        """Whether the client cancelled the call."""
+        try:
+            self._check()
+        except CancelledError:
+            return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The result of a call, and what the user is to be asked about it."""
+
+    result: CallToolResult
+    question: ApprovalQuestion | None = None
+
+
+class ToolCaller:
+    """Runs calls, one at a time, and asks the user where a person must decide and the client can ask one."""
+
+    def __init__(self, memory: LazyMemory, turn: anyio.CapacityLimiter, log: ClientLog) -> None:
+        self.memory, self.turn, self.log = memory, turn, log
+
+    async def call(
+        self, ctx: Context, tool: "Tool", params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Run one call. A cancelled one gives its turn back; what it has committed stays."""
+        given = params.arguments or {}
+        if params.request_state is not None:
+            question = ApprovalQuestion.from_state(params.request_state)
+            answer = (params.input_responses or {}).get(DECISION)
+            return await self._decided(ctx, tool, given, question, answer)
+        answered_call = await self._run(ctx, tool, partial(answered, tool=tool, arguments=given))
+        if answered_call.question is None:
+            return answered_call.result
+        return await self._ask(ctx, tool, given, answered_call)
+
+    async def _run(self, ctx: Context, tool: "Tool", work: Callable[[Call], Answered]) -> Answered:
+        begun = time.monotonic()
+        if self.turn.available_tokens < 1:
+            await ctx.session.report_progress(0, None, "Waiting for another call to end")
+        call = Call(
+            self.memory,
+            partial(_report, ctx),
+            lambda level, text: anyio.from_thread.run(self.log.send, ctx, level, text),
+            anyio.from_thread.check_cancelled,
+            can_ask=can_ask(ctx),
+        )
+        done = await anyio.to_thread.run_sync(work, call, limiter=self.turn)
+        await self.log.send(ctx, "debug", f"{tool.name} took {(time.monotonic() - begun) * 1000:.0f} ms")
+        if self.memory.is_open:
+            await self.log.warn(ctx, self.memory.get().store.warnings)
+        return done
+
+    async def _ask(
+        self, ctx: Context, tool: "Tool", given: Mapping[str, Any], done: Answered
+    ) -> CallToolResult | InputRequiredResult:
+        """Ask the user: at once where the protocol lets a server ask, else by having the client repeat the call."""
+        question = done.question
+        assert question is not None
+        asked = ElicitRequestFormParams(message=question.message, requested_schema=question.form)
+        if not ctx.session.can_send_request:
+            return InputRequiredResult(
+                input_requests={DECISION: ElicitRequest(params=asked)}, request_state=question.state
+            )
+        try:
+            answer = await ctx.session.elicit_form(question.message, question.form, ctx.request_id)
+        except (MCPError, ValidationError) as error:
+            await self.log.send(ctx, "warning", f"the user could not be asked: {type(error).__name__}")
+            return done.result
+        return await self._decided(ctx, tool, given, question, answer)
+
+    async def _decided(
+        self, ctx: Context, tool: "Tool", given: Mapping[str, Any], question: ApprovalQuestion, answer: Any
+    ) -> CallToolResult:
+        """What became of an answer; the person's choice is carried out in their name."""
+        accepted = isinstance(answer, ElicitResult) and answer.action == "accept"
+        choice = str((answer.content or {}).get(DECISION, "")) if accepted else ""
+        changes = tool.changes(tool.takes.model_validate(given))
+
+        def work(call: Call) -> Answered:
+            return Answered(_guarded(tool, lambda: decide(call.mem, question, choice, changes)))
+
+        return (await self._run(ctx, tool, work)).result
+
+
+def can_ask(ctx: Context) -> bool:
+    """Whether the client can show its user a form."""
+    capabilities = ctx.session.client_capabilities
+    offered = capabilities.elicitation if capabilities is not None else None
+    return offered is not None and (offered.form is not None or offered.url is None)
+
+
+def _report(ctx: Context, done: float, total: float | None, message: str) -> None:
+    """Report progress from the call's thread."""
+    if (ctx.meta or {}).get("progress_token") is not None:
+        anyio.from_thread.run(ctx.session.report_progress, done, total, notice(message))
+
+
+def answered(call: Call, tool: "Tool", arguments: Mapping[str, Any]) -> Answered:
+    """Run one call on this thread. Errors are part of the result, where the model can read them and do better."""
+    try:
+        given = tool.takes.model_validate(arguments)
+    except ValidationError as error:
+        return Answered(_refused(f"{tool.name}: {_wrong(error, tool)}"))
+    try:
+        return Answered(_guarded(tool, lambda: tool.run(call, given)), call.question)
+    except PersonNeeded as needed:
+        return Answered(_refused(DISAGREED.format(needed.question.ids[0])), needed.question)
+
+
+def _guarded(tool: "Tool", work: Callable[[], ToolResult]) -> CallToolResult:
+    """The result of some work, or the error in words that a model can act on."""
+    try:
+        answer = work()
+        return CallToolResult(
+            content=[TextContent(type="text", text=answer.as_text())],
+            structured_content=answer.model_dump(mode="json"),
+        )
+    except PersonNeeded:
+        raise
+    except NotFound as error:
+        return _refused(f"{error}. {tool.not_found}".strip())
+    except EngramError as error:
+        return _refused(str(error) or type(error).__doc__ or type(error).__name__)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _refused(f"{where}{error.strerror or error}")
+    except Exception as error:
+        _log.exception("the tool %s failed", tool.name)
+        return _refused(f"{tool.name} failed inside Engram ({type(error).__name__}); the server's log says more")
+
+
+def _wrong(error: ValidationError, tool: "Tool") -> str:
+    """Each wrong argument and what is wrong with it; never its value, which may be a secret."""
+    unknown = f"unknown argument; the arguments are {', '.join(tool.takes.model_fields)}"
+    return "; ".join(
+        ": ".join(
+            filter(
+                None, [".".join(map(str, part["loc"])), unknown if part["type"] == "extra_forbidden" else part["msg"]]
+            )
+        )
+        for part in error.errors(include_url=False, include_input=False, include_context=False)
+    )
+
+
+def _refused(words: str) -> CallToolResult:
+    """An error result; anything that looks like a secret is redacted."""
+    return CallToolResult(content=[TextContent(type="text", text=notice(redact(words)[0]))], is_error=True)

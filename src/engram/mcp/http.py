@@ -1,0 +1,195 @@
+"""Serving clients over streamable HTTP: on this machine, with a token, and only under names that were expected."""
+
+import ipaddress
+import os
+import secrets
+import socket
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import uvicorn
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from engram.mcp.json_text import whole_characters
+from engram.mcp.protocol import LazyMemory, build
+from engram.model.errors import InvalidInput, Refused
+from engram.model.lazy import dataclass
+from engram.text.display import shown
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+PATH = "/mcp"
+PORT = 8377
+LOOPBACK = "127.0.0.1"
+_LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
+SHORTEST_TOKEN = 16
+_GRACE = 2
+"""Seconds that open requests may still take when the server ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """Where to listen, under which names, and where the token is."""
+
+    host: str = LOOPBACK
+    port: int = PORT
+    token_file: Path | None = None
+    names: tuple[str, ...] = ()
+
+    def checked(self) -> "HttpOptions":
+        """The options themselves; raises `InvalidInput` or `Refused` for those that cannot be used."""
+        if not 0 <= self.port <= 65535:
+            raise InvalidInput(f"--port {self.port} is not a port; choose one from 0 (any free one) to 65535")
+        if not is_loopback(self.host) and self.token_file is None:
+            raise Refused(
+                f"{self.host} can be reached from other machines: name the token that its clients must send, "
+                "with --token-file FILE (mode 0600, at least 16 characters)"
+            )
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def read_token(path: Path) -> str:
+    """The token in a file; raises `Refused` where others may read it, `InvalidInput` where there is none."""
+    try:
+        found = path.stat()
+        text = path.read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is not text") from None
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise Refused(f"{path} can be read by others: `chmod 600 {path}` makes it yours alone")
+    if found.st_uid != os.geteuid():
+        raise Refused(f"{path} belongs to somebody else")
+    if len(text) < SHORTEST_TOKEN or not text.isascii() or any(character.isspace() for character in text):
+        raise InvalidInput(
+            f"{path} must hold one token of at least {SHORTEST_TOKEN} characters, ASCII and without spaces; "
+            f"`openssl rand -hex 32` makes one"
+        )
+    return text
+
+
+class TokenGate:
+    """Lets a request pass that carries the token, and mends its JSON; anything else is answered with 401."""
+
+    def __init__(self, app: "ASGIApp", token: str) -> None:
+        self._app, self._token = app, token.encode()
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+        # Compared in constant time, and also where it is missing.
+        fits = secrets.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
+        if kind.lower() != "bearer" or not fits:
+            challenge = {"www-authenticate": 'Bearer realm="engram"'}
+            words = "A bearer token is needed: the one that `engram mcp --http` showed, or that of its --token-file\n"
+            await PlainTextResponse(words, 401, challenge)(scope, receive, send)
+            return
+        await self._app(scope, _mended(receive) if scope["method"] == "POST" else receive, send)
+
+
+def _mended(receive: "Receive") -> "Receive":
+    """The request's body in one piece, without halves of characters; one that is too long is left to the server to refuse."""
+    done = False
+
+    async def whole() -> "Message":
+        nonlocal done
+        if done:
+            return await receive()
+        done, body = True, bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return message
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if not more or len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE:
+                return {"type": "http.request", "body": whole_characters(bytes(body)), "more_body": more}
+
+    return whole
+
+
+def app(server: "Server[Any]", options: HttpOptions, token: str) -> "ASGIApp":
+    """The application: Host and Origin are checked by the SDK, the token here."""
+    names = [*_LOCAL_NAMES, _bracketed(options.host), *options.names]
+    hosts = [one for name in dict.fromkeys(names) for one in (name, f"{name}:*")]
+    origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    served = server.streamable_http_app(streamable_http_path=PATH, host=options.host, transport_security=security)
+    return TokenGate(served, token)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+async def serve(memory: LazyMemory, options: HttpOptions) -> None:
+    """Serve HTTP until a signal arrives. The address, and a token made now, are shown on stderr once."""
+    options = options.checked()
+    token = read_token(options.token_file) if options.token_file is not None else secrets.token_urlsafe(32)
+    listening = listener(options)
+    port = listening.getsockname()[1]
+    _say(f"engram: serving MCP at http://{_bracketed(options.host)}:{port}{PATH}")
+    if options.token_file is None:
+        _say(f"engram: token (shown once): {token}")
+    server = build(memory, anyio.CapacityLimiter(1))
+    config = uvicorn.Config(
+        app(server, options, token),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+        timeout_keep_alive=75,
+    )
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def listener(options: HttpOptions) -> socket.socket:
+    """A socket that listens; raises `InvalidInput` for a host there is not, `OSError` for a port that is taken."""
+    try:
+        found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError):
+        raise InvalidInput(f"--host {shown(options.host)} is no address of this machine") from None
+    family, kind, protocol, _, address = found[0]
+    # `localhost` may be anything in a hosts file; what it means here decides.
+    if is_loopback(options.host) and not is_loopback(str(address[0])):
+        raise Refused(f"{options.host} means {address[0]} here, which other machines can reach; use --host {LOOPBACK}")
+    listening = socket.socket(family, kind, protocol)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, error.strerror, f"{options.host}:{options.port}") from None
+    listening.set_inheritable(False)
+    return listening
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def named_hosts(names: Sequence[str]) -> tuple[str, ...]:
+    """Further names under which the server may be addressed; raises `InvalidInput` for what is no host name."""
+    for name in names:
+        if not name or not name.isascii() or any(part in name for part in ("/", " ", "*", "@")):
+            raise InvalidInput(f"--allow-host {shown(name)!r} is no host name; write it as memory.example.org")
+    return tuple(name.lower() for name in names)

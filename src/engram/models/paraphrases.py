@@ -1,0 +1,145 @@
+"""Whether a new statement says the same as an older one, in other words: what a harvest may add to a memory instead of proposing it.
+
+`engram.models.pairs` tells five relations apart and was trained on what people say of their lives; this answers one question, and was also trained on
+rules for work told again, changed, and easily mistaken for one another (training/rules). Its first stage scores n-grams, measures and word vectors of the
+pair; the second weighs that score against the relations, the cosine, what each statement negates, names and counts, and words that tell a change from a repetition. Trained by
+training/train_paraphrases.py; numpy is imported and the weights are read on first use.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engram.models.pair_features import BUCKETS, Alignments
+from engram.models.pair_words import read_statement
+from engram.models.pairs import LABELS, MEASURES, MOST_DEVIATIONS, Relation, inputs
+from engram.models.remarks import cue_patterns
+from engram.text.polarity import NormalizedStatement, read
+
+__all__ = ["FILE", "SAME", "SURELY_SAME", "ParaphraseModel", "likeness", "second_inputs"]
+
+FILE = Path(__file__).with_name("paraphrases.bin")
+SAME = -0.25
+"""The score from which a statement says the same. Of writers left out, and with the checks of `engram.capture.repetition`, .64 of the paraphrases of rules
+reach it, 2 of 520 pairs of different rules about one topic, 3 of 280 changed rules and 13 of 480 that were written to be mistaken for the rule."""
+SURELY_SAME = 1.4
+"""The score from which nothing is lost if only one of the two is kept: none of those changed or mistaken rules reaches it."""
+_LEAST = 1e-4
+_LONGEST = 2_000
+"""Characters that are searched for cues."""
+_CUES = FILE.with_name("paraphrase_cues.txt")
+_SECTIONS = ("permits", "ends", "obliges", "forbids", "repeats")
+_CONTRASTS = 23 + 3 * len(_SECTIONS)
+"""Values of `_contrast` and `_cued`."""
+SECOND = 1 + MEASURES + len(LABELS) + 2 + _CONTRASTS
+"""Values that the second stage reads."""
+
+
+def likeness(pairs: Sequence[tuple[str, str]], cosines: Sequence[float], relations: Sequence[Relation]) -> list[float]:
+    """How surely the newer statement of each pair, the second, says the same as the older one: log odds.
+
+    The cosine of the two and their relation are given, as `engram.models.pairs` finds it; a cosine that is not known counts as none.
+    """
+    import numpy as np
+
+    if not pairs:
+        return []
+    aligned = Alignments([(read_statement(older), read_statement(newer)) for older, newer in pairs])
+    model = _model()
+    rows, buckets = inputs(aligned)
+    first = model.first(rows, *buckets)
+    likely = np.array([[getattr(one, label) for label in LABELS] for one in relations], dtype=np.float32)
+    found: list[float] = model.second(second_inputs(first, rows, likely, cosines, pairs)).tolist()
+    return found
+
+
+def second_inputs(
+    first: Any, rows: Any, relations: Any, cosines: Sequence[float], pairs: Sequence[tuple[str, str]]
+) -> Any:
+    """What the second stage reads: the first stage's score, measures, relations, the cosine, and what each statement negates, names and counts."""
+    import numpy as np
+
+    cosine = np.nan_to_num(np.asarray(cosines, dtype=np.float32)).clip(0.0)
+    contrast = np.array(
+        [(*_contrast(read(older), read(newer)), *_cued(older, newer)) for older, newer in pairs], dtype=np.float32
+    )
+    parts = (first[:, None], rows[:, :MEASURES], np.log(relations + _LEAST), cosine[:, None], cosine[:, None] ** 2)
+    return np.hstack([*parts, contrast]).astype(np.float32)
+
+
+class ParaphraseModel:
+    """Two linear stages, their weights as the file has them."""
+
+    def __init__(self, stored: bytes) -> None:
+        import numpy as np
+
+        self.grams: Any = np.frombuffer(stored, np.int8, BUCKETS)
+        rest = np.frombuffer(stored, np.float16, offset=BUCKETS).astype(np.float32)
+        wide = (len(rest) - 3 - 3 * SECOND) // 3
+        sizes = (1, 1, wide, wide, wide, 1, SECOND, SECOND, SECOND)
+        parts = np.split(rest, np.cumsum(sizes)[:-1])
+        self.gram_scale, self.bias, self.mean, self.scale, self.weights = parts[:5]
+        self.second_bias, self.second_mean, self.second_scale, self.second_weights = parts[5:]
+
+    def first(self, rows: Any, places: Any, starts: Any) -> Any:
+        """The first stage's score of each pair of `pairs.inputs`."""
+        import numpy as np
+
+        grams = np.add.reduceat(self.grams.take(places), starts, dtype=np.int32)
+        return _scaled(rows, self.mean, self.scale) @ self.weights + grams * self.gram_scale + self.bias
+
+    def second(self, rows: Any) -> Any:
+        """The log odds of each row of `second_inputs`."""
+        return _scaled(rows, self.second_mean, self.second_scale) @ self.second_weights + self.second_bias
+
+
+def _scaled(rows: Any, mean: Any, scale: Any) -> Any:
+    return ((rows - mean) * scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+
+
+def _contrast(older: NormalizedStatement, newer: NormalizedStatement) -> tuple[float, ...]:
+    """What one statement negates and the other does not, the names and numbers of either, and how many words each has alone."""
+    shared = older.content & newer.content
+    turned = {word for word in shared if (word in older.negated) != (word in newer.negated)}
+    denied = turned & newer.negated
+    affirmed = turned - denied
+    old, new = set(older.numbers), set(newer.numbers)
+    return (
+        *(len(shared), len(turned), len(denied), len(affirmed), bool(denied and affirmed)),
+        *(len(turned) / max(1, len(shared)), len(shared & older.negated & newer.negated)),
+        *(older.negations, newer.negations, abs(older.negations - newer.negations)),
+        *(older.negations % 2 != newer.negations % 2, bool(older.negations) != bool(newer.negations)),
+        *(len(older.names & newer.names), len(older.names - newer.content), len(newer.names - older.content)),
+        *(len(older.names & newer.names & turned), _alone(older, newer), _alone(newer, older)),
+        *(older.past != newer.past, len(old & new), len(old - new), len(new - old), bool(old - new and new - old)),
+    )
+
+
+def _cued(older: str, newer: str) -> Iterator[bool]:
+    """For each kind of cue: whether only the newer statement has one, only the older, or both."""
+    before, after = _cues_of(older), _cues_of(newer)
+    for old, new in zip(before, after, strict=True):
+        yield from (new and not old, old and not new, old and new)
+
+
+@lru_cache(maxsize=1 << 12)
+def _cues_of(statement: str) -> tuple[bool, ...]:
+    text = statement[:_LONGEST].replace("’", "'")
+    return tuple(bool(pattern.search(text)) for pattern in _patterns())
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> list[re.Pattern[str]]:
+    patterns = cue_patterns(_CUES)
+    return [patterns[name] for name in _SECTIONS]
+
+
+def _alone(one: NormalizedStatement, other: NormalizedStatement) -> float:
+    return len(one.content - other.content) / max(1, len(one.content))
+
+
+@lru_cache(maxsize=1)
+def _model() -> ParaphraseModel:
+    return ParaphraseModel(FILE.read_bytes())

@@ -1,0 +1,140 @@
+"""Topics: what candidates of one source have in common, as a word or two that a person recognizes."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.text.tokens import query_terms
+from engram.text.verbs import is_act, is_past, kind_of
+from engram.text.word_tables import read_table, word_class
+
+Term = tuple[str, ...]
+"""One or two index terms."""
+BROADEST_TOPIC = 0.5
+"""A term in more than this share of a source's candidates names no topic."""
+LONGEST_READ = 500
+"""Characters of a statement that its topic is looked for in."""
+PAIR_WEIGHT = 1.5
+"""How much more a term of two words counts: it says more, so fewer need to share it."""
+LEAST_SHARED = 2
+_EDGES = ".,;:!?\"'()[]{}`<>“”‘’…"
+_BREAKS = tuple(".,;:!?)]}…")
+_POSSESSIVES = ("'s", "’s")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWord:
+    """A word of a statement: its index term, "" where it names no topic, how it is written, and whether a phrase ends with it."""
+
+    term: str
+    surface: str
+    ends: bool
+
+
+def topics_of(memories: Sequence[Memory]) -> dict[str, str]:
+    """The topic of each memory of one source, by id: its domain, else the term it shares with most others, else the kind of its type."""
+    terms = {memory.id: _terms(memory) for memory in memories}
+    counts = Counter(term for own in terms.values() for term in own)
+    most = max(LEAST_SHARED, BROADEST_TOPIC * len(memories))
+    shared = {i: [term for term in own if LEAST_SHARED <= counts[term] <= most] for i, own in terms.items()}
+    chosen = {i: max(own, key=lambda term: _rank(term, counts), default=()) for i, own in shared.items()}
+    sizes = Counter(chosen.values())
+    # A term whose other memories all have a better one groups nothing.
+    kept = {term for term, size in sizes.items() if size >= LEAST_SHARED}
+    names = _names(terms.values())
+    found = {}
+    for memory in memories:
+        best = max(
+            (term for term in shared[memory.id] if term in kept), key=lambda term: _rank(term, sizes), default=()
+        )
+        found[memory.id] = memory.domain or (names[best] if best else type_or_default(memory.type).kind)
+    return found
+
+
+def _rank(term: Term, counts: Mapping[Term, int]) -> tuple[float, int, Term]:
+    return counts[term] * (PAIR_WEIGHT if len(term) > 1 else 1), len("".join(term)), term
+
+
+def _names(found: Iterable[Mapping[Term, str]]) -> dict[Term, str]:
+    """How each term is written most often; of two ways as frequent the shorter one."""
+    written: dict[Term, Counter[str]] = {}
+    for own in found:
+        for term, surface in own.items():
+            written.setdefault(term, Counter())[surface] += 1
+    return {term: min(ways, key=lambda way: (-ways[way], len(way), way)) for term, ways in written.items()}
+
+
+def _terms(memory: Memory) -> dict[Term, str]:
+    """The words of a statement, and the pairs of neighbouring ones, that may name a topic, each with how it is written."""
+    words = _words(memory.statement[:LONGEST_READ])
+    found: dict[Term, str] = {}
+    for word, after in zip(words, [*words[1:], None], strict=True):
+        if not word.term:
+            continue
+        found.setdefault((word.term,), word.surface)
+        if after is not None and not word.ends and after.term not in ("", word.term):
+            found.setdefault((word.term, after.term), f"{word.surface} {after.surface}")
+    return found
+
+
+def _words(text: str) -> list[TopicWord]:
+    found: list[TopicWord] = []
+    before = ""
+    for chunk in text.split():
+        whole, ends = chunk.strip(_EDGES).casefold(), chunk.endswith(_BREAKS)
+        plain = whole.removesuffix(_POSSESSIVES[0]).removesuffix(_POSSESSIVES[1])
+        term = _term(plain)
+        if term and (
+            before in _class("subject") or (_is_verb(plain) and not _is_noun_after(plain, before, found[-1:]))
+        ):
+            term = ""
+        found.append(TopicWord(term, plain, ends))
+        before = "" if ends else whole
+    return found
+
+
+def _is_noun_after(word: str, before: str, last: Sequence[TopicWord]) -> bool:
+    """Whether a word that is a verb elsewhere is a noun after this word: "the build", "in tests", "pull request"."""
+    if before in _class("determiner") or before.endswith(_POSSESSIVES):
+        return True
+    if not before:
+        return word.endswith("s")
+    is_plain = not word.endswith(("s", "ing", "ly")) and not is_past(word)
+    if before in _class("preposition"):
+        return is_plain or word.endswith("s")
+    return is_plain and any(one.term and not one.surface.endswith("s") for one in last)
+
+
+@lru_cache(maxsize=8192)
+def _term(word: str) -> str:
+    """The index term of a word; "" for one that says nothing by itself."""
+    if len(word) < 3 or word in _saying_nothing() or any(sign.isdigit() for sign in word):
+        return ""
+    terms = query_terms(word)
+    return terms[0] if len(terms) == 1 else ""
+
+
+@lru_cache(maxsize=8192)
+def _is_verb(word: str) -> bool:
+    """Whether a word is a verb or an adverb, if nothing around it speaks against that."""
+    return bool(kind_of(word)) or is_act(word) or is_past(word) or word in _name_verbs() or word.endswith("ly")
+
+
+@lru_cache(maxsize=1)
+def _name_verbs() -> frozenset[str]:
+    return frozenset(word for row in read_table("nameverbs.txt") for word in row)
+
+
+@lru_cache(maxsize=1)
+def _saying_nothing() -> frozenset[str]:
+    plain = {word for name in ("stopwords.txt", "questionwords.txt") for row in read_table(name) for word in row}
+    dates = {word for row in read_table("timewords.txt") for word in row[2:]}
+    light = word_class("wordclasses", "drop") | word_class("wordclasses", "light") | _class("nothing")
+    return frozenset(plain | dates | {f"{word}s" for word in dates} | light)
+
+
+def _class(label: str) -> frozenset[str]:
+    return word_class("topicwords", label)

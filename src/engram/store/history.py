@@ -1,0 +1,56 @@
+"""Who decided what a memory is, by its history in the journal; and what of a history outlasts pruning."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from engram.rules.sources import Rank, rank_of
+from engram.store.protocol import Image
+
+__all__ = ["MAKING", "OUT", "decided_by_person", "is_reworded", "kept_from", "placed_by"]
+
+OUT = ("rejected", "retired", "superseded")
+"""The statuses of what was taken out of use."""
+MAKING = frozenset({"add", "learn", "import", "edit", "split", "separate", "revise"})
+"""Decisions a memory's history can begin with; one that begins with another has been pruned."""
+_PLACING = MAKING | {"reject", "forget", "distrust", "resolve", "merge", "approve", "undo", "compare"}
+"""Decisions that take memories out of use. Others, such as `verify`, find them so."""
+_SAID = ("statement", "situation", "form", "type", "scope", "rationale", "supersedes", "pinned")
+
+
+def placed_by(history: Sequence[Image]) -> Image | None:
+    """The entry by which a memory came to have its status; None where that part of its history is gone."""
+    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if _status(later) != _status(earlier):
+            return later
+    known = bool(history) and (history[0].op in _PLACING or rank_of(history[0].actor) == Rank.PERSON)
+    return history[0] if known else None
+
+
+def decided_by_person(history: Sequence[Image]) -> bool:
+    """Whether a person gave a memory its status; where nobody knows, it counts as theirs."""
+    decided = placed_by(history)
+    return decided is None or rank_of(decided.actor) == Rank.PERSON
+
+
+def kept_from(history: Sequence[Image]) -> int:
+    """The number of the entry from which on a history outlasts pruning: of what was taken out of use, who decided that."""
+    last = history[-1] if history else None
+    if last is None or _status(last) not in OUT:
+        return last.seq if last is not None else 0
+    decided = placed_by(history)
+    return decided.seq if decided is not None else last.seq
+
+
+def is_reworded(history: Sequence[Image]) -> bool:
+    """Whether anyone but a person has changed what a memory says since it was stored, as far as its history tells."""
+    if not history or history[0].op not in MAKING:
+        return True
+    for earlier, later in pairwise(history):
+        said = [[getattr(image.memory, name, None) for name in _SAID] for image in (earlier, later)]
+        if said[0] != said[1] and rank_of(later.actor) != Rank.PERSON:
+            return True
+    return False
+
+
+def _status(image: Image) -> str:
+    return image.memory.status if image.memory is not None else ""

@@ -1,0 +1,155 @@
+"""`engram init HARNESS`: Engram's entry in each harness's own file, shown, backed up and removed again."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from engram.harnesses.configuration import HARNESSES, ConfigFile, ServerCommand, config_file
+from engram.harnesses.registration import ask_tools, unwire, wire, wiring_finding
+from engram.model.errors import InvalidInput, Refused
+
+SERVER = ServerCommand("engram")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's home with nothing in it."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_a_harness_is_wired_once_and_unwired_without_a_trace(home: Path, harness: str) -> None:
+    config = config_file(harness, None)
+    assert "engram" in wire(config, SERVER).diff
+    assert config.server_in(config.parsed(config.path.read_text("utf-8"))) == ServerCommand("engram", environment={})
+    assert not wire(config, SERVER).diff
+    unwire(config)
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+
+
+def test_a_file_with_comments_is_as_it_was_afterwards(home: Path) -> None:
+    config = config_file("codex", None)
+    config.path.parent.mkdir()
+    config.path.write_text('# mine\nmodel = "x"\n')
+    config.path.chmod(0o640)
+    change = wire(config, SERVER)
+    assert change.backup is not None and change.backup.read_text() == '# mine\nmodel = "x"\n'
+    assert change.backup.stat().st_mode & 0o777 == 0o600
+    assert config.path.stat().st_mode & 0o777 == 0o640
+    assert unwire(config).backup is None
+    assert config.path.read_text() == '# mine\nmodel = "x"\n'
+    assert not change.backup.exists()
+
+
+def test_what_was_added_since_is_kept(home: Path) -> None:
+    config = config_file("cursor", None)
+    config.path.parent.mkdir()
+    config.path.write_text('{"mcpServers": {}}')
+    wire(config, SERVER)
+    data = json.loads(config.path.read_text())
+    data["mcpServers"]["other"] = {"command": "x"}
+    config.path.write_text(json.dumps(data))
+    change = unwire(config)
+    assert json.loads(config.path.read_text()) == {"mcpServers": {"other": {"command": "x"}}}
+    assert change.backup is not None and change.backup.exists()
+
+
+def test_a_rehearsal_writes_nothing(home: Path) -> None:
+    assert wire(config_file("cursor", None), SERVER, dry_run=True).diff
+    assert not list(home.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("harness", "text"),
+    [
+        ("cursor", '{"mcpServers": '),
+        ("cursor", '{"mcpServers": 3}'),
+        ("codex", "mcp_servers = { engram = {} }"),
+        ("codex", 'notes = """\n[mcp_servers.engram]\nnot a table\n"""\n'),
+    ],
+)
+def test_a_file_that_cannot_be_changed_safely_stays(home: Path, harness: str, text: str) -> None:
+    config = config_file(harness, None)
+    config.path.parent.mkdir()
+    config.path.write_text(text)
+    with pytest.raises(Refused, match=r"nothing was written"):
+        wire(config, SERVER)
+    assert config.path.read_text() == text
+    assert [path.name for path in config.path.parent.iterdir()] == [config.path.name]
+
+
+def test_the_users_own_link_is_followed(home: Path) -> None:
+    kept = home / "dotfiles" / "mcp.json"
+    kept.parent.mkdir()
+    kept.write_text("{}")
+    config = config_file("cursor", None)
+    config.path.parent.mkdir()
+    config.path.symlink_to(kept)
+    wire(config, SERVER)
+    assert config.path.is_symlink() and "engram" in kept.read_text()
+
+
+def test_newer_versions_of_opencode_keep_their_servers_one_level_deeper(home: Path) -> None:
+    config = config_file("opencode", None)
+    assert config.place({"mcp": {"other": {}}}) == ("mcp", "engram")
+    assert config.place({"mcp": {"servers": {"other": {}}}}) == ("mcp", "servers", "engram")
+    assert config.place({"mcp": {"servers": {"type": "local", "command": ["x"]}}}) == ("mcp", "engram")
+
+
+def test_an_existing_file_with_comments_is_preferred(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "opencode.jsonc").write_text("{} // mine")
+    assert config_file("opencode", tmp_path).path.name == "opencode.jsonc"
+    assert config_file("opencode", tmp_path / "elsewhere").path.name == "opencode.json"
+
+
+def test_an_unknown_harness_is_an_error(home: Path) -> None:
+    with pytest.raises(InvalidInput, match="choose claude-code, codex, opencode, cursor"):
+        config_file("emacs", None)
+
+
+# -- the doctor
+
+
+def test_no_harness_means_nothing_to_report(home: Path) -> None:
+    assert wiring_finding(home) is None
+
+
+def test_a_server_that_is_not_found_is_a_problem(home: Path) -> None:
+    wire(config_file("cursor", None), ServerCommand(str(home / "bin" / "engram")))
+    finding = wiring_finding(None)
+    assert finding is not None and not finding.ok and "was not found" in finding.message
+
+
+def test_a_program_that_a_repository_names_is_not_started(home: Path) -> None:
+    evil = home / "repo" / "engram"
+    evil.parent.mkdir()
+    evil.write_text(f"#!/bin/sh\ntouch {home}/started\n")
+    evil.chmod(0o755)
+    config = ConfigFile("cursor", home / "repo" / ".cursor" / "mcp.json", True)
+    wire(config, ServerCommand(str(evil)))
+    finding = wiring_finding(home / "repo")
+    assert finding is not None and "was not started" in finding.message
+    assert not (home / "started").exists()
+
+
+def test_the_servers_tools_are_counted(home: Path) -> None:
+    environment = {"ENGRAM_HOME": str(home / "store"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    answer = ask_tools(ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment), patience=60)
+    assert answer.isdigit() and int(answer) >= 7, answer
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("import sys; sys.exit('no store')", "it ended at once: no store"),
+        ("print('hello', flush=True); input()", "not JSON"),
+    ],
+)
+def test_a_server_that_does_not_answer_says_why(script: str, why: str) -> None:
+    assert why in ask_tools(ServerCommand(sys.executable, ("-c", script)), patience=30)

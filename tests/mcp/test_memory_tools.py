@@ -1,0 +1,174 @@
+"""The tools that keep and show memories: remember, update, show, list, timeline, prepare, and recall with sources."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from tests.mcp.talking import Talk, data, said, talking, talking_inside
+
+
+@pytest.fixture
+def mem(tmp_path: Path) -> Iterator[Engram]:
+    """An empty store, opened outside of any repository."""
+    with Engram.open(ephemeral=True, directory=tmp_path) as mem:
+        yield mem
+
+
+@pytest.fixture
+def inside(mem: Engram) -> Iterator[Talk]:
+    """A conversation on that store."""
+    with talking_inside(mem) as agent:
+        yield agent
+
+
+def test_what_is_remembered_is_stamped_and_active(mem: Engram, inside: Talk) -> None:
+    answer = inside.ask("remember", fact="I prefer pnpm over npm for every new repository")
+    assert (answer["outcome"], answer["memory"]["source"]) == ("CREATED", "tool:remember")
+    (memory,) = mem.list()
+    assert (memory.type, memory.confidence, memory.learned_by, memory.decay_days) == (
+        "preference",
+        0.6,
+        "remember",
+        180,
+    )
+
+
+@pytest.mark.parametrize("kind", ["identity", "fiscal", "people", "constraint", "location", "health"])
+def test_a_kind_of_tier_3_waits(mem: Engram, inside: Talk, kind: str) -> None:
+    assert inside.ask("remember", fact=f"The {kind} of the heron is a long story", kind=kind)["outcome"] == "PENDING"
+    assert mem.list() == []
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones(inside: Talk) -> None:
+    assert "tooling" in inside.refusal("remember", fact="x", kind="hunch")
+
+
+def test_nothing_is_remembered_while_engram_is_paused(mem: Engram, inside: Talk) -> None:
+    mem.upkeep.pause()
+    answer = inside.ask("remember", fact="I prefer pnpm over npm")
+    assert (answer["outcome"], answer["gate"]) == ("REJECTED", "paused")
+    assert mem.list(status="any") == []
+
+
+def test_a_lesson_and_a_fact_are_learned_in_their_forms(mem: Engram, inside: Talk) -> None:
+    lesson = {"behavior": "slept in tests", "impact": "they were flaky", "action": "wait on events instead"}
+    inside.ask("learn", situation="writing asynchronous tests", **lesson)
+    fact = {"subject": "the heron service", "predicate": "answers on", "object": "port 4317"}
+    inside.ask("learn", situation="calling the heron service", **fact)
+    stored = {memory.type: memory for memory in mem.list()}
+    assert (dict(stored["feedback"].form), stored["feedback"].situation) == (lesson, "writing asynchronous tests")
+    assert dict(stored["fact"].form) == fact
+    assert "4317" in stored["fact"].statement
+
+
+def test_a_memory_is_changed_in_place_and_nothing_else_of_it(mem: Engram, inside: Talk) -> None:
+    memory = mem.add("The kestrel report is due on Fridays", scope="global", source="agent", tags=["report"])
+    changed = inside.ask("update", id=memory.name, statement="The kestrel report is due on Mondays", reason="moved")
+    assert changed["memory"]["statement"].endswith("Mondays")
+    assert mem.get(memory.id).tags == ("report",)
+    last = mem.history(memory.id)[-1]
+    assert (last.actor, last.reason) == ("agent", "moved")
+
+
+def test_a_part_of_a_form_is_changed_alone(mem: Engram, inside: Talk) -> None:
+    form = {"subject": "the heron service", "predicate": "answers on", "object": "port 4317"}
+    memory = mem.add(form=form, type="fact", scope="global", source="agent")
+    inside.ask("update", id=memory.id, object="port 4318")
+    assert dict(mem.get(memory.id).form) == {**form, "object": "port 4318"}
+    assert "4318" in mem.get(memory.id).statement
+
+
+def test_an_agent_may_not_change_what_a_person_said(mem: Engram, inside: Talk) -> None:
+    memory = mem.remember("I prefer pnpm over npm").memory
+    assert memory is not None
+    assert "person" in inside.refusal("update", id=memory.id, statement="I prefer yarn over npm")
+
+
+def test_a_memory_is_shown_with_its_versions_and_decisions(mem: Engram, inside: Talk) -> None:
+    old = mem.add("The launch is in May", scope="global", situation="planning the launch")
+    new = mem.revise(old.id, statement="The launch is in June")
+    shown = inside.call("show", id=new.id)
+    assert data(shown)["versions"] == [old.id, new.id]
+    assert (data(shown)["current"], data(shown)["situation"]) == (new.id, "planning the launch")
+    assert "version 2 of 2" in said(shown)
+
+
+def test_memories_are_listed_newest_first_by_page(mem: Engram, inside: Talk) -> None:
+    for number in range(3):
+        mem.add(f"Fact number {number}", scope="global", tags=["even"] if number % 2 == 0 else [])
+    first = inside.ask("list", limit=2)
+    assert ([one["statement"][-1] for one in first["memories"]], first["more"]) == (["2", "1"], True)
+    rest = inside.ask("list", limit=2, offset=2)
+    assert ([one["statement"][-1] for one in rest["memories"]], rest["more"]) == (["0"], False)
+    assert [one["statement"][-1] for one in inside.ask("list", tags=["even"])["memories"]] == ["2", "0"]
+
+
+def test_what_waits_is_listed_on_request(mem: Engram, inside: Talk) -> None:
+    mem.learn("The user's salary is 4000 euros.")
+    assert inside.ask("list")["memories"] == []
+    assert [one["status"] for one in inside.ask("list", status="candidate")["memories"]] == ["candidate"]
+
+
+def test_another_projects_memories_are_not_listed(mem: Engram, inside: Talk) -> None:
+    mem.add("The heron service answers on port 4317", scope="project:elsewhere")
+    assert inside.ask("list")["memories"] == []
+    assert len(inside.ask("list", scope="project:elsewhere")["memories"]) == 1
+
+
+def test_a_timeline_tells_facts_and_sessions_in_order(inside: Talk) -> None:
+    session = inside.ask("session_start", task="plan the launch")["session_id"]
+    learned = inside.ask(
+        "learn", statement="The launch of the airship is planned for the fifth of May", session_id=session
+    )
+    inside.ask("session_end", session_id=session, summary="The launch is planned.")
+    timeline = inside.call("timeline")
+    ids = [entry["id"] for entry in data(timeline)["entries"]]
+    assert ids == [session, learned["memory"]["id"], session]
+    assert "“The launch is planned.”" in said(timeline)
+
+
+def test_a_briefing_quotes_memories_and_the_projects_instructions(tmp_path: Path) -> None:
+    project = tmp_path / "gazelle"
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=120)
+    (project / "CLAUDE.md").write_text(
+        "# Migrations\n\nEvery migration of the ledger is reversible and tested twice.\n"
+    )
+    with talking(tmp_path, project) as agent:
+        statement = "Migrations of the ledger are reviewed by two people before they run in production"
+        agent.ask("learn", statement=statement)
+        briefed = agent.call("prepare", task="Write a migration of the ledger")
+        recalled = agent.call("recall", question="How are migrations of the ledger tested?", sources=True)
+        plain = agent.ask("recall", question="How are migrations of the ledger tested?")
+    for result in (briefed, recalled):
+        assert statement in said(result) and "reversible and tested twice" in said(result)
+        assert "CLAUDE.md" in said(result)
+    assert {card["phase"] for card in data(briefed)["passages"]} == {"memories", "instructions"}
+    assert "reversible" not in plain["text"]
+
+
+def test_recall_without_a_question_and_without_sessions_is_no_error(agent: Talk) -> None:
+    assert agent.ask("recall")["memories"] == []
+
+
+def test_what_is_about_the_project_is_learned_for_it_and_the_answer_says_why(tmp_path: Path) -> None:
+    project = tmp_path / "gazelle"
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=120)
+    with Engram.open(ephemeral=True, directory=project) as mem, talking_inside(mem) as agent:
+        ours = agent.call(
+            "learn", statement="Our migrations are written by hand and reviewed by two people before they run"
+        )
+        mine = agent.ask("remember", fact="I prefer pnpm over npm for every new repository")
+        named = agent.ask("learn", statement="Our invoices are sent on the last Friday of every month", scope="global")
+        replaced = agent.ask(
+            "learn",
+            statement="Our invoices are sent on the first Monday of a month",
+            supersedes=[named["memory"]["id"]],
+        )
+    assert (data(ours)["memory"]["scope"], data(ours)["placed"]) == ("project:gazelle", "it says “our”")
+    assert "Only project:gazelle sees it: it says “our”." in said(ours)
+    assert (mine["memory"]["scope"], mine["placed"]) == ("global", "")
+    assert (named["memory"]["scope"], named["placed"]) == ("global", "")
+    assert replaced["memory"]["scope"] == "global"
