@@ -20,12 +20,14 @@ import numpy as np
 
 from engram.embedding.plain import HALF, PlainTable
 from engram.models import situations, topics
-from engram.models.situations import FEATURES, Situated, SituationMatcher, rarities
-from engram.text.tokens import query_terms, tokens
+from engram.models.situations import FEATURES, Situated, SituationMatcher, with_leads
+from engram.text.tokens import tokens
 
 DATA = Path(__file__).with_name("situations")
 MODELS = Path(situations.__file__).parent
-TREES = {"n_estimators": 120, "max_depth": 3, "learning_rate": 0.08, "min_samples_leaf": 8, "subsample": 0.7, "random_state": 15}
+TREES = {"n_estimators": 150, "max_depth": 2, "learning_rate": 0.1, "min_samples_leaf": 15, "subsample": 0.7, "random_state": 15}
+SMALL = (1, 6, 20)
+"""Sizes of stores that each prompt is also shown, picked at random: what a lead means depends on the size."""
 LITTLE = 0.35
 """The weight of a topic that says little by itself."""
 WANTED_SILENCE = 0.96
@@ -43,15 +45,7 @@ class SituationSet:
         """(memories x features) for each prompt."""
         vectors = [HALF.pack(*table.embed(f"{said}\n{when}" if when else said)) for when, said in self.memories]
         known = [Situated(said, when, vector) for (when, said), vector in zip(self.memories, vectors, strict=True)]
-        counts: dict[str, int] = {}
-        for when, said in self.memories:
-            for term in {*tokens(said), *tokens(when)}:
-                counts[term] = counts.get(term, 0) + 1
-        found = []
-        for prompt, _ in self.prompts:
-            rarity = rarities({t: counts[t] for t in query_terms(prompt) if t in counts}, len(known))
-            found.append(np.array(SituationMatcher(prompt, rarity, table).features(known)))
-        return found
+        return [np.array(SituationMatcher(prompt, table).features(known)) for prompt, _ in self.prompts]
 
 
 def sets() -> Iterator[SituationSet]:
@@ -104,9 +98,18 @@ def fitted(rows: Sequence["np.ndarray[Any, Any]"], wanted: Sequence["np.ndarray[
     """Trees that were shown these prompts."""
     from sklearn.ensemble import GradientBoostingClassifier
 
-    labels = np.concatenate(wanted)
+    random = np.random.default_rng(15)
+    pairs = [part for row, one in zip(rows, wanted, strict=True) for part in ((row, one), *_smaller(row, one, random))]
+    labels = np.concatenate([one for _, one in pairs])
     weights = np.where(labels, 12.0, 1.0)
-    return GradientBoostingClassifier(**TREES).fit(np.concatenate(rows), labels, sample_weight=weights)
+    return GradientBoostingClassifier(**TREES).fit(np.concatenate([row for row, _ in pairs]), labels, sample_weight=weights)
+
+
+def _smaller(row: Any, wanted: Any, random: Any) -> Iterator[tuple[Any, Any]]:
+    """The same prompt in smaller stores, which have its memory where there is one."""
+    for size in SMALL:
+        kept = np.unique(np.concatenate([np.flatnonzero(wanted), random.choice(len(row), size, replace=False)]))
+        yield np.array(with_leads(row[kept, :-2].tolist())), wanted[kept]
 
 
 def labels_of(prompts: Prompts, size: int) -> list["np.ndarray[Any, Any]"]:

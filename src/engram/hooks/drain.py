@@ -12,6 +12,7 @@ HARVEST_SECONDS = 0.1
 
 def drain(place: HookPlace) -> str:
     """Harvest waiting sessions for a moment; says nothing, since what was found waits for review."""
+    _warm(place)
     if not spool.waiting(place.root) or (not place.is_server and not place.exists):
         return ""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -20,3 +21,13 @@ def drain(place: HookPlace) -> str:
     with Engram.open(None if place.is_server else place.root, create=False, directory=Path.home()) as mem:
         mem.harvest_spooled(seconds=HARVEST_SECONDS)
     return ""
+
+
+def _warm(place: HookPlace) -> None:
+    """Bring the marks of the memories up to date, so that no prompt has to."""
+    index = None if place.is_server else place.index()
+    if index is not None:
+        try:
+            index.refresh_marks()
+        finally:
+            index.close()

@@ -24,6 +24,8 @@ EMBEDDER = "static-minilm-256-v2"
 """The embedder whose vectors can be compared without numpy."""
 MOST_COMPARED = 20_000
 """Memories of a scope that are compared by their vectors, the newest; older ones are found by their words."""
+LONGEST_PROMPT = 10_000
+"""Characters of a prompt whose words are searched."""
 _HEADER = struct.Struct("<8sqqq")
 _MAGIC = b"engmark1"
 _CODE, _TOPICS = BITS // 8, 40
@@ -110,14 +112,10 @@ class MemoryIndex:
 
     # -- words
 
-    def frequencies(self, prompt: str) -> tuple[dict[str, int], int]:
-        """In how many documents each term of a prompt occurs, and how many documents there are."""
-        total = self.db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0
-        return document_frequencies(self.db, query_terms(prompt), total), int(total)
-
-    def by_words(self, frequencies: dict[str, int], scopes: Sequence[str], limit: int) -> list[int]:
+    def by_words(self, prompt: str, scopes: Sequence[str], limit: int) -> list[int]:
         """The active memories that share words with the prompt, best first."""
-        terms = prune(frequencies)
+        total = int(self.db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
+        terms = prune(document_frequencies(self.db, query_terms(prompt[:LONGEST_PROMPT]), total))
         if not terms:
             return []
         weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
@@ -151,6 +149,10 @@ class MemoryIndex:
             for other, about in known
         ]
         return [numbers[place] for place in sorted(range(len(numbers)), key=scores.__getitem__)[:limit]]
+
+    def refresh_marks(self) -> None:
+        """Bring the file of marks up to date."""
+        self._marks_of([])
 
     def _marks_of(self, numbers: Sequence[int]) -> list[Marks]:
         """The code and the topics of each memory."""

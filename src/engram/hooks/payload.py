@@ -26,7 +26,7 @@ class HookPayload:
     source: str = ""
     prompt: str = ""
     commands: tuple[str, ...] = ()
-    """The shell commands of the tools that ran."""
+    """The shell commands that tools ran without an error."""
     is_subagent: bool = False
 
 
@@ -59,8 +59,12 @@ def _commands(fields: dict[str, Any]) -> list[str]:
     """Of one tool (PostToolUse), or of a batch of them (PostToolBatch)."""
     batch = fields.get("tool_calls")
     calls = batch if isinstance(batch, list) else [fields]
-    inputs = [call.get("tool_input") for call in calls if isinstance(call, dict)]
+    inputs = [call.get("tool_input") for call in calls if isinstance(call, dict) and not _failed(call)]
     return [_text(one, "command") for one in inputs if isinstance(one, dict)]
+
+
+def _failed(call: dict[str, Any]) -> bool:
+    return _text(call, "tool_response").startswith(("Exit code ", "<tool_use_error>"))
 
 
 def answer(event: str, text: str) -> str:

@@ -8,7 +8,7 @@ from engram.hooks.memory_index import IndexedMemory, MemoryIndex
 from engram.hooks.payload import HookPayload
 from engram.hooks.place import HookPlace
 from engram.hooks.session_memo import SessionMemo
-from engram.models.situations import Situated, SituationMatcher, floor, probability, rarities
+from engram.models.situations import Situated, SituationMatcher, floor, probability
 
 MOST_GIVEN = 3
 NEAREST, BY_WORDS = 16, 8
@@ -58,10 +58,9 @@ def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = (
 
 def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
     """The candidates for a prompt with the probability that each is about it, best first."""
-    frequencies, total = index.frequencies(prompt)
-    matcher = SituationMatcher(prompt, rarities(frequencies, total))
+    matcher = SituationMatcher(prompt)
     near = index.nearest(matcher.code, matcher.topic_mask, index.active(scopes), NEAREST)
-    numbers = dict.fromkeys([*near, *index.by_words(frequencies, scopes, BY_WORDS)])
+    numbers = dict.fromkeys([*near, *index.by_words(prompt, scopes, BY_WORDS)])
     memories = index.memories(list(numbers))
     rows = matcher.features([_situated(memory) for memory in memories])
     found = [(probability(row), memory) for row, memory in zip(rows, memories, strict=True)]

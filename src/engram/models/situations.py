@@ -6,8 +6,8 @@ small trees turn that into a probability; training/train_situations.py trains th
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from math import exp, log, log1p
+from collections.abc import Sequence
+from math import exp, log1p
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ CHARACTERS_READ = 4_000
 LEAST_WEIGHT = 0.5
 """Words that say less ("the", "with") are not compared."""
 _MEANING, _TOPICS = FEATURES.index("meaning"), FEATURES.index("topics")
+_NAME_WEIGHT = 3.0
 _ALIKE = 0.35
 """From this similarity on two words count as related."""
 
@@ -48,11 +49,9 @@ class Situated:
 class SituationMatcher:
     """One prompt, and what it is compared by."""
 
-    def __init__(self, prompt: str, rarity: Mapping[str, float], table: PlainTable | None = None) -> None:
+    def __init__(self, prompt: str, table: PlainTable | None = None) -> None:
         self.table = table or PlainTable()
         self._text = prompt[:CHARACTERS_READ]
-        self.rarity = rarity
-        """How rare each term of the prompt is in the store, from 0 (in every document) up; terms that occur nowhere are left out."""
 
     @cached_property
     def vector(self) -> Any:
@@ -79,8 +78,14 @@ class SituationMatcher:
         return sum(1 << topic for topic in self.topics)
 
     @cached_property
-    def _terms(self) -> list[str]:
-        return query_terms(self._text)
+    def _terms(self) -> dict[str, float]:
+        """The stems of the prompt's words, and how much each says; a word that the vocabulary cannot spell is a name."""
+        found: dict[str, float] = {}
+        for word in dict.fromkeys(words(self._text)[:WORDS_READ]):
+            weight = self.table.word(word)[1] or _NAME_WEIGHT
+            if weight >= LEAST_WEIGHT:
+                found |= dict.fromkeys(tokens(word), weight)
+        return found
 
     def _known(self, text: str) -> list[tuple[int, float]]:
         found = [self.table.word(word) for word in dict.fromkeys(words(text)[:WORDS_READ])]
@@ -88,9 +93,7 @@ class SituationMatcher:
 
     def features(self, memories: Sequence[Situated]) -> list[list[float]]:
         """A row of FEATURES for each memory."""
-        rows = [self._row(memory) for memory in memories]
-        leads = [_leads([row[place] for row in rows]) for place in (_MEANING, _TOPICS)]
-        return [[*row, *lead] for row, *lead in zip(rows, *leads, strict=True)]
+        return with_leads([self._row(memory) for memory in memories])
 
     def _row(self, memory: Situated) -> list[float]:
         about, said = self._known(memory.situation), self._known(memory.statement)
@@ -99,12 +102,12 @@ class SituationMatcher:
         weights = [weight for _, weight in self._words]
         strong = sorted((w * s for w, s in zip(weights, in_whole, strict=True) if s >= _ALIKE), reverse=True)
         said_terms, situation_terms = tokens(memory.statement), tokens(memory.situation)
-        about_terms = set(query_terms(memory.situation)) if about else set()
-        terms = about_terms.union(said_terms)
+        terms = {*situation_terms, *said_terms}
         situation_topics = topics_of(situation_terms)
         topics = topics_of([*situation_terms, *said_terms])
-        shared = [self.rarity[term] for term in self._terms if term in terms and term in self.rarity]
-        known = sum(self.rarity.get(term, max(self.rarity.values(), default=1.0)) for term in self._terms)
+        shared = [weight for term, weight in self._terms.items() if term in terms]
+        known = sum(self._terms.values())
+        about_terms = set(query_terms(memory.situation)) if about else set()
         situation = self.table.embed(memory.situation, WORDS_READ) if about else None
         stored = len(memory.vector) == HALF.size
         own = HALF.unpack(memory.vector) if stored else self.table.embed(memory.statement, WORDS_READ)
@@ -140,6 +143,12 @@ class SituationMatcher:
         return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in others]
 
 
+def with_leads(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Rows of features with how far each memory is above the best of the others, in meaning and in topics."""
+    leads = [_leads([row[place] for row in rows]) for place in (_MEANING, _TOPICS)]
+    return [[*row, *lead] for row, *lead in zip(rows, *leads, strict=True)]
+
+
 def _leads(values: Sequence[float]) -> list[float]:
     """How far each value is above the best of the others."""
     first, second = sorted([*values, 0.0, 0.0], reverse=True)[:2]
@@ -149,11 +158,6 @@ def _leads(values: Sequence[float]) -> list[float]:
 def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     total = sum(weights)
     return sum(w * max(v, 0.0) for w, v in zip(weights, values, strict=True)) / total if total else 0.0
-
-
-def rarities(frequencies: Mapping[str, int], total: int) -> dict[str, float]:
-    """How rare terms are that occur in so many of all documents."""
-    return {term: log((total + 1) / (count + 0.5)) for term, count in frequencies.items()}
 
 
 def probability(row: Sequence[float]) -> float:
