@@ -56,8 +56,9 @@ class Arguments(BaseModel):
 
 
 class FormArguments(Arguments):
-    """The two forms a statement can be written in: feedback and fact."""
+    """A statement, or one of the two forms it can be written in: feedback and fact."""
 
+    statement: str = ""
     situation: str = Field(default="", description="The task in which it matters, such as: writing a migration.")
     behavior: str = Field(default="", description="Feedback: what was done.")
     impact: str = Field(default="", description="What that led to.")
