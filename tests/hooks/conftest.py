@@ -44,7 +44,12 @@ class Hooked:
 
     def __call__(self, event: str, **fields: Any) -> str:
         """Run a hook; the text that it adds to the session."""
-        payload = {"session_id": "s1", "cwd": str(self.project), "transcript_path": str(self.project / "s1.jsonl"), **fields}
+        payload = {
+            "session_id": "s1",
+            "cwd": str(self.project),
+            "transcript_path": str(self.project / "s1.jsonl"),
+            **fields,
+        }
         printed = self.raw(event, json.dumps(payload).encode())
         if not printed:
             return ""

@@ -109,7 +109,9 @@ def test_a_commit_is_followed_by_one_reminder(hooked: Hooked) -> None:
 
 
 def test_a_failed_commit_and_other_commands_are_followed_by_none(hooked: Hooked) -> None:
-    failed = [{"tool_input": {"command": "git commit -m x"}, "tool_response": "Exit code 128\nfatal: not a git repository"}]
+    failed = [
+        {"tool_input": {"command": "git commit -m x"}, "tool_response": "Exit code 128\nfatal: not a git repository"}
+    ]
     assert hooked("post-tool", tool_calls=failed) == ""
     assert hooked("post-tool", tool_calls=[{"tool_input": {"command": "ls"}, "tool_response": ""}]) == ""
 
@@ -166,7 +168,9 @@ def test_a_prompt_is_answered_with_the_standard_library_alone(hooked: Hooked) ->
     assert DEPLOYS in ended.stdout
 
 
-def test_the_short_command_line_of_a_hook_works_as_the_long_one(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_command_line_of_a_hook_works_as_the_long_one(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hooked.learned(DEPLOYS, SITUATION)
     monkeypatch.setenv("ENGRAM_HOME", str(hooked.home))
     for words in (["hook", "prompt"], ["--home", str(hooked.home), "hook", "prompt"]):

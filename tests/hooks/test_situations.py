@@ -35,14 +35,18 @@ def test_codes_tell_the_angle_between_vectors() -> None:
 
 
 def test_texts_about_the_same_task_share_topics() -> None:
-    one, other = (topics_of(tokens(text)) for text in ("bump axios to the latest version", "upgrading a JavaScript dependency"))
+    one, other = (
+        topics_of(tokens(text)) for text in ("bump axios to the latest version", "upgrading a JavaScript dependency")
+    )
     assert alike(one, other) > 0.3
     assert alike(one, topics_of(tokens("planning a holiday with the kids"))) == 0
 
 
 def test_a_mask_has_a_bit_for_each_topic() -> None:
     terms = tokens("write a failing test")
-    assert table().mask(terms) == sum(1 << topic for topic in table().vector(terms) if any(topic in table().words.get(t, ()) for t in terms))
+    assert table().mask(terms) == sum(
+        1 << topic for topic in table().vector(terms) if any(topic in table().words.get(t, ()) for t in terms)
+    )
 
 
 def test_every_memory_gets_a_row_of_all_features() -> None:
@@ -52,7 +56,10 @@ def test_every_memory_gets_a_row_of_all_features() -> None:
 
 
 def test_the_likelier_memory_has_the_higher_probability() -> None:
-    memories = [Situated("Fix the seeds", "training image models", b""), Situated("Deploys go through staging", "deploying a service", b"")]
+    memories = [
+        Situated("Fix the seeds", "training image models", b""),
+        Situated("Deploys go through staging", "deploying a service", b""),
+    ]
     first, second = map(situations.probability, SituationMatcher("deploy the payments service").features(memories))
     assert second > situations.floor() > first
 

@@ -109,4 +109,4 @@ def test_the_next_sessions_start_harvests_what_waits(hooked: Hooked) -> None:
     hooked("stop")
     drain(HookPlace(str(hooked.home)))
     with hooked.open() as mem:
-        assert [memory.status for memory in mem.list(statuses=("candidate",))] == ["candidate"]
+        assert [memory.status for memory in mem.list(status="candidate")] == ["candidate"]

@@ -43,7 +43,7 @@ class Endpoint:
 
 def _events(block: dict[str, Any], model: str) -> Iterator[tuple[str, dict[str, Any]]]:
     usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None,
+    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None,
                "stop_sequence": None, "usage": usage}  # fmt: skip
     yield "message_start", {"message": message}
     if block["type"] == "text":
@@ -84,7 +84,8 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             self._json({})
 
-        do_HEAD = do_GET
+        def do_HEAD(self) -> None:
+            self.do_GET()
 
         def _json(self, data: Any) -> None:
             content = json.dumps(data).encode()

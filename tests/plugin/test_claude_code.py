@@ -26,7 +26,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = "@anthropic-ai/claude-code@2.1.197"
 SECONDS = 300
 SERVER = "mcp__plugin_engram_engram__"
-PROMPT = "From now on we always use pnpm, never npm. Please start deploying the payments service to the staging cluster."
+PROMPT = (
+    "From now on we always use pnpm, never npm. Please start deploying the payments service to the staging cluster."
+)
 
 pytestmark = pytest.mark.heavy
 
@@ -89,7 +91,9 @@ class ClaudeCode:
 
     def memory(self) -> Engram:
         """Engram's store."""
-        return Engram.open(self.home, cache=self.folder / "user" / ".cache" / "engram", directory=self.folder / "project")
+        return Engram.open(
+            self.home, cache=self.folder / "user" / ".cache" / "engram", directory=self.folder / "project"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +125,9 @@ def test_it_shows_what_the_plugin_brings(claude: ClaudeCode) -> None:
 
 def test_a_session_is_given_memories_uses_the_server_and_is_harvested(claude: ClaudeCode) -> None:
     with claude.memory() as mem:
-        mem.add("Deploys go through the staging cluster first", situation="deploying the payments service", scope="global")
+        mem.add(
+            "Deploys go through the staging cluster first", situation="deploying the payments service", scope="global"
+        )
         mem.add("Never force-push to main", pinned=True, scope="global")
     commit = "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m done"
     script = [

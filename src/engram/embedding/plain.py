@@ -56,7 +56,7 @@ def unit(vector: Sequence[float]) -> "array[float]":
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     """The product of two unit vectors."""
-    return sum(map(mul, one, other))
+    return float(sum(map(mul, one, other)))
 
 
 class PlainTable:
@@ -70,7 +70,7 @@ class PlainTable:
         return _mapped("vectors.npy")
 
     @cached_property
-    def _scales(self) -> memoryview:
+    def _scales(self) -> "memoryview[float]":
         return memoryview(_mapped("scales.npy"))[_HEADER:].cast("f")
 
     def word(self, word: str) -> Word:

@@ -53,7 +53,9 @@ class MemoryIndex:
     def __init__(self, folder: Path) -> None:
         """Raises `sqlite3.Error` where there is none."""
         self._folder = folder
-        self.db = sqlite3.connect(f"{(folder / 'index.db').as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None)
+        self.db = sqlite3.connect(
+            f"{(folder / 'index.db').as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None
+        )
 
     def close(self) -> None:
         """Close it."""
@@ -79,7 +81,8 @@ class MemoryIndex:
     def active(self, scopes: Sequence[str]) -> list[int]:
         """The active memories of these scopes, by number."""
         rows = self.db.execute(
-            f"SELECT n FROM docs WHERE kind = 'memory' AND scope IN ({_marks(scopes)}) AND status = 'active'", tuple(scopes)
+            f"SELECT n FROM docs WHERE kind = 'memory' AND scope IN ({_marks(scopes)}) AND status = 'active'",
+            tuple(scopes),
         ).fetchall()
         return [n for (n,) in rows]
 
@@ -134,7 +137,7 @@ class MemoryIndex:
 
     @property
     def _comparable(self) -> bool:
-        return self._meta("embedder") == EMBEDDER
+        return bool(self._meta("embedder") == EMBEDDER)
 
     def nearest(self, code: int, topics: int, numbers: Sequence[int], limit: int) -> list[int]:
         """The memories nearest to a prompt, by the code of its vector and by its topics, nearest first."""

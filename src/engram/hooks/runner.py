@@ -18,7 +18,12 @@ SECONDS = {
     "session-start": 4.0, "prompt": 3.0, "post-tool": 2.0, "stop": 1.0, "pre-compact": 1.0, "session-end": 1.0, "drain": 25.0,
 }  # fmt: skip
 """The events, and the seconds after which each gives up by itself, less than the time limit in the plugin's hooks.json."""
-_NAMES = {"session-start": "SessionStart", "prompt": "UserPromptSubmit", "post-tool": "PostToolBatch", "drain": "SessionStart"}
+_NAMES = {
+    "session-start": "SessionStart",
+    "prompt": "UserPromptSubmit",
+    "post-tool": "PostToolBatch",
+    "drain": "SessionStart",
+}
 """Claude Code's names of the events that may answer, for payloads that do not say theirs."""
 SPOOLED = frozenset({"stop", "pre-compact", "session-end"})
 LONGEST_INPUT = 64 * 1024 * 1024

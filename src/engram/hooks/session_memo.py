@@ -74,6 +74,6 @@ class SessionMemo:
             with os.scandir(self._folder) as entries:
                 for entry, _ in zip(entries, range(MOST_SWEPT), strict=False):
                     if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < oldest:
-                        os.unlink(entry.path)
+                        Path(entry.path).unlink()
         except OSError:
             return

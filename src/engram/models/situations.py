@@ -186,4 +186,3 @@ def _model() -> dict[str, Any]:
 def floor() -> float:
     """The probability from which a memory is shown."""
     return float(_model()["floor"])
-

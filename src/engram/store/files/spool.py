@@ -128,4 +128,10 @@ def _entry(data: bytes) -> SpoolEntry | None:
     texts = {name: fields.get(name) for name in ("session", "transcript", "cwd", "event", "harness")}
     if not all(isinstance(text, str) for text in texts.values()) or not texts["transcript"]:
         return None
-    return SpoolEntry(**{name: str(text) for name, text in texts.items()})
+    return SpoolEntry(
+        str(texts["session"]),
+        str(texts["transcript"]),
+        str(texts["cwd"]),
+        str(texts["event"]),
+        harness=str(texts["harness"]),
+    )
