@@ -22,9 +22,39 @@ from engram import Engram
 ROOT = Path(__file__).resolve().parent.parent
 BARS = {"session-start": 15, "prompt": 10, "post-tool": 10, "stop": 6, "pre-compact": 6, "session-end": 6}
 """The most that each may take, in bare Python starts (post-tool and pre-compact have no bar of their own)."""
-VERBS = ["deploying", "testing", "reviewing", "migrating", "upgrading", "documenting", "profiling", "debugging", "configuring", "releasing"]
-THINGS = ["the payments service", "a Kubernetes cluster", "the React frontend", "database schemas", "the CI pipeline", "an iOS app", "the billing report", "the search index", "the login page", "a Python package"]
-RULES = ["keep {0} behind a flag", "run the slow suite before {0} changes", "ask {1} before touching {0}", "write the failing test for {0} first", "never edit {0} by hand", "keep a changelog entry for {0}", "pin the version that {1} approved for {0}"]
+VERBS = [
+    "deploying",
+    "testing",
+    "reviewing",
+    "migrating",
+    "upgrading",
+    "documenting",
+    "profiling",
+    "debugging",
+    "configuring",
+    "releasing",
+]
+THINGS = [
+    "the payments service",
+    "a Kubernetes cluster",
+    "the React frontend",
+    "database schemas",
+    "the CI pipeline",
+    "an iOS app",
+    "the billing report",
+    "the search index",
+    "the login page",
+    "a Python package",
+]
+RULES = [
+    "keep {0} behind a flag",
+    "run the slow suite before {0} changes",
+    "ask {1} before touching {0}",
+    "write the failing test for {0} first",
+    "never edit {0} by hand",
+    "keep a changelog entry for {0}",
+    "pin the version that {1} approved for {0}",
+]
 PROMPTS = (
     "please deploy the payments service to the kubernetes cluster and check the logs",
     "bump the version of the python package and publish it",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.hooks import digest, payload, prompt, reminder, runner
+from engram.store.files import hook_log
 
 from .conftest import Hooked
 
@@ -20,7 +21,7 @@ TASK = "please start deploying the payments service to the staging cluster"
 def test_a_session_starts_with_what_memory_holds(hooked: Hooked) -> None:
     hooked.learned(DEPLOYS, SITUATION)
     text = hooked("session-start", source="startup")
-    assert "holds 1 memory that apply everywhere" in text or "1 memory" in text
+    assert "1 memory that applies everywhere" in text
     assert DEPLOYS not in text
 
 
@@ -102,6 +103,13 @@ def test_after_compaction_the_session_gets_again_what_it_had(hooked: Hooked) -> 
     assert DEPLOYS in text
 
 
+@pytest.mark.parametrize(
+    "command", ["git -C sub -c user.name=a commit -m x", "make && git push", "gh pr create --fill"]
+)
+def test_work_ends_with_any_of_these_commands(hooked: Hooked, command: str) -> None:
+    assert hooked("post-tool", tool_calls=[{"tool_input": {"command": command}}]) == reminder.REMINDER
+
+
 def test_a_commit_is_followed_by_one_reminder(hooked: Hooked) -> None:
     calls = [{"tool_name": "Bash", "tool_input": {"command": "git commit -m done"}, "tool_response": "[main 1] done"}]
     assert hooked("post-tool", hook_event_name="PostToolBatch", tool_calls=calls) == reminder.REMINDER
@@ -146,7 +154,7 @@ def test_any_project_path_is_served(hooked: Hooked, name: str, event: str) -> No
     place.mkdir(parents=True)
     text = hooked(event, cwd=str(place), prompt=TASK)
     assert bool(text) == (event != "stop")
-    assert hooked.finding().ok
+    assert hook_log.failures(hook_log.path_of(hooked.home)) == []
 
 
 def test_a_project_that_is_gone_is_served(hooked: Hooked) -> None:

@@ -63,7 +63,8 @@ def _held(index: MemoryIndex, scopes: tuple[str, ...]) -> str:
     if here:
         parts.append(f"{_count(counts, here)} for {display.word(here)}")
     shared = sum(count for (scope, status), count in counts.items() if status == "active" and scope != here)
-    parts.append(f"{counted(shared, 'memory', 'memories') if not parts else f'{shared:,}'} that apply everywhere")
+    verb = "applies" if shared == 1 else "apply"
+    parts.append(f"{counted(shared, 'memory', 'memories') if not parts else f'{shared:,}'} that {verb} everywhere")
     held = " and ".join(parts)
     return f"Engram (memory across sessions) holds {held}. /engram:recall searches them, /engram:prepare gathers them for a task."
 

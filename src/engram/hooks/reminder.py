@@ -1,5 +1,6 @@
 """PostToolBatch: a rare, factual reminder that lessons can be recorded, after work that looks finished."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ REMIND_AGAIN = 30 * 60.0
 """Seconds between two reminders of one session."""
 MANY = 60
 """Batches of tools after which a session is reminded even if nothing looked finished."""
+_OPTIONS = r"(?:\s+-\S+(?:\s+[^-\s]\S*)?){0,8}?\s+"
 REMINDER = (
     "Engram: this looks like the end of a piece of work. The skill /engram:learn records what a later session should do differently "
     "(corrections, failed approaches, facts that were hard to find); routine work needs no entry."
@@ -33,10 +35,12 @@ def remind(place: HookPlace, payload: HookPayload) -> str:
 
 
 def _ends_work(command: str) -> bool:
-    return any(sign in command for sign in _boundaries())
+    return _boundaries().search(command) is not None
 
 
 @cache
-def _boundaries() -> tuple[str, ...]:
+def _boundaries() -> re.Pattern[str]:
+    """A program, its options, and what it does: `git -C folder commit`."""
     lines = Path(__file__).with_name("boundaries.txt").read_text("utf-8").splitlines()
-    return tuple(line for line in lines if line and not line.startswith("#"))
+    words = [line.split() for line in lines if line and not line.startswith("#")]
+    return re.compile("|".join(rf"\b{_OPTIONS.join(map(re.escape, row))}\b" for row in words))
