@@ -139,7 +139,8 @@ class Judgement:
         if memory is None:
             self.best_unrelated.append(float(scores.max()))
         else:
-            self.right.append((int((scores > scores[memory]).sum()), float(scores[memory])))
+            place = int((scores > scores[memory]).sum()) if scores[memory] > 0 else len(scores)
+            self.right.append((place, float(scores[memory])))
 
     def told(self, floor: float) -> str:
         """The figures at a floor."""

@@ -3,10 +3,8 @@
 The program comes from npm, is installed once per machine, and runs with an environment and a home of its own.
 """
 
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ import pytest
 from engram import Engram
 from engram.hooks import reminder
 from engram.store.files import spool
+from tests.mcp.npm import programs
 
 from .messages_endpoint import Endpoint, endpoint, text, tool
 
@@ -31,24 +30,6 @@ PROMPT = (
 )
 
 pytestmark = pytest.mark.heavy
-
-
-def installed() -> Path:
-    """The program; skips the test where there is no npm."""
-    if shutil.which("npm") is None:
-        pytest.skip("needs npm: `apt install nodejs npm`")
-    base = Path(os.environ.get("ENGRAM_TEST_CACHE") or Path.home() / ".cache" / "engram-tests")
-    folder = base / PROGRAM.rpartition("/")[2].replace("@", "-")
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        if not (folder / "ready").exists():
-            (folder / "package.json").write_text('{"private": true}')
-            command = ["npm", "install", "--no-fund", "--no-audit", "--no-progress", PROGRAM]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-            assert done.returncode == 0, done.stderr
-            (folder / "ready").touch()
-    return folder / "node_modules" / ".bin" / "claude"
 
 
 @dataclass
@@ -105,7 +86,7 @@ def claude(tmp_path_factory: pytest.TempPathFactory) -> ClaudeCode:
     source = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); from engram.__main__ import run; sys.exit(run())"
     program.write_text(f"#!{sys.executable}\n{source}\n")
     program.chmod(0o755)
-    made = ClaudeCode(installed(), folder)
+    made = ClaudeCode(programs((PROGRAM,)) / "claude", folder)
     made("plugin", "marketplace", "add", str(ROOT))
     made("plugin", "install", "engram@engram")
     return made
