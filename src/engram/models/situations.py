@@ -2,7 +2,7 @@
 
 A prompt rarely repeats the words of a memory's situation ("bump the axios version" is "upgrading a dependency"), so both are
 compared by their words, by the bundled vectors of single words and of the whole texts, and by their topics (`engram.models.topics`). A few dozen
-small trees turn that into a probability; training/train_situations.py trains them on prompts and memories of several writers.
+small trees turn that into a probability; training/train_situations.py trains them on prompts and memories of two writers.
 """
 
 import json
