@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from engram.hooks import digest, payload, prompt, reminder, runner
+from engram.hooks.place import HookPlace
+from engram.settings import parse_setting, read_settings, save_setting
 from engram.store.files import hook_log
 
 from .conftest import Hooked
@@ -200,3 +202,25 @@ def test_a_hook_that_takes_too_long_gives_up(hooked: Hooked, monkeypatch: pytest
     monkeypatch.setattr(reminder, "remind", lambda *_: signal.raise_signal(signal.SIGALRM))
     assert hooked("post-tool") == ""
     assert "took longer than 2 seconds" in hooked.finding().message
+
+
+def test_a_store_on_a_server_is_not_mistaken_for_the_one_here(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooked.learned(DEPLOYS, SITUATION)
+    monkeypatch.setenv("ENGRAM_URL", "postgresql://nowhere.invalid/engram")
+    monkeypatch.setenv("ENGRAM_HOME", str(hooked.home))
+    given = json.dumps({"session_id": "s", "cwd": str(hooked.project), "prompt": TASK}).encode()
+    place = HookPlace()
+    assert place.is_server
+    assert prompt.matching(place, TASK, str(hooked.project)) == []
+    assert DEPLOYS not in digest.start_session(place, payload.read_payload(given))
+
+
+def test_the_setting_is_shown_set_and_checked(hooked: Hooked) -> None:
+    file = hooked.home / "config.toml"
+    hooked.home.mkdir()
+    save_setting(file, "hooks.prompt_recall", parse_setting("hooks.prompt_recall", "false"))
+    assert not read_settings(file)[0].prompt_recall
+    save_setting(file, "hooks.prompt_recall", True)
+    assert read_settings(file)[0].shown("hooks.prompt_recall") is True
+    file.write_text('hooks.prompt_recall = "no"\nhooks.unknown = true\n')
+    assert "takes true or false" in read_settings(file)[1][0]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.cli.main import main
 from engram.hooks.drain import drain
 from engram.hooks.place import HookPlace
 from engram.store.files import spool
@@ -110,3 +111,10 @@ def test_the_next_sessions_start_harvests_what_waits(hooked: Hooked) -> None:
     drain(HookPlace(str(hooked.home)))
     with hooked.open() as mem:
         assert [memory.status for memory in mem.list(status="candidate")] == ["candidate"]
+
+
+def test_a_worker_harvests_what_waits(hooked: Hooked) -> None:
+    transcript(hooked.project)
+    hooked("stop")
+    main(["--home", str(hooked.home), "worker", "--once"])
+    assert spool.waiting(hooked.home) == 0

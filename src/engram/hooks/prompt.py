@@ -43,8 +43,8 @@ def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
 
 
 def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = ()) -> list[IndexedMemory]:
-    """The memories about a prompt, most likely first."""
-    index = place.index()
+    """The memories about a prompt, most likely first; none on a server, whose index is not here."""
+    index = None if place.is_server else place.index()
     if index is None:
         return []
     try:
