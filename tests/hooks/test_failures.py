@@ -44,7 +44,13 @@ def test_a_secret_in_a_failure_is_not_kept(hooked: Hooked, monkeypatch: pytest.M
 
 
 def test_fields_of_the_wrong_type_are_ignored(hooked: Hooked) -> None:
-    given = {"session_id": 7, "cwd": None, "prompt": ["x"], "transcript_path": {}, "tool_calls": [1, {"tool_input": 3}]}
+    given: dict[str, object] = {
+        "session_id": 7,
+        "cwd": None,
+        "prompt": ["x"],
+        "transcript_path": {},
+        "tool_calls": [1, {"tool_input": 3}],
+    }
     for event in ("prompt", "post-tool", "stop", "session-start"):
         hooked.raw(event, json.dumps(given).encode())
     assert hook_log.failures(hook_log.path_of(hooked.home)) == []
