@@ -225,7 +225,25 @@ class WriteVerbs(Facets):
         selection = HarvestSelection(
             harnesses, place, aware(since, self.time_zone), folder, is_mixed=place is not None and len(harnesses) > 1
         )
-        return HarvestRun(self.store, harvester, progress or (lambda *_: None)).harvest(selection)
+        run = HarvestRun(self.store, harvester, progress or (lambda *_: None))
+        if dry_run or not (path is since is project is None):
+            return run.harvest(selection)
+        found = self.harvest_spooled(progress=progress)
+        found.add(run.harvest(selection))
+        return found
+
+    def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
+        """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
+
+        At least one is harvested. Raises `Refused` while Engram is paused.
+        """
+        from engram.capture.transcripts.harvest_run import HarvestRun
+        from engram.capture.transcripts.spooled import harvest_spooled
+        from engram.store.files.home import default_root, expanded
+
+        root = self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
+        run = HarvestRun(self.store, self._harvester(dry_run=False), progress or (lambda *_: None))
+        return harvest_spooled(run, root, seconds)
 
     def import_chats(
         self,
