@@ -57,11 +57,22 @@ class Settings:
     """Your own policies by name: the tables `[policies.NAME]`, which `engram.gates.policies` reads."""
     signals: Mapping[str, Any] = field(default_factory=dict)
     """Your own signals by language: the tables `[signals.LANGUAGE]`, which `engram.capture.signals` reads."""
+    hooks: Mapping[str, bool] = field(default_factory=dict)
+    """What hooks do: the key `hooks.prompt_recall`, false to add no memories to prompts."""
 
     @property
     def promoted_kinds(self) -> frozenset[str]:
         """`autopromote_kinds` as a set; empty for all."""
         return frozenset(name.strip() for name in self.autopromote_kinds.split(",") if name.strip())
+
+    @property
+    def prompt_recall(self) -> bool:
+        """Whether the prompt hook adds memories that are about the prompt."""
+        return self.hooks.get("prompt_recall", True)
+
+    def shown(self, key: str) -> Any:
+        """The value of a setting that `engram config` shows."""
+        return getattr(self, key.removeprefix(f"{HOOKS}."))
 
 
 RANGES = {
@@ -99,10 +110,13 @@ SHAPES = {
 _DIGITS = 20
 """A longer number is beyond every range, and slow to parse."""
 
-TABLES = ("policies", "signals")
+HOOKS = "hooks"
+TABLES = ("policies", "signals", HOOKS)
 """Settings that are tables in the file."""
+DOTTED = ("hooks.prompt_recall",)
+"""Keys of the table of hooks; each is true or false."""
 
-SETTABLE = tuple(each.name for each in fields(Settings) if each.name not in TABLES)
+SETTABLE = (*(each.name for each in fields(Settings) if each.name not in TABLES), *DOTTED)
 """The settings that `engram config` shows and sets."""
 
 OWNERS = {
@@ -178,7 +192,7 @@ _WORDS: dict[type, str] = {
 
 def checked_setting(key: str, value: Any, where: str = "config") -> Any:
     """The value; raises `InvalidInput` where the setting does not accept it."""
-    kinds = {each.name: type(getattr(Settings(), each.name)) for each in fields(Settings)}
+    kinds = {each.name: type(getattr(Settings(), each.name)) for each in fields(Settings)} | dict.fromkeys(DOTTED, bool)
     if key not in kinds:
         raise InvalidInput(f"{where}: unknown setting {key!r}; known: {', '.join(kinds)}")
     if type(value) is not kinds[key]:
@@ -190,6 +204,9 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
         raise InvalidInput(f"{where}: {key} takes {SHAPES[key][1]}, not {value!r:.60}")
     if key == "time_zone" and value.strip():
         _check_zone(value, where)
+    if key == HOOKS:
+        for name, given in value.items():
+            checked_setting(f"{HOOKS}.{name}", given, where)
     return value
 
 
@@ -213,7 +230,7 @@ def check_settable(key: str) -> None:
 def parse_setting(key: str, text: str) -> Any:
     """A setting's value from the text a person typed."""
     check_settable(key)
-    kind = type(getattr(Settings(), key, ""))
+    kind = type(Settings().shown(key))
     if kind is bool:
         if text.lower() not in ("true", "false", "yes", "no", "on", "off"):
             raise InvalidInput(f"{key} takes true or false, not {text!r}")
@@ -232,6 +249,8 @@ def save_setting(path: Path, key: str, value: Any) -> None:
         str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else _quoted(value)
     )
     old = path.read_text("utf-8", "surrogateescape").splitlines() if path.exists() else []
+    if key in DOTTED and any(_sets(HOOKS, line) for line in old if line.lstrip().startswith("[")):
+        raise InvalidInput(f"{path} has a table [{HOOKS}]: edit it there")
     tables = _lines_of_tables(old)
     places = [number for number, line in enumerate(old) if number not in tables and _sets(key, line)]
     lines = [line for number, line in enumerate(old) if number not in places]

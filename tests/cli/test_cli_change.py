@@ -18,9 +18,10 @@ def test_update_without_a_field_is_wrong_usage(cli: Console) -> None:
 
 
 def test_update_of_a_form_renders_the_statement_anew(cli: Console) -> None:
-    known = cli.json("learn", "fact", "--subject", "The API", "--predicate", "listens on", "--object", "port 8080")
-    memory = cli.json("update", known["memory"]["id"], "--form", "object=port 9090")
-    assert memory["statement"] == "The API listens on port 9090"
+    parts = ("--subject", "The API", "--predicate", "listens on", "--object", "port 8080")
+    known = cli.json("learn", "fact", "--situation", "calling the API", *parts)["memory"]["id"]
+    assert cli.json("update", known, "--object", "port 9090")["statement"] == "The API listens on port 9090"
+    assert cli.json("revise", known, "--object", "port 80")["statement"] == "The API listens on port 80"
 
 
 def test_a_dormant_memory_is_not_injected(cli: Console) -> None:

@@ -56,16 +56,17 @@ def test_stdin_that_is_not_utf8_is_wrong_usage(cli: Console) -> None:
 
 def test_feedback_is_a_form_that_renders_the_statement(cli: Console) -> None:
     memory = cli.json(
-        "learn", "feedback", "--behavior", "Merged without a review", "--impact", "The build broke for a day",
-        "--action", "Ask for one review first",
+        "learn", "feedback", "--situation", "merging a branch", "--behavior", "Merged without a review",
+        "--impact", "The build broke for a day", "--action", "Ask for one review first",
     )["memory"]  # fmt: skip
     assert memory["form"]["action"] == "Ask for one review first"
     assert memory["type"] == "feedback"
-    assert memory["statement"] == "Merged without a review. The build broke for a day. Ask for one review first."
+    assert memory["statement"] == "Ask for one review first. Merged without a review: The build broke for a day."
 
 
 def test_a_fact_is_a_form_of_subject_predicate_and_object(cli: Console) -> None:
-    memory = cli.json("learn", "fact", "--subject", "The API", "--predicate", "listens on", "--object", "port 8080")
+    parts = ("--subject", "The API", "--predicate", "listens on", "--object", "port 8080")
+    memory = cli.json("learn", "fact", "--situation", "calling the API", *parts)
     assert memory["memory"]["statement"] == "The API listens on port 8080"
     assert memory["memory"]["form"] == {"subject": "The API", "predicate": "listens on", "object": "port 8080"}
 
@@ -74,7 +75,7 @@ def test_a_fact_is_a_form_of_subject_predicate_and_object(cli: Console) -> None:
     ("words", "message"),
     [
         (("learn", "fact", "--subject", "The API"), "--predicate, --object"),
-        (("learn", "feedback"), "needs --behavior"),
+        (("learn", "feedback"), "needs --situation, --behavior, --impact, --action"),
         (("learn", "fact", "--behavior", "x"), "belongs to the other form"),
         (("learn", "Some text", "--subject", "x"), "belongs to a form"),
         (("learn", "A thing", "--type", "nonsense"), "unknown type"),

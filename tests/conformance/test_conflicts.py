@@ -13,7 +13,7 @@ from tests.clock import Clock
 from tests.relations import DIFFERENT, LIKELY, SAME, changes, choose
 
 OLD, NEW, THIRD = "The api listens on port 8080.", "The api listens on port 9090.", "The api listens on port 7070."
-BERLIN, LISBON = "The user lives in Berlin.", "The user moved to Lisbon and no longer lives in Berlin."
+BERLIN, LISBON = "The archive is in Berlin.", "The archive moved to Lisbon and is no longer in Berlin."
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def test_a_statement_that_is_only_different_is_stored_without_a_word(
     mem: Engram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     choose(monkeypatch, lambda older, newer: DIFFERENT)
-    stored(mem.learn("The user has a sister called Ana."))
-    decision = mem.learn("The user has a sister called Mia.")
+    stored(mem.learn("The user has a printer called Ana."))
+    decision = mem.learn("The user has a printer called Mia.")
     assert (decision.outcome, decision.related) == (Outcome.CREATED, ())
 
 
@@ -254,7 +254,7 @@ def test_what_the_caller_names_must_exist_and_the_relation_be_known(mem: Engram)
 def test_an_added_memory_that_may_supersede_another_is_active_and_in_the_queue_until_somebody_decides(
     mem: Engram,
 ) -> None:
-    old, new = mem.add("Berlin is where the user lives."), mem.add(LISBON)
+    old, new = mem.add("Berlin is where the archive is."), mem.add(LISBON)
     assert statuses(mem, old, new) == ["active", "active"]
     assert [(link.target, link.type) for link in new.associations] == [(old.id, "may_supersede")]
     (item,) = mem.review.queue()
@@ -270,7 +270,7 @@ def test_an_added_memory_that_may_supersede_another_is_active_and_in_the_queue_u
 
 @pytest.mark.usefixtures("likely")
 def test_of_a_memory_that_waits_as_two_things_the_one_meant_is_decided(mem: Engram) -> None:
-    old, new = mem.add("Berlin is where the user lives."), mem.add(LISBON)
+    old, new = mem.add("Berlin is where the archive is."), mem.add(LISBON)
     request_forget(mem.store, new.id, actor="agent", where="EVT-1")
     assert [(item.waits_as, item.memory.id) for item in mem.review.queue()] == [("update", new.id), ("forget", new.id)]
     for decide in (mem.review.approve, mem.review.reject):
@@ -293,7 +293,7 @@ def test_of_a_memory_that_waits_as_two_things_the_one_meant_is_decided(mem: Engr
 
 @pytest.mark.usefixtures("likely")
 def test_keeping_the_older_one_retires_what_was_added(mem: Engram) -> None:
-    old, new = mem.add("Berlin is where the user lives."), mem.add(LISBON)
+    old, new = mem.add("Berlin is where the archive is."), mem.add(LISBON)
     mem.review.resolve(new.id, "old")
     assert statuses(mem, old, new) == ["active", "retired"]
 

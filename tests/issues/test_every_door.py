@@ -283,12 +283,14 @@ def document(world: World, text: str) -> str:
 HERE = ("--scope", SCOPE)
 VERBS: dict[str, Verb] = {
     "learn": lambda c, w, t: c("learn", t, *HERE),
-    "learn: form": lambda c, w, t: c("learn", "feedback", "--behavior", t, *HERE),
+    "learn: form": lambda c, w, t: c(
+        "learn", "feedback", "--situation", "s", "--behavior", t, "--impact", "i", "--action", "a", *HERE
+    ),
     "remember": lambda c, w, t: c("remember", t, *HERE),
     "add": lambda c, w, t: c("add", t, *HERE),
     "add: pin": lambda c, w, t: c("add", t, "--pin", *HERE),
     "update": lambda c, w, t: c("update", w.own, "--statement", t),
-    "update: form": lambda c, w, t: c("update", w.own, "--form", f"behavior={t}"),
+    "update: form": lambda c, w, t: c("update", w.own, "--behavior", t),
     "update: status": lambda c, w, t: c("update", w.rejected, "--status", "active"),
     "revise": lambda c, w, t: c("revise", w.own, t),
     "edit": lambda c, w, t: c("edit", w.own, "--statement", t),

@@ -122,6 +122,8 @@ READS: dict[str, Read] = {
     "recall": lambda w, o: [w.mem.recall(q, compose_answer=True, **o) for q in (QUESTION, SAID)],
     "recall_critical": lambda w, o: w.mem.recall_critical(**o),
     "trace_recall": lambda w, o: w.mem.trace_recall(QUESTION, expected_terms=["Lisbon"], **o),
+    "timeline": lambda w, o: [w.mem.timeline(**o), w.mem.timeline(QUESTION, **o)],
+    "context_text": lambda w, o: w.mem.context_text(tier=3, **o),
     "get_context_block": lambda w, o: w.mem.get_context_block(QUESTION, **o),
     "gen_context": lambda w, o: w.mem.gen_context("AGENTS.md", dry_run=True, **o),
     "inject": lambda w, o: w.mem.inject("Begin the parade in Lisbon", **o),
@@ -165,6 +167,7 @@ READS: dict[str, Read] = {
 """Every call that shows something of an owner's, asked for what is Ana's."""
 WRITES = frozenset(
     (
+        "review.separate",
         "learn",
         "remember",
         "add",
@@ -230,6 +233,9 @@ WRITES = frozenset(
 """What changes something that the caller names, and answers with that."""
 OPERATORS = frozenset(
     (
+        "recall_context",
+        "prepare",
+        "infer_scope",
         "doctor",
         "health_check",
         "rebuild_index",

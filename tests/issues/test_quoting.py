@@ -12,7 +12,7 @@ from engram import Engram
 from engram.cli.main import main
 from engram.dialects.yaml_writer import emit_list
 from engram.gates.instructions import find_injections
-from engram.mcp.protocol import LazyMemory, answered
+from engram.mcp.calls import Call, LazyMemory, answered
 from engram.mcp.tools import TOOLS
 from engram.text.display import HIDDEN, inert, quoted, quoted_lines, shown, word
 from tests.homes import home_of
@@ -118,10 +118,10 @@ def talked(mem: Engram) -> str:
 
 
 @pytest.mark.parametrize("by_type", [False, True])
-def test_a_context_block_quotes_memories_and_a_sessions_summary(mem: Engram, by_type: bool) -> None:
+def test_a_context_block_quotes_memories_and_leaves_out_a_summary_that_instructs(mem: Engram, by_type: bool) -> None:
     session = talked(mem)
     block = mem.get_context_block("zqx harbour", session=session, group_by_type=by_type, max_tokens=4000)
-    assert "Conversation so far" in block
+    assert "Conversation so far" not in block  # a summary that reads like instructions is not passed on
     assert_quoted(block)
     assert_quoted(mem.get_context_block("zqx harbour", session=session, max_tokens=700))
     assert_quoted(mem.trace_recall("zqx harbour").text)
@@ -186,7 +186,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("tool", "arguments"), CALLS, ids=[f"{i}-{call[0]}" for i, call in enumerate(CALLS)])
 def test_a_tools_answer_quotes_as_text_and_as_data(mem: Engram, tool: str, arguments: dict[str, Any]) -> None:
     mem.store.warnings.append(f"/home/{EVIL}: cannot be read")
-    result = answered(LazyMemory(lambda: mem), TOOLS[tool], arguments)
+    result = answered(Call(LazyMemory(lambda: mem)), TOOLS[tool], arguments).result
     text = "\n".join(getattr(part, "text", "") for part in result.content)
     if result.is_error:
         assert "\n" not in text and not HIDDEN.search(text) and "</" not in text
@@ -334,7 +334,7 @@ def test_learn_prints_what_is_stored_on_lines_of_its_own(
     ],
 )
 def test_no_refusal_repeats_a_secret(mem: Engram, tool: str, arguments: dict[str, Any]) -> None:
-    result = answered(LazyMemory(lambda: mem), TOOLS[tool], arguments)
+    result = answered(Call(LazyMemory(lambda: mem)), TOOLS[tool], arguments).result
     assert SECRET not in result.model_dump_json()
 
 

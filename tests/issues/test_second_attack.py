@@ -93,7 +93,10 @@ def test_a_lease_from_before_the_clock_was_set_back_blocks_nobody() -> None:
 
 
 def test_spelling_a_source_otherwise_gives_it_no_second_limit() -> None:
-    assert len({counted_as(one) for one in ("web:evil.com", "WEB:Evil.com", "web:evil.com ", "web:evil.com/a")}) == 1
+    spelled = ("", " ", "/a", ":80", "?x", "#a")
+    sources = [f"{scheme}evil.com{end}" for scheme in ("web:", "WEB:", "web: ", "web:https://") for end in spelled]
+    assert {counted_as(one) for one in sources} == {"web:evil.com"}
+    assert counted_as("web:https://other.example") == "web:other.example"
 
 
 def test_a_stale_memory_answers_no_question_until_it_is_verified(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Programs from npm that the tests run: the protocol's inspector and its conformance suite, at fixed versions.
+"""Programs from npm that the tests run, at fixed versions: the protocol's inspector and its conformance suite, Claude Code.
 
 They are installed once per machine, in `$ENGRAM_TEST_CACHE` or `~/.cache/engram-tests`, with the Node they need: Debian's may be
 older.
@@ -21,25 +21,25 @@ INSTALL_SECONDS = 600
 ATTEMPTS = 3
 
 
-def programs() -> Path:
-    """The folder of the installed programs; skips the test where there is no npm, fails it where installing does."""
+def programs(wanted: tuple[str, ...] = PROGRAMS) -> Path:
+    """The folder of these installed programs; skips the test where there is no npm, fails it where installing does."""
     if shutil.which("npm") is None:
         pytest.skip("needs npm: `apt install nodejs npm`")
     base = Path(os.environ.get("ENGRAM_TEST_CACHE") or Path.home() / ".cache" / "engram-tests")
-    folder = base / f"npm-{sha256(json.dumps([NODE, *PROGRAMS]).encode()).hexdigest()[:12]}"
+    folder = base / f"npm-{sha256(json.dumps([NODE, *wanted]).encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
-            _install(folder)
+            _install(folder, wanted)
             (folder / "ready").touch()
     return folder / "node_modules" / ".bin"
 
 
-def _install(folder: Path) -> None:
+def _install(folder: Path, programs: tuple[str, ...]) -> None:
     (folder / "package.json").write_text('{"private": true}')
     # Node first, so that the others are installed by it.
-    for wanted in ([NODE], list(PROGRAMS)):
+    for wanted in ([NODE], list(programs)):
         for attempt in range(ATTEMPTS):
             command = ["npm", "install", "--no-fund", "--no-audit", "--no-progress", *wanted]
             done = subprocess.run(

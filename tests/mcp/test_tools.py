@@ -28,7 +28,7 @@ REQUIRED = {
     "session_start": ["task"],
     "session_end": ["session_id"],
 }
-DECIDED = {"outcome", "reason", "gate", "memory", "other", "related", "placed"}
+DECIDED = {"outcome", "reason", "gate", "memory", "other", "related", "placed", "warnings"}
 PREPARED = {"directives", "consider", "related", "text", "tokens", "warnings"}
 RETURNED = {
     "recall": {"memories", "text", "nearest", "warnings"},

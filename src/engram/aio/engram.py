@@ -101,6 +101,7 @@ class AsyncEngram(Twin[Engram], Opened):
     add_conversation = awaited(Engram.add_conversation)
     extract = awaited(Engram.extract)
     harvest = awaited(Engram.harvest)
+    harvest_spooled = awaited(Engram.harvest_spooled)
     import_chats = awaited(Engram.import_chats)
     import_memories = awaited(Engram.import_memories)
     revise = awaited(Engram.revise)

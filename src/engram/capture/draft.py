@@ -8,6 +8,7 @@ from typing import Any
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.fields import FIELD_ALIASES, aware
+from engram.model.forms import check_complete, form_name, with_form
 from engram.model.lazy import fields
 from engram.model.memory import (
     FORMS,
@@ -39,7 +40,7 @@ _FIELDS = frozenset(field.name for field in fields(Memory)) - _NOT_YOURS
 
 def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: datetime) -> Memory:
     """The memory that a caller's fields describe. Raises `InvalidInput` for a field that cannot be used."""
-    values = checked_fields(given)
+    values = checked_fields(with_complete_form(given))
     refuse_reserved(values.get("metadata", {}), OF_MEMORIES)
     statement = values.pop("statement", "") or render_form(values.get("form", {}))
     if not isinstance(statement, str):
@@ -48,6 +49,15 @@ def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: dateti
     if learned_by in ("remember", "harvest", "import"):
         values.setdefault("decay_days", n.HORIZON_DAYS)
     return Memory(**{"id": "", "source": source, "learned_by": learned_by, **values, "statement": statement})
+
+
+def with_complete_form(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a new memory, with the parts of a form as its form. Raises `InvalidInput` naming the parts that are missing."""
+    rest, parts = with_form(given)
+    if not parts:
+        return rest
+    check_complete(parts, str(rest.get("situation") or ""))
+    return {"type": form_name(parts), **rest, "form": parts}
 
 
 def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:

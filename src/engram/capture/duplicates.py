@@ -7,6 +7,7 @@ waited, or lets it replace others that the caller names.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from engram.capture.broader_situation import SituationBroadener
 from engram.capture.known import OtherKnown, propose
 from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
@@ -47,6 +48,7 @@ class Duplicates:
         if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
             return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
         decision = self._derived_again(verdict, verdict.other, proposal, session, self.clock())
+        decision = SituationBroadener(self.store, self.clock).broadened(decision, proposal, session)
         known = decision.memory
         if known is None:
             return decision

@@ -86,6 +86,32 @@ def export_notes(
     return ExportReport(len(written))
 
 
+def export_toml(
+    store: Store, memories: Sequence[Memory], directory: Path, *, now: datetime, actor: str, force: bool
+) -> ExportReport:
+    """Write feedback and facts below `memory/`, one TOML file each. Raises `InvalidInput` where a file is in the way."""
+    from engram.dialects import feedback_toml
+
+    done = ExportReport()
+    kept = []
+    for memory in memories:
+        if why := feedback_toml.why_left_out(memory):
+            done.left_out.append((memory.id, why))
+        else:
+            kept.append(memory)
+    names = {memory.id: name for memory in kept if (name := feedback_toml.name_in(memory.aliases))}
+    nameless = [memory.id for memory in kept if memory.id not in names]
+    if nameless:
+        names |= assign_aliases(
+            store, nameless, feedback_toml.name_in, feedback_toml.name_for, actor=actor, what="TOML"
+        )
+    written = [memory for memory in kept if memory.id in names]
+    feedback_toml.write_feedback_toml(directory, written, names, force=force)
+    _note_place(store, directory, now)
+    done.written = len(written)
+    return done
+
+
 def _note_place(store: Store, directory: Path, now: datetime) -> None:
     """Remember that the records in a place are ours, and from when: what is changed there can be told from what is changed here."""
     place = origin_of_path("import", directory)

@@ -7,6 +7,7 @@ from engram.capture.unread_files import unread_files
 from engram.dialects.source import ImportSource, Projection, origin_of_path
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,26 @@ def _memory_v1(path: Path, _: ReadOptions) -> ImportSource:
         own = {path / memory_v1.CURATED, path / memory_v1.LOG}
         source.not_read += unread_files(path, lambda file: file in own)
     source.projection = Projection(memory_v1.STATED, lambda memory: memory_v1.as_exported(memory, kind_of, tier_of))
+    return source
+
+
+# -- spec 3's feedback and facts
+
+
+def _is_toml(path: Path) -> bool:
+    from engram.dialects.feedback_toml import is_feedback_toml
+
+    return is_feedback_toml(path)
+
+
+def _toml(path: Path, _: ReadOptions) -> ImportSource:
+    from engram.dialects.feedback_toml import read_feedback_toml
+    from engram.gates.situation import situation_warnings
+
+    source = read_feedback_toml(path)
+    for place, memory in source.found:
+        situation = memory.situation if isinstance(memory, Memory) else ""
+        source.notices += [(place, warning) for warning in situation_warnings(situation)]
     return source
 
 
@@ -194,6 +215,7 @@ FORMATS: dict[str, ImportFormat] = {
     for one in (
         ImportFormat("plur", _is_plur, _plur),
         ImportFormat("memory.v1", _is_memory_v1, _memory_v1),
+        ImportFormat("toml", _is_toml, _toml),
         ImportFormat("notes", _is_notes, _notes),
         ImportFormat("mem0", _is_mem0, _mem0),
         ImportFormat("csv", _is_table, _mapped),

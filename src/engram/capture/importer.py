@@ -66,7 +66,9 @@ class Importer:
         if not self.trusted and (why := distrust_reason(self.store, source_of(self.name))):
             raise Refused(why)
         run = self._prepared(source)
-        report = ImportReport(skipped=list(source.skipped), not_read=tuple(source.not_read))
+        report = ImportReport(
+            skipped=list(source.skipped), not_read=tuple(source.not_read), notices=list(source.notices)
+        )
         records = _drafted(run, report)
         by_id = {one.memory.id: one.memory for one in records if one.memory.id}
         for memory in by_id.values():

@@ -40,6 +40,7 @@ class OnceLearner(Learner):
         relation: str = "",
         alone: bool = False,
         is_typed: bool = True,
+        skips_conflicts: bool = False,
     ) -> Decision:
         """Run one proposal through the gates, unless a memory has the same evidence."""
         known = self._derived_before(given)
@@ -58,6 +59,7 @@ class OnceLearner(Learner):
             relation=relation,
             alone=alone,
             is_typed=is_typed,
+            skips_conflicts=skips_conflicts,
         )
 
     def _derived_before(self, given: Mapping[str, Any]) -> Memory | None:

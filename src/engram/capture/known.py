@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NEIGHBOURS = 6
 """How many of the nearest memories by meaning, and as many by words, the gates compare with."""
+SUBJECT_NEIGHBOURS = 24
+"""How many memories a fact in a form is compared with that share the words of its subject and predicate."""
 OUT_NEIGHBOURS = 6
 """How many of the nearest memories that were taken out of use a proposal is compared with."""
 LOOKUP_TERMS = 6
@@ -65,8 +67,20 @@ class StoreKnown:
         return self.store.heads(conflict_key, scope)
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest memories of the same scope and of these statuses, by meaning and by words."""
-        return self._nearest(proposal, self.statuses, NEIGHBOURS)
+        """The nearest memories of the same scope and of these statuses, by meaning and by words; of a fact also those about its subject."""
+        found = list(self._nearest(proposal, self.statuses, NEIGHBOURS))
+        known = {near.memory.id for near in found}
+        return found + [near for near in self._about_subject(proposal) if near.memory.id not in known]
+
+    def _about_subject(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """Other facts about the subject and predicate of a fact; what they say of it, its object, may share no word."""
+        form = proposal.memory.form
+        if not form.get("subject"):
+            return ()
+        terms = tuple(query_terms(f"{form['subject']} {form.get('predicate', '')}"[:400]))
+        filters = Filters(scopes=(proposal.memory.scope,), statuses=self.statuses)
+        found = self.store.candidates(Query(terms, None, SUBJECT_NEIGHBOURS), filters)
+        return self._neighbours([n for n, _ in found.lexical])
 
     def rejected(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest memories that a person rejected for what they say, not for who said it."""
@@ -92,7 +106,9 @@ class StoreKnown:
     ) -> Sequence[Neighbour]:
         filters = Filters(scopes=tuple(scopes) or (proposal.memory.scope,), statuses=statuses)
         found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, limit), filters)
-        numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
+        return self._neighbours(list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical])))
+
+    def _neighbours(self, numbers: Sequence[int]) -> Sequence[Neighbour]:
         hits = self.store.get_many(numbers)
         cosines = self._cosines([hit.n for hit in hits])
         pairs = zip(hits, cosines, strict=True)

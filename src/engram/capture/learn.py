@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.changes import Changes
+from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.draft import draft
 from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_reason, replacing, superseded_versions
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
@@ -46,6 +47,8 @@ FEW = 8
 """Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
 BATCH = 500
 """Memories per transaction of `add_batch`; bounds how long other writers wait."""
+LONGEST_FORM_NAME = 60
+"""Characters of the name of feedback or a fact, which is its situation (spec 3)."""
 _FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
 
 
@@ -71,12 +74,14 @@ class Learner:
         relation: str = "",
         alone: bool = False,
         is_typed: bool = True,
+        skips_conflicts: bool = False,
     ) -> Decision:
         """Run one proposal through the gates and store it. The decision says what happened and why.
 
         `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise. Where it
         names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
-        `is_typed` says whether a type that is given is somebody's word.
+        `is_typed` says whether a type that is given is somebody's word. With `skips_conflicts`, what contradicts a stored memory is not
+        stored: the decision has no memory then.
         """
         if not is_human(source) and (why := self._distrusted(source, session)):
             return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
@@ -88,7 +93,8 @@ class Learner:
         memory = memory.but(conflict_key="") if alone else memory
         if not memory.memory_kind:
             said = f"{memory.context} {memory.statement}" if autonomous else memory.statement
-            memory = memory.but(memory_kind=nature_of(said, memory.type, memory.tags))
+            nature = "note" if memory.form else nature_of(said, memory.type, memory.tags)
+            memory = memory.but(memory_kind=nature)
         stated = self._stated(propose(memory, autonomous=autonomous), relation, placed=bool(given.get("scope")))
         is_typed = is_typed and ("type" in given or "memory_type" in given)
         proposal = replace(stated, alone=alone, is_typed=is_typed)
@@ -100,6 +106,8 @@ class Learner:
             verdict = self._judged(proposal, StoreKnown(self.store, vector))
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
+        if skips_conflicts and verdict.outcome == Outcome.CONTRADICTION:
+            return _skipped(verdict)
         if not verdict.admitted:
             return self._duplicates.not_stored(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
@@ -409,6 +417,14 @@ def _decision(verdict: Verdict, stored: Memory) -> Decision:
     return Decision(verdict.outcome, stored, other, verdict.reason, verdict.gate, tuple(related[:MOST_RELATED]))
 
 
+def _skipped(verdict: Verdict) -> Decision:
+    """The decision about a contradiction that the caller wants reported instead of stored."""
+    others = [conflict for conflict in verdict.conflicts if conflict.is_likely and conflict.other != verdict.other]
+    related = tuple(map(_related, others[:MOST_RELATED]))
+    reason = f"{verdict.reason.removesuffix('; it waits for review')}{NOT_STORED}"
+    return Decision(verdict.outcome, None, verdict.other, reason, verdict.gate, related)
+
+
 def _related(conflict: Conflict) -> Related:
     return Related(conflict.other, conflict.relation, conflict.probability, conflict.why)
 
@@ -453,7 +469,9 @@ def _rank_of_added(memory: Memory, source: str) -> Rank:
 
 
 def _wanted_name(memory: Memory) -> str:
-    return memory.name or slug(memory.situation or memory.statement)
+    if memory.name or not memory.form:
+        return memory.name or slug(memory.situation or memory.statement)
+    return slug(memory.situation, words=12, length=LONGEST_FORM_NAME) or slug(memory.statement) or "memory"
 
 
 def _named(deciding: Transaction, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:

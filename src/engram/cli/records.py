@@ -57,6 +57,7 @@ def decision_data(decision: "Decision", now: datetime) -> dict[str, Any]:
         "memory": memory_data(decision.memory, now) if decision.memory else None,
         "other": memory_data(decision.other, now) if decision.other else None,
         "related": [_related(one, decision, now) for one in decision.related],
+        **({"warnings": list(decision.warnings)} if decision.warnings else {}),
     }
 
 

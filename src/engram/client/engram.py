@@ -150,7 +150,9 @@ class Engram(WriteVerbs, ContextVerbs, WorkVerbs):
 
     def doctor(self, *, seconds: float = 10) -> Report:
         """What is healthy, what is not, and how to fix it; it looks at the memories for about so many seconds."""
-        return self.upkeep.doctor(seconds=seconds)
+        from engram.upkeep.hook_health import hook_findings
+
+        return self.upkeep.doctor(seconds=seconds).plus(last=hook_findings(self.home))
 
     def gen_context(
         self,

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields, MemoryFields, aware
+from engram.model.forms import merged_form, with_form
+from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
@@ -43,21 +45,51 @@ class WriteVerbs(Facets):
         session: str = "",
         autonomous: bool = False,
         relation: str = "",
+        on_conflict: str = "",
         **fields: Unpack[MemoryFields],
     ) -> Decision:
         """Propose a memory to the gates. `autonomous` marks what nobody asked to store: the quality gates apply to it too.
 
+        Feedback takes `situation`, `behavior`, `impact` and `action`; a fact `situation`, `subject`, `predicate` and `object`. All are
+        required, and the statement is rendered from them. Learned again in another situation, the stored one covers both.
+
         `supersedes` names stored memories, by id or name, that this one replaces. With `relation` it says something else about
         them: update (the default), contradiction, refinement, same or different. The decision's `related` has up to three
         memories that the new one may outdate or contradict; to replace one, repeat the call with it in `supersedes`.
+
+        `on_conflict` says what becomes of one that contradicts a stored memory: `update` that one, `replace` it, `keep-both`, or `skip`, which
+        stores nothing and is the default of autonomous feedback and facts. Otherwise it is stored and waits for review.
         """
         session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session, source)
         if self.store.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
-        return self._learner.learn(
-            given, source=source, learned_by="learn", session=session, autonomous=autonomous, relation=relation
-        )
+        return self._learn(given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict)
+
+    def _learn(
+        self, given: dict[str, Any], source: str, session: str, *, autonomous: bool, relation: str, on_conflict: str
+    ) -> Decision:
+        from engram.capture.conflict_choice import check_choice, settled
+        from engram.capture.draft import with_complete_form
+        from engram.gates.situation import situation_warnings
+
+        given = with_complete_form(given)
+        check_choice(on_conflict, given, relation)
+        warnings = situation_warnings(str(given.get("situation") or "")) if given.get("form") else ()
+        choice = on_conflict or ("skip" if autonomous and given.get("form") else "")
+
+        def learn(given: Mapping[str, Any], *, relation: str, skips_conflicts: bool = False) -> Decision:
+            return self._learner.learn(
+                given, source=source, learned_by="learn", session=session, autonomous=autonomous, relation=relation,
+                skips_conflicts=skips_conflicts,
+            )  # fmt: skip
+
+        def update(ref: str, changes: Mapping[str, Any]) -> Memory:
+            return self.update(ref, actor=source, reason="on_conflict: update", **cast(ChangedFields, changes))
+
+        found = learn(given, relation=relation, skips_conflicts=bool(choice))
+        decision = settled(found, choice, given, learn, update) if choice else found
+        return replace(decision, warnings=warnings) if warnings else decision
 
     def remember(
         self,
@@ -193,7 +225,25 @@ class WriteVerbs(Facets):
         selection = HarvestSelection(
             harnesses, place, aware(since, self.time_zone), folder, is_mixed=place is not None and len(harnesses) > 1
         )
-        return HarvestRun(self.store, harvester, progress or (lambda *_: None)).harvest(selection)
+        run = HarvestRun(self.store, harvester, progress or (lambda *_: None))
+        if dry_run or not (path is since is project is None):
+            return run.harvest(selection)
+        found = self.harvest_spooled(progress=progress)
+        found.add(run.harvest(selection))
+        return found
+
+    def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
+        """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
+
+        At least one is harvested. Raises `Refused` while Engram is paused.
+        """
+        from engram.capture.transcripts.harvest_run import HarvestRun
+        from engram.capture.transcripts.spooled import harvest_spooled
+        from engram.store.files.home import default_root, expanded
+
+        root = self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
+        run = HarvestRun(self.store, self._harvester(dry_run=False), progress or (lambda *_: None))
+        return harvest_spooled(run, root, seconds)
 
     def import_chats(
         self,
@@ -277,26 +327,33 @@ class WriteVerbs(Facets):
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""
-        given = self._given("", fields)
+        given, parts = with_form(self._given("", fields))
+        if parts:
+            given["form"] = merged_form(self.lineages.current(self.get(ref).id).form, parts)
         self._check_commands(given, actor)
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, **given)
 
     def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
-        """Change fields of a memory in place."""
+        """Change fields of a memory in place; its statement follows the parts of its form (`action=…`, `object=…`)."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
         from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
         from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
         from engram.store.history import OUT
 
-        changes = checked_fields(self._given("", fields))
-        if not changes:
+        given, parts = with_form(self._given("", fields))
+        changes = checked_fields(given)
+        if not changes and not parts:
             raise InvalidInput("nothing to change: name at least one field")
-        self._check_commands(changes, actor)
+        self._check_commands({"form": parts, **changes}, actor)
         self._check_claims(changes, actor)
 
         def updated(memory: Memory) -> Memory:
+            formed = {"form": merged_form(memory.form, parts)} if parts else {}
+            return changed_to(memory, {**changes, **formed})
+
+        def changed_to(memory: Memory, changes: Mapping[str, Any]) -> Memory:
             self._check_name(memory, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
             refuse_decided(memory, changes)
@@ -318,7 +375,9 @@ class WriteVerbs(Facets):
         """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
         from engram.gates.instructions import injection_problem
 
-        draft = Memory(id="", statement=changes.get("statement", ""), situation=changes.get("situation", ""))
+        form = changes.get("form") or {}
+        statement = changes.get("statement", "") or render_form(form)
+        draft = Memory(id="", statement=statement, situation=changes.get("situation", ""), form=form)
         problem = "" if actor == "human" else injection_problem(draft)
         if problem:
             raise Refused(f"{problem}; a person may change it at a terminal")

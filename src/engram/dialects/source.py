@@ -42,6 +42,8 @@ class ImportSource:
     """Whether the reader made the ids (from a path, a line): they are no names to look a memory up by."""
     projection: Projection | None = None
     """What the format can say; None if it states every field."""
+    notices: list[tuple[str, str]] = field(default_factory=list)
+    """Records that were read, each with what their owner should complete."""
     _first: dict[str, tuple[str, Memory]] = field(default_factory=dict)
 
     def add(self, place: str, memory: Memory) -> None:

@@ -1,23 +1,25 @@
 """How a proposal relates to its neighbours: which one it repeats, which one it paraphrases, which ones it outdates or contradicts.
 
-The trained pair model (`models.pairs`) decides, once for all neighbours. Two rules that are exact go before it: two facts in
-the form subject, predicate, object with different objects; and statements that differ only in a number, a negation, an
+The trained pair model (`models.pairs`) decides, once for all neighbours. Two memories in the same form are compared by its parts
+instead (`gates.forms`), and an exact rule goes before the model: statements that differ only in a number, a negation, an
 opposite or a rival word (`gates.comparison`), in languages the model was not trained on, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from math import nan
 from typing import TYPE_CHECKING
 
 from engram.gates.certainty import adds_nothing, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
+from engram.gates.forms import FormComparison, about_same_subject, compare_forms, in_same_form
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.gates.succession import names_another_subject
+from engram.model.forms import FEEDBACK, form_name
 from engram.model.lazy import cached_property, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.text.polarity import canonical, read
+from engram.text.polarity import read
 
 if TYPE_CHECKING:
     from engram.models.pairs import Relation
@@ -52,7 +54,7 @@ class Neighbourhood:
             other.scope == self._memory.scope
             and other.id != self._memory.id
             and not self._proposal.leaves_out(other.id)
-            and same_situation(self._memory, other)
+            and (same_situation(self._memory, other) or in_same_form(self._memory, other))
         )
 
     @cached_property
@@ -60,12 +62,25 @@ class Neighbourhood:
         # Imported here so that a write without neighbours never loads the model.
         from engram.models import pairs
 
-        others = [near for near in self._near if self._is_worth_comparing(near)]
+        others = [near for near in self._near if self._is_for_model(near.memory) and self._is_worth_comparing(near)]
         texts = [_sentence(near.memory.statement) for near in others]
         # Without an embedder the cosine is nan or negative.
         cosines = [near.cosine if near.cosine >= 0 else nan for near in others]
         found = pairs.relate_all(texts, _sentence(self._memory.statement), cosines) if texts else []
         return list(zip(others, found, strict=True))
+
+    def _is_for_model(self, other: Memory) -> bool:
+        """Whether the model compares a memory as a whole: of two in a form only facts about one subject, as other lessons and facts stand by themselves."""
+        if in_same_form(self._memory, other):
+            is_fact = form_name(self._memory.form) != FEEDBACK
+            return is_fact and about_same_subject(self._memory, other) and same_situation(self._memory, other)
+        return same_situation(self._memory, other)
+
+    @cached_property
+    def _forms(self) -> "list[tuple[Memory, FormComparison]]":
+        """The neighbours in the same form, each compared part by part."""
+        alike = [near.memory for near in self._near if in_same_form(self._memory, near.memory)]
+        return [(other, compare_forms(self._memory, other)) for other in alike]
 
     def _is_worth_comparing(self, near: Neighbour) -> bool:
         """Whether a memory shares meaning or words, or both are facts in a form; the model takes a while, and most neighbours do not."""
@@ -78,6 +93,8 @@ class Neighbourhood:
         repeated = next((near.memory for near in self._near if self._repeats(near)), None)
         if repeated is not None:
             return repeated
+        if (same := next((other for other, found in self._forms if found.relation == "same"), None)) is not None:
+            return same
         mine = self._memory.statement
         for near, found in self._relations:
             theirs = near.memory.statement
@@ -110,7 +127,12 @@ class Neighbourhood:
         told = [Conflict(other, "contradiction", 1.0, "by the caller's word") for other in named]
         if not _is_claim(self._memory):
             return told
-        known = {other.id for other in named}
+        told += [
+            Conflict(other, "contradiction", 1.0, found.why)
+            for other, found in self._forms
+            if found.relation == "opposite" and other not in named and _may_conflict(self._memory, other)
+        ]
+        known = {conflict.other.id for conflict in told}
         compared = [
             _conflict(self._memory, near.memory, found)
             for near, found in self._relations
@@ -141,14 +163,12 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
     from engram.models import pairs
 
     exact = relation(memory.statement, other.statement)
-    if exact.relation == "same" or not _is_claim(other) or not _overlap_in_time(memory, other):
-        return None
-    if _is_episode(memory) and _is_episode(other) and other.type not in _PLANNED:
+    if exact.relation == "same" or not _may_conflict(memory, other):
         return None
     if found.update >= pairs.SURE_UPDATE and may_outdate(memory, other):
         return Conflict(other, "update", found.update, found.reason, is_sure=True)
-    if why := _competing(memory.form, other.form) or (exact.why if exact.relation == "opposite" else ""):
-        return Conflict(other, "contradiction", 1.0, why)
+    if exact.relation == "opposite":
+        return Conflict(other, "contradiction", 1.0, exact.why)
     if names_another(read(memory.statement), read(other.statement)):
         return None
     change = found.change
@@ -157,6 +177,13 @@ def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | No
     kind = "update" if found.update >= found.contradiction else "contradiction"
     is_likely = change >= pairs.LIKELY_CHANGE and not names_another_subject(memory.statement, other.statement)
     return Conflict(other, kind, change, found.reason, is_likely=is_likely)
+
+
+def _may_conflict(memory: Memory, other: Memory) -> bool:
+    """Whether two memories could contradict each other: both are claims, hold at one time, and do not both tell what happened."""
+    if not _is_claim(other) or not _overlap_in_time(memory, other):
+        return False
+    return not (_is_episode(memory) and _is_episode(other)) or other.type in _PLANNED
 
 
 def _certain(conflicts: list[Conflict]) -> list[Conflict]:
@@ -200,17 +227,3 @@ def _overlap_in_time(newer: Memory, older: Memory) -> bool:
 
 def _ended(until: datetime | None, since: datetime | None) -> bool:
     return until is not None and since is not None and until <= since
-
-
-def _competing(form: Mapping[str, str], other: Mapping[str, str]) -> str:
-    """Why two facts given as subject, predicate and object cannot both be true; "" if they can."""
-    if not form.get("object") or not other.get("object"):
-        return ""
-    if any(_words(form, part) != _words(other, part) for part in ("subject", "predicate")):
-        return ""
-    first, second = _words(form, "object"), _words(other, "object")
-    return "" if first <= second or second <= first else "the same subject and predicate with a different object"
-
-
-def _words(form: Mapping[str, str], part: str) -> frozenset[str]:
-    return frozenset(canonical(word) for word in read(form.get(part, "")).raw if word != ",")

@@ -8,10 +8,12 @@ goes through the other gates, so that a duplicate is reported as one; otherwise 
 says about stored memories. The policy has already set the conflict key; its gate looks up the current memories with the same key.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from engram.gates.certainty import adds_nothing
 from engram.gates.comparison import covering, exact_duplicate, relation
+from engram.gates.form_quality import form_problems
+from engram.gates.forms import statements_of
 from engram.gates.instructions import injection_problem
 from engram.gates.neighbourhood import Neighbourhood, told_before
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
@@ -118,9 +120,8 @@ class _GateRun:
             return refused
         if not self.proposal.autonomous:
             return None
-        found = pattern(self.memory.statement)
-        for gate, rule in QUALITY_GATES:
-            if refused := self._refuse(gate, rule(found) if found.english else ""):
+        for gate, problem in form_problems(self.memory) if self.memory.form else _problems(self.memory):
+            if refused := self._refuse(gate, problem):
                 return refused
         return None
 
@@ -146,11 +147,12 @@ class _GateRun:
         """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""
         if is_human(self.memory.source):
             return None
-        if (twin := told_before(self.proposal, known.rejected(self.proposal))) is not None:
+        told = statements_of(self.proposal)
+        if (twin := _first_told(told, known.rejected)) is not None:
             reason = f"{mention(twin.memory)} was {twin.decided}; a person may say it again, or undo that"
             return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
         self.passed.append("rejected")
-        if (twin := told_before(self.proposal, known.withdrawn(self.proposal))) is not None:
+        if (twin := _first_told(told, known.withdrawn)) is not None:
             self.withdrawn = f"{mention(twin.memory)} was {twin.decided}; told again, it waits for review"
         return None
 
@@ -271,6 +273,17 @@ class _GateRun:
             return self._answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
         reason = f"{found.reason}; {merging}" if merging else found.reason
         return self._answer(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
+
+
+def _first_told(proposals: Sequence[Proposal], decided: Callable[[Proposal], Sequence[Neighbour]]) -> Neighbour | None:
+    """The first memory taken out of use that one of these says again."""
+    return next((twin for one in proposals if (twin := told_before(one, decided(one))) is not None), None)
+
+
+def _problems(memory: Memory) -> Iterator[tuple[str, str]]:
+    """Each quality gate and why a statement does not pass it; "" where it does, or is not in English."""
+    found = pattern(memory.statement)
+    return ((gate, rule(found) if found.english else "") for gate, rule in QUALITY_GATES)
 
 
 def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:

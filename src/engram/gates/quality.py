@@ -6,8 +6,9 @@ capture, waits for review. Spec 1 expects 30–50 % of raw patterns to pass."""
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
-from engram.gates.tables import phrases, plain
+from engram.gates.tables import phrases, plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.text.display import quoted
@@ -20,6 +21,7 @@ __all__ = [
     "QUALITY_GATES",
     "Pattern",
     "behavioral",
+    "better_home",
     "documentation",
     "importance_of",
     "pattern",
@@ -98,14 +100,21 @@ def documentation(found: Pattern) -> str:
         return ""
     place = found.has("whereabouts")
     if place and not found.has("person"):
-        return f"says where or what something is ({quoted(place)}); that belongs in the documentation"
+        return f"says where or what something is ({quoted(place)}); {better_home('reference')}"
     first = found.prepared.split(maxsplit=1)[0] if found.prepared.strip() else ""
     how = first in phrases("quality.txt", "howto").words and (first != "use" or " to " in found.prepared)
     if how and _COMMAND.search(found.text):
-        return "gives a command; that belongs in the documentation"
+        return f"gives a command; {better_home('command')}"
     if _PLACE.search(found.text) and not found.has("directive"):
-        return "refers to a location in the code; that belongs in the documentation"
+        return f"refers to a location in the code; {better_home('place')}"
     return ""
+
+
+@lru_cache(maxsize=8)
+def better_home(kind: str) -> str:
+    """Where something of a kind belongs instead, as the end of a reason (`data/homes.txt`)."""
+    rows = (line.partition("=") for line in table_text("homes.txt"))
+    return f"a better home is {next(home.strip() for name, _, home in rows if name.strip() == kind)}"
 
 
 def specificity(found: Pattern) -> str:

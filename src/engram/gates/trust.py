@@ -1,6 +1,7 @@
 """Trust: whose memories become active at once, and whose wait for review (DESIGN §12)."""
 
 from engram.gates.proposal import GateSettings
+from engram.model.forms import FEEDBACK, form_name
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 from engram.model.types import type_or_default
@@ -68,10 +69,13 @@ def tier_of(memory: Memory) -> int:
 def sensitive_subject(memory: Memory) -> str:
     """The tier 3 subject of a memory's content (one of spec 4's kinds), whatever its type; "" for none."""
     # Imported here so that reading and listing memories never loads the model.
-    from engram.models.sensitivity import subject_of
+    from engram.models.sensitivity import FRAGMENT_MARGIN, MARGIN, subject_of
 
-    texts = dict.fromkeys((memory.statement, memory.situation, *map(str, memory.form.values())))
-    return next((found for text in texts if text and (found := subject_of(text))), "")
+    is_feedback = form_name(memory.form) == FEEDBACK
+    margins = {memory.situation: FRAGMENT_MARGIN}
+    margins |= dict.fromkeys(map(str, memory.form.values()), FRAGMENT_MARGIN)
+    margins[memory.statement] = FRAGMENT_MARGIN if is_feedback else MARGIN
+    return next((found for text, margin in margins.items() if text and (found := subject_of(text, margin))), "")
 
 
 def kind_of(memory: Memory) -> str:

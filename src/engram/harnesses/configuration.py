@@ -83,11 +83,27 @@ class ConfigFile:
 
     def with_entry(self, text: str, server: ServerCommand) -> str:
         """The text with the entry; checked: everything else says what it said."""
-        place, entry = self.place(self.parsed(text)), self.entry(server)
+        place = self.place(self.parsed(text))
+        entry = self._renewed(self.parsed(text), place, self.entry(server))
+        if entry is None:
+            return text
         change: Callable[[], str] = lambda: (  # noqa: E731
             toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
         )
         return self._checked(text, change, _placed(self.parsed(text), place, entry))
+
+    def _renewed(self, data: Mapping[str, Any], place: Sequence[str], entry: dict[str, Any]) -> dict[str, Any] | None:
+        """The entry with the keys that the user added to theirs; None if theirs has all of it."""
+        known: Any = data
+        for key in place:
+            known = known.get(key) if isinstance(known, dict) else None
+        if not isinstance(known, dict):
+            return entry
+        kept = {**known, **entry}
+        for part in ("env", "environment"):
+            if isinstance(known.get(part), dict):
+                kept[part] = {**known[part], **entry.get(part, {})}
+        return None if kept == known else kept
 
     def without_entry(self, text: str) -> str:
         """The text without the entry; checked likewise."""

@@ -20,6 +20,7 @@ BACKUP = ".engram-backup"
 PATIENCE = 10.0
 """Seconds a server has to answer; some clients wait no longer."""
 _PROTOCOL = "2025-06-18"
+_OWN_VARIABLES = {"ENGRAM_HOME", "ENGRAM_URL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) ->
     text = _changed(config, lambda: config.with_entry(file.text, server))
     backup = _backup_of(file.path) if file.exists else None
     if text != file.text and not dry_run:
-        if backup is not None and not backup.exists():
+        if backup is not None and (backup.is_symlink() or not backup.exists()):
             _copy(file, backup)
         file.path.parent.mkdir(parents=True, exist_ok=True)
         _write(config, file, text)
@@ -167,13 +168,21 @@ def _answer(server: ServerCommand, config: ConfigFile) -> str:
     """How many tools the server lists, as digits; else what is wrong."""
     import shutil
 
-    program = Path(server.command).name
-    is_own = program == SERVER or server.arguments[:3] == ("-m", "engram", "mcp")
-    if not is_own or (config.is_shared and server.command != SERVER):
-        return f"`{server.command}` is not this program; it was not started"
+    if not _is_own(server, config):
+        return f"`{' '.join(server.words)}` is not simply this program's server; it was not started"
     if shutil.which(server.command) is None:
         return f"`{server.command}` was not found"
     return ask_tools(server)
+
+
+def _is_own(server: ServerCommand, config: ConfigFile) -> bool:
+    """Whether starting it runs this program's server and nothing else. What a repository says about its environment is nobody's word."""
+    own = ServerCommand(SERVER).arguments
+    if config.is_shared:
+        return server.command == SERVER and server.arguments == own and not server.environment
+    is_module = server.arguments == ("-m", "engram", *own)
+    known = set(server.environment or {}) <= _OWN_VARIABLES
+    return known and ((Path(server.command).name == SERVER and server.arguments == own) or is_module)
 
 
 def ask_tools(server: ServerCommand, patience: float = PATIENCE) -> str:

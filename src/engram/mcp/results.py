@@ -50,6 +50,7 @@ class Learned(ToolResult):
     other: Card | None = Field(description="The other memory involved: what it contradicts or repeats.")
     related: list[RelatedCard] = Field(description="Stored memories that it may outdate or contradict.")
     placed: Text = Field(description="Why its scope was chosen, where the caller named none.")
+    warnings: list[Text]
 
     @classmethod
     def of(cls, decision: Decision, placed: str = "") -> Self:
@@ -64,6 +65,7 @@ class Learned(ToolResult):
             other=Card.of(decision.other) if decision.other else None,
             related=[RelatedCard.of(one, statement, scope) for one in decision.related],
             placed=placed if memory is not None and memory.scope != GLOBAL else "",
+            warnings=list(decision.warnings),
         )
 
     def as_text(self) -> str:
@@ -76,7 +78,7 @@ class Learned(ToolResult):
         where = f"Only {word(self.memory.scope)} sees it: {notice(self.placed)}." if self.memory and self.placed else ""
         first = " ".join(filter(None, [f"{self.outcome}{named}: {notice(self.reason)}.", step, where]))
         asked = ["Where it replaces one of these:"] if self.related else []
-        return "\n".join([first, *asked, *(one.as_text() for one in self.related)])
+        return "\n".join([first, *asked, *(one.as_text() for one in self.related)]) + _noted(self.warnings)
 
 
 class Recalled(ToolResult):

@@ -70,25 +70,21 @@ class Tool:
     """The fields that a call changes, for what is carried out once a person agreed."""
 
 
-def _form(given: arguments.FormArguments) -> dict[str, Any]:
-    """The form that the arguments give, if any."""
-    for parts in FORMS:
-        form = {part: getattr(given, part) for part in parts if getattr(given, part)}
-        if form:
-            return {"form": form}
-    return {}
+def _form(given: arguments.FormArguments) -> dict[str, str]:
+    """The parts of a form that the arguments give; a memory keeps those that a change does not name."""
+    return {part: said for parts in FORMS for part in parts if (said := getattr(given, part))}
 
 
 def _learn(call: "Call", given: arguments.Learn) -> Learned:
     mem = call.mem
-    parts = {part for form in FORMS for part in form}
-    fields = given.model_dump(exclude={"autonomous", "session_id", "relation", *parts}, exclude_unset=True)
-    fields |= _form(given)
-    if "form" in fields:
-        fields.setdefault("type", "feedback" if FORMS[0][0] in fields["form"] else "fact")
+    form = _form(given)
+    parts = {part for parts in FORMS for part in parts}
+    fields = given.model_dump(exclude={"autonomous", "session_id", "relation", *parts}, exclude_unset=True) | form
+    if form:
+        fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
     placed = ""
     if not given.scope and not given.supersedes:
-        said = given.statement or " ".join(fields.get("form", {}).values())
+        said = given.statement or " ".join(form.values())
         fields["scope"], placed = mem.infer_scope(said, type=given.type, situation=given.situation)
     # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
     relation = given.relation if given.supersedes or given.relation != "update" else ""

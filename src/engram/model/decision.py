@@ -55,8 +55,15 @@ class Decision(Displayed):
     gate: str = ""
     related: tuple[Related, ...] = ()
     """Up to three stored memories that this one may outdate or contradict, and that it did not supersede."""
+    warnings: tuple[str, ...] = ()
+    """What its author should know: a situation that no search would match, for example, with a better one."""
 
     @property
     def written(self) -> bool:
         """Whether a new memory now exists because of this write."""
-        return self.outcome in {Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED}
+        return self.memory is not None and self.outcome in {
+            Outcome.CREATED,
+            Outcome.PENDING,
+            Outcome.CONTRADICTION,
+            Outcome.SUPERSEDED,
+        }

@@ -40,6 +40,12 @@ class MemoryFields(TypedDict, total=False):
     pinned: bool
     situation: str
     form: Mapping[str, str]
+    behavior: str
+    impact: str
+    action: str
+    subject: str
+    predicate: str
+    object: str
     context: str
     main_content: str
     rationale: str

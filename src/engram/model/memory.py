@@ -229,11 +229,9 @@ _values = attrgetter(*_PUT)
 
 
 def render_form(form: Mapping[str, str]) -> str:
-    """The statement a form stands for: spec 3's feedback, or a fact triple."""
-    if "behavior" in form:
-        impact = f" {form['impact'].strip().rstrip('.')}." if form.get("impact") else ""
-        action = f" {form['action'].strip().rstrip('.')}." if form.get("action") else ""
-        return f"{form['behavior'].strip().rstrip('.')}.{impact}{action}"
-    if "subject" in form:
-        return " ".join(form.get(part, "").strip() for part in ("subject", "predicate", "object")).strip()
-    return ""
+    """The statement a form stands for: of feedback what to do, then what was done and what that led to; of a fact the triple."""
+    parts = {name: text.strip() for name, text in form.items() if text.strip()}
+    if "subject" in form or "object" in form:
+        return " ".join(parts[part] for part in FORMS[1] if part in parts)
+    seen = ": ".join(parts[part].rstrip(".") for part in ("behavior", "impact") if part in parts)
+    return " ".join(f"{text.rstrip('.')}." for text in (parts.get("action", ""), seen) if text)

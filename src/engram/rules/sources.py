@@ -5,6 +5,7 @@
 A source never replaces what a more trusted one said; such a change waits for review.
 """
 
+import re
 from enum import IntEnum
 
 from engram.model.memory import Memory
@@ -159,7 +160,10 @@ def is_from(source: str, pattern: str) -> bool:
 def counted_as(source: str) -> str:
     """The source under which proposals are counted: case and spaces make no other one of it, and neither does another page of a site."""
     name = source.strip().casefold()
-    return name.partition("/")[0] if name.startswith("web:") else name
+    if not name.startswith("web:"):
+        return name
+    host = name.removeprefix("web:").strip().removeprefix("https:").removeprefix("http:").lstrip("/")
+    return f"web:{re.split('[/?#:]', host, maxsplit=1)[0]}"
 
 
 def said_by(memory: Memory) -> Rank:

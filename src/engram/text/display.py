@@ -99,9 +99,18 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 _SLUG_WORD = re.compile(r"[^\W_]+")
 
 
+def _slug_words(text: str) -> list[str]:
+    """The words of a text in lower case; in scripts that write vowels as marks, with these."""
+    text = text[:400].lower()
+    if text.isascii():
+        return _SLUG_WORD.findall(text)
+    text = unicodedata.normalize("NFC", text)
+    return "".join(char if char.isalnum() or unicodedata.category(char)[0] == "M" else " " for char in text).split()
+
+
 def slug(text: str, words: int = 6, length: int = 48) -> str:
     """A readable handle from the first words of a text."""
-    found = _SLUG_WORD.findall(text[:400].lower())
+    found = _slug_words(text)
     chosen = found[:words]
     while len(handle := "-".join(chosen)) > length:
         chosen.pop()

@@ -41,7 +41,10 @@ def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
     own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
     more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now), _summaries(store))
     memories = memory_findings(store, now, seconds)
-    return Report((*own, *more, *memories, context_finding(store, now), _notices(store)), dict(store.facts()))
+    return Report(
+        (*own, *more, *_other_tools(store), *memories, context_finding(store, now), _notices(store)),
+        dict(store.facts()),
+    )
 
 
 def _ledgers_finding(store: Store) -> Finding:
@@ -106,6 +109,21 @@ def _summaries(store: Store) -> Finding:
     names = ", ".join(held[:5]) + (", …" if len(held) > 5 else "")
     told = f"{counted(len(held), 'summary is', 'summaries are')} not injected, because it reads like an instruction: {names}"
     return Finding.of("summaries", True, told, f"read it: `engram session show {held[0]}`")
+
+
+def _other_tools(store: Store) -> list[Finding]:
+    """Advice for memories that another tool left in the store's own directory; they are never touched."""
+    from engram.dialects.feedback_toml import is_feedback_toml
+
+    home = Path(str(store.facts().get("store", "")))
+    if not home.is_dir() or not is_feedback_toml(home):
+        return []
+    told = "memories of another tool, in TOML, are next to this store; they are left alone"
+    return [
+        Finding.of(
+            "other tools", True, told, f"`engram import --format toml {home}` imports them; then rename their folder"
+        )
+    ]
 
 
 def _notices(store: Store) -> Finding:

@@ -8,7 +8,7 @@ from engram.cli.display import line
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import FAILED, IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
-from engram.cli.verbs.options import ChangedMemory, Reason, Ref, Session, Yes, pairs
+from engram.cli.verbs.options import ChangedMemory, FormOptions, FormParts, Named, Reason, Ref, Session, Yes
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 
@@ -30,30 +30,54 @@ _DIFFERENT = frozenset({"id", "created", "lineage", "revision", "supersedes", "a
 
 
 def update(
-    surface: Surface, ref: Ref, changed: ChangedMemory, statement: Statement = None, status: Status = None
+    surface: Surface,
+    changed: ChangedMemory,
+    form: FormOptions,
+    ref: Named = "",
+    statement: Statement = None,
+    status: Status = None,
 ) -> None:
     """Change fields of a memory in place. `history` shows what it was, `undo` restores it.
 
-    Tags and metadata replace the previous ones; an empty text empties a field.
+    Tags and metadata replace the previous ones; an empty text empties a field. The statement of feedback or a fact follows its parts.
+    Without an ID, --name says which memory, and the answer is `UPDATED: NAME`.
     """
-    fields = changed.given() | ({"status": status} if status is not None else {})
+    by_name = not ref
+    ref = ref or changed.name or ""
+    if not ref:
+        raise InvalidInput("say which memory to change: its ID, or --name NAME")
+    fields = changed.given() | form.parts() | ({"status": status} if status is not None else {})
+    if by_name:
+        del fields["name"]
     if statement is not None:
         fields["statement"] = text_or_stdin(statement)
     with surface.memory() as mem:
         before = mem.get(ref)
         check_allowed(before, fields)
-        _add_form(fields, before, changed.form)
+        from engram.gates.situation import situation_warnings
+
         after = mem.update(before.id, actor=surface.actor, reason=changed.reason, **fields)
-        _changed(surface, mem, before, after)
+        if by_name:
+            surface.answer(memory_data(after, surface.now), lambda: display.write(f"UPDATED: {line(after.name)}"))
+        else:
+            _changed(surface, mem, before, after)
+        if form.claimed():
+            surface.hint(
+                "engram: --source changes nothing: a memory's source is who said it, and the history has who changed it"
+            )
+        for warning in (
+            situation_warnings(after.situation) if after.form and after.situation != before.situation else ()
+        ):
+            surface.hint(f"engram: warning: {warning}")
 
 
-def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, text: NewText = "") -> None:
+def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, form: FormParts, text: NewText = "") -> None:
     """Add a new version of a fact. The previous one is superseded, stays readable and answers questions about the past.
 
     Fields that are not given are copied from the current version. `update` changes a memory in place instead.
     """
-    fields = changed.given() | ({"statement": text_or_stdin(text)} if text else {})
-    if not fields and not changed.form:
+    fields = changed.given() | form.parts() | ({"statement": text_or_stdin(text)} if text else {})
+    if not fields:
         raise InvalidInput(
             "Nothing to revise: give a text, or a field such as --valid-from; `engram revise --help` lists them"
         )
@@ -61,18 +85,12 @@ def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, text: NewT
         before = mem.get_current(ref)
         # The new version is active, so a person is needed here wherever one is needed to activate it.
         check_allowed(before, {**fields, "status": "active"})
-        _add_form(fields, before, changed.form)
         after = mem.revise(before.id, actor=surface.actor, reason=changed.reason, **fields)
         _changed(surface, mem, before, after, without=_DIFFERENT)
         if after.superseded_by:
             surface.hint(f"engram: it was true before {after.superseded_by}, which stays current")
         else:
             surface.hint(f"engram: replaces {before.id}; `engram lineage {after.id}` shows every version")
-
-
-def _add_form(fields: dict[str, Any], before: Memory, form: list[str] | None) -> None:
-    if form:
-        fields["form"] = {**before.form, **{part: str(words) for part, words in pairs(form).items()}}
 
 
 def check_allowed(before: Memory, fields: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`engram hook recall`: keyword recall for hooks, on the standard library alone, in a few dozen milliseconds.
+"""`engram hook`: the events of a harness, and keyword recall, on the standard library alone, in a few dozen milliseconds.
 
 A hook runs before every prompt, so its start is its cost: this path imports neither numpy nor rich nor pydantic. It reads the
 existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It records no
@@ -15,6 +15,7 @@ from typing import Annotated
 
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
+from engram.hooks.runner import SECONDS, run
 from engram.model.arguments import MOST
 from engram.model.errors import EngramError, InvalidInput
 from engram.rules.numbers import FIELD_WEIGHTS
@@ -26,8 +27,8 @@ from engram.text.display import visible_json
 from engram.text.tokens import prune, query_terms
 
 PAUSED = "Engram is paused; `engram resume` ends that"
-Action = Annotated[str, Argument("recall", "What to do; `recall` is the only action.")]
-Prompt = Annotated[list[str] | None, Argument("[TEXT]", "The prompt; without it stdin is read.")]
+Action = Annotated[str, Argument("ACTION", f"One of recall, {', '.join(SECONDS)}.")]
+Prompt = Annotated[list[str] | None, Argument("[TEXT]", "For `recall`: the prompt; without it stdin is read.")]
 Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
 Directory = Annotated[
     str,
@@ -36,13 +37,20 @@ Directory = Annotated[
 
 
 def hook(surface: Surface, action: Action, text: Prompt = None, limit: Limit = 5, cwd: Directory = "") -> None:
-    """Keyword recall for hooks, on the standard library alone.
+    """What the hooks of a harness run; only Python's own modules are loaded.
 
-    It loads only Python's own modules. Without TEXT it reads {"prompt": …, "cwd": …} as JSON, or plain text, from stdin. The
-    answer is always JSON, no use is recorded, and a missing store is an empty answer: a hook must not stop the agent.
+    session-start, prompt, post-tool, stop, pre-compact, session-end and drain are Claude Code's events (docs/claude-code.md): each reads its JSON
+    from stdin, answers with JSON or nothing, and exits 0; what fails is reported by `engram doctor` and the next session's start.
+
+    recall answers with the memories that share words with TEXT. Without TEXT it reads {"prompt": …, "cwd": …} as JSON, or plain text, from
+    stdin. The answer is always JSON, no use is recorded, and a missing store is an empty answer: a hook must not stop the agent.
     """
+    if action in SECONDS:
+        run(action, str(surface.home or ""))
+        surface.answered = True
+        return
     if action != "recall":
-        raise InvalidInput(f"Unknown action {action!r}; write `engram hook recall`")
+        raise InvalidInput(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
     payload = _payload(text or [])
     place = cwd or payload.get("cwd") or Path.cwd()
     answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MOST))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
     from engram.store.protocol import Progress
 
-NAMING = ("memory.v1", "notes")
+NAMING = ("memory.v1", "notes", "toml")
 """Formats in which a memory has a name of its own, which an export mints."""
 FORMATS = ("engram", "json", "plur", *NAMING)
 
@@ -28,7 +28,7 @@ Target = Annotated[
     Path, Argument("PATH", "A directory, for plur a new one; for json, or one YAML file, a file (- for stdout).")
 ]
 Format = Annotated[
-    str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json, plur, memory.v1 or notes.")
+    str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json, plur, memory.v1, notes or toml.")
 ]
 FromFormat = Annotated[
     str,
@@ -72,7 +72,8 @@ def import_(
 ) -> None:
     """Import memories from another tool, store or format.
 
-    The formats are plur (a PLUR directory), memory.v1 (memory.md and memory-log.md), notes (facts/DATE/…, corrections/, …), markdown
+    The formats are plur (a PLUR directory), memory.v1 (memory.md and memory-log.md), toml (memory/feedback, memory/facts, and memories/ of the
+    layout before), notes (facts/DATE/…, corrections/, …), markdown
     (notes with a description, such as Claude Code's memory), mem0 (its JSON export), csv, json and engram (YAML), and chatgpt and claude
     (the zip of an export, or its conversations.json), whose facts are proposed for review like those of `engram harvest`.
 
@@ -187,7 +188,8 @@ def export(
 
     Exports everything, including superseded, expired and retired memories, unless --status or --scope narrows it. A team's
     memories are not exported. For PLUR the directory must be new or empty. memory.v1 writes memory.md (tier 3) and memory-log.md (the
-    others), notes one Markdown file per memory; the name a memory gets there is kept as an alias.
+    others), notes one Markdown file per memory, toml the current feedback and facts as memory/feedback/NAME.toml and memory/facts/NAME.toml;
+    the name a memory gets there is kept as an alias.
     """
     from engram.cli import display
     from engram.cli.display import progress
@@ -260,6 +262,8 @@ def _export_named(
     now = mem.upkeep.clock()
     if format_ == "notes":
         done = exporter.export_notes(mem.store, memories, path, now=now, actor=actor, force=force, report=report)
+    elif format_ == "toml":
+        done = exporter.export_toml(mem.store, memories, path, now=now, actor=actor, force=force)
     else:
         done = exporter.export_memory_v1(mem.store, memories, path, now=now, actor=actor, force=force)
     return {"written": done.written, "left_out": done.left_out}

@@ -2,16 +2,21 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli import views
+from engram.cli import display, views
+from engram.cli.display import line
+from engram.cli.forms import decision_lines
 from engram.cli.parser import Argument, Option
 from engram.cli.records import decision_data, memory_data, superseding_command
 from engram.cli.surface import FAILED, Surface, text_or_stdin
-from engram.cli.verbs.options import NewMemory, Session, Text
+from engram.cli.verbs.options import FormOptions, NewMemory, Session, Text
 from engram.model.decision import Decision
 from engram.model.errors import InvalidInput, Refused
+from engram.model.forms import FORM_PARTS, check_complete
 from engram.model.memory import MAY_SUPERSEDE, Memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engram.client import Engram
 
 TextOrForm = Annotated[
@@ -21,12 +26,6 @@ TextOrForm = Annotated[
         "The statement (- reads stdin), or the word feedback or fact with the options of that form.",
     ),
 ]
-Behavior = Annotated[str, Option("--behavior", metavar="TEXT", help="Form feedback: what was done.")]
-Impact = Annotated[str, Option("--impact", metavar="TEXT", help="Form feedback: what it led to.")]
-Action = Annotated[str, Option("--action", metavar="TEXT", help="Form feedback: what to do instead, or again.")]
-Subject = Annotated[str, Option("--subject", metavar="TEXT", help="Form fact: what it is about.")]
-Predicate = Annotated[str, Option("--predicate", metavar="TEXT", help="Form fact: what is stated about it.")]
-Object = Annotated[str, Option("--object", metavar="TEXT", help="Form fact: the value.")]
 Team = Annotated[bool, Option("--team", help="Store it in this repository's .engram/, to be committed with the code.")]
 Autonomous = Annotated[
     bool, Option("--autonomous", help="Nobody asked to store this: the quality gates judge it, too.")
@@ -46,38 +45,62 @@ Relation = Annotated[
     ),
 ]
 
-_FORMS = {"feedback": ("behavior", "impact", "action"), "fact": ("subject", "predicate", "object")}
+OnConflict = Annotated[
+    str,
+    Option(
+        "--on-conflict",
+        metavar="CHOICE",
+        help="Where it contradicts a stored memory: update that one, replace it, keep-both, or skip. At a terminal feedback and facts "
+        "ask; with --autonomous they skip.",
+    ),
+]
+_CHOICES = {"u": "update", "r": "replace", "b": "keep-both", "s": "skip"}
 
 
 def learn(
     surface: Surface,
     text: TextOrForm,
     memory: NewMemory,
+    form: FormOptions,
     session: Session = "",
     autonomous: Autonomous = False,
     supersedes: Supersedes = None,
     relation: Relation = "",
-    behavior: Behavior = "",
-    impact: Impact = "",
-    action: Action = "",
-    subject: Subject = "",
-    predicate: Predicate = "",
-    object_: Object = "",
+    on_conflict: OnConflict = "",
 ) -> None:
     """Propose a memory. The gates decide what happens to it, and say why.
 
-    The forms `learn feedback --behavior … --impact … --action …` and `learn fact --subject … --predicate … --object …`
-    write the statement for you and store its parts.
+    The forms `learn feedback --situation … --behavior … --impact … --action …` and `learn fact --situation … --subject … --predicate …
+    --object …` write the statement for you and store its parts. They answer CREATED, UPDATED, DUPLICATE or CONTRADICTION with the name;
+    after the latter two follows the existing memory. Learned again in another situation, the existing one covers both.
     """
-    parts = {
-        "behavior": behavior, "impact": impact, "action": action,
-        "subject": subject, "predicate": predicate, "object": object_,
-    }  # fmt: skip
-    given = _statement(text, {part: words for part, words in parts.items() if words}) | memory.given()
+    given = _statement(text, form, memory.when or "") | memory.given()
     given |= {"supersedes": supersedes} if supersedes else {}
+    claimed = form.claimed()
+    source = "human" if surface.person and claimed != "agent" else "agent"
     with surface.memory() as mem:
-        source = "human" if surface.person else "agent"
-        _decided(surface, mem.learn(source=source, session=session, autonomous=autonomous, relation=relation, **given))
+
+        def propose(choice: str) -> Decision:
+            return mem.learn(
+                source=source, session=session, autonomous=autonomous, relation=relation, on_conflict=choice, **given
+            )
+
+        asks = text in FORM_PARTS and surface.person and not (on_conflict or autonomous or relation)
+        decision = propose("skip" if asks else on_conflict)
+        if asks and decision.outcome.value == "CONTRADICTION" and decision.memory is None:
+            decision = _asked(surface, decision, propose)
+        if claimed == "human" and source != "human":
+            surface.hint("engram: without a terminal nobody can speak as a person: it is stored as an agent's word")
+        _decided(surface, decision, in_form=text in FORM_PARTS)
+
+
+def _asked(surface: Surface, found: Decision, propose: "Callable[[str], Decision]") -> Decision:
+    """The decision by what the person at the terminal chooses; without an answer nothing is stored."""
+    for row in decision_lines(found):
+        surface.say(row)
+    answer = surface.ask("[u]pdate the existing one, [r]eplace it, keep [b]oth, or [s]kip? ") or "s"
+    choice = _CHOICES.get(answer[:1].lower(), "skip")
+    return found if choice == "skip" else propose(choice)
 
 
 def remember(
@@ -132,27 +155,37 @@ def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
         )
 
 
-def _statement(text: str, parts: dict[str, str]) -> dict[str, Any]:
-    """The statement, or the form that replaces it."""
-    if not parts and text not in _FORMS:
+def _statement(text: str, form: FormOptions, situation: str) -> dict[str, Any]:
+    """The statement, or the form that replaces it. Raises `InvalidInput` naming every option that a form lacks."""
+    parts = form.parts()
+    if text not in FORM_PARTS:
+        if foreign := [*parts, *(["source"] if form.source is not None else [])]:
+            raise InvalidInput(f"--{foreign[0]} belongs to a form: write `engram learn feedback …` or `learn fact …`")
         return {"statement": text_or_stdin(text)}
-    if text not in _FORMS:
-        raise InvalidInput(
-            f"--{next(iter(parts))} belongs to a form: write `engram learn feedback …` or `learn fact …`"
-        )
-    needed = _FORMS[text]
-    foreign = [part for part in parts if part not in needed]
-    if foreign:
+    needed = FORM_PARTS[text]
+    if foreign := [part for part in parts if part not in needed]:
         raise InvalidInput(f"`learn {text}` takes --{', --'.join(needed)}; --{foreign[0]} belongs to the other form")
-    missing = [part for part in (needed[:1] if text == "feedback" else needed) if part not in parts]
-    if missing:
-        raise InvalidInput(f"`learn {text}` needs --{', --'.join(missing)}")
-    return {"form": parts, "type": text}
+    check_complete({**dict.fromkeys(needed, ""), **parts}, situation, named="--{}")
+    return {**parts, "type": text}
 
 
-def _decided(surface: Surface, decision: Decision) -> None:
-    surface.answer(decision_data(decision, surface.now), lambda: views.decision(decision))
-    surface.hint(_next_step(decision))
+def _decided(surface: Surface, decision: Decision, *, in_form: bool = False) -> None:
+    def draw() -> None:
+        if in_form:
+            display.write("\n".join(decision_lines(decision)))
+        else:
+            views.decision(decision)
+
+    surface.answer(decision_data(decision, surface.now), draw)
+    if in_form and decision.reason and (decision.memory is not None or decision.other is not None):
+        surface.hint(f"engram: {decision.gate}: {line(decision.reason)}")
+    if in_form and decision.outcome.value == "DUPLICATE" and decision.gate == "near" and decision.memory is not None:
+        name = line(decision.memory.name or decision.memory.id)
+        surface.hint(f"engram: if it says something else, `--supersedes {name} --relation different` stores it too")
+    for warning in decision.warnings:
+        surface.hint(f"engram: warning: {warning}")
+    if not in_form or (decision.memory is not None and decision.memory.status == "candidate"):
+        surface.hint(_next_step(decision))
     if decision.outcome.value == "REJECTED":
         raise SystemExit(FAILED)
 

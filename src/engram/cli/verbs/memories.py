@@ -1,14 +1,17 @@
 """show, list, history, lineage: read what is stored."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
 from engram.cli.display import Column, line, moment
+from engram.cli.forms import are_forms, form_card, form_index
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data, plain, provenance_data
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
+from engram.cli.verbs.options import Limit, Named, Ref, SeenFrom, StoreFilters, check_types
+from engram.model.errors import InvalidInput
 from engram.model.fields import aware
 from engram.model.memory import Memory
 
@@ -17,17 +20,21 @@ if TYPE_CHECKING:
     from engram.review.retellings import RetoldAs
 
 AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
+ByName = Annotated[str, Option("--name", metavar="NAME", help="The memory with this name.")]
 Offset = Annotated[int, Option("--offset", metavar="N", help="Skip the first N.")]
 Critical = Annotated[bool, Option("--critical", help="Only memories in a critical slot of the policy.")]
 
 
-def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
-    """Show everything about one memory or one ledger event.
+def show(surface: Surface, ref: Named = "", name: ByName = "", scope: SeenFrom = None) -> None:
+    """Show everything about one memory or one ledger event. With --name, feedback or a fact is shown as labelled lines.
 
     Its statement, state and strength, its origin and its file. Of a memory that awaits review also the quote it was derived
     from, its duplicates, what it contradicts, and why the gates let it through. What was told later and taken for the same is listed
     in its own words, with a number; `engram separate ID N` takes one out.
     """
+    if bool(ref) == bool(name):
+        raise InvalidInput("say which memory to show: its ID, or --name NAME")
+    by_name, ref = bool(name), ref or name
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
         event = mem.store.event(ref) if ref.startswith("EVT-") else None
@@ -42,7 +49,10 @@ def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
         more |= {"retellings": plain(retold)} if retold else {}
 
         def draw() -> None:
-            views.card(memory, now, file)
+            if by_name and memory.form:
+                display.write("\n".join(form_card(memory)))
+            else:
+                views.card(memory, now, file)
             if found is not None:
                 from engram.cli.walk import draw_provenance
 
@@ -80,22 +90,30 @@ def _show_event(event: Any) -> None:
 def list_(
     surface: Surface, filters: StoreFilters, critical: Critical = False, limit: Limit = 50, offset: Offset = 0
 ) -> None:
-    """List memories, newest first."""
+    """List memories, newest first.
+
+    A list of nothing but feedback and facts (--type feedback --type fact) is for a program `type | name | situation`, last changed first.
+    """
     asked = filters.chosen(critical=critical)
     with surface.memory() as mem:
         check_types(mem, filters.type_)
         found = mem.list(limit=limit, offset=offset, **asked)
         now = surface.now
         at = aware(filters.as_of, mem.time_zone) or now
-        surface.answer(
-            [memory_data(memory, at) for memory in found], lambda: views.listing(found, now, at) if found else None
-        )
+        surface.answer([memory_data(memory, at) for memory in found], lambda: _draw_list(found, now, at))
         if not found and critical:
             surface.hint("engram: nothing critical here; the policy defines the critical slots: `engram config policy`")
         elif not found:
             surface.hint('engram: nothing here yet; `engram learn "…"` stores a first memory')
         elif len(found) == limit:
             surface.hint(f"engram: the newest {limit}; --limit and --offset show others")
+
+
+def _draw_list(found: Sequence[Memory], now: datetime, at: datetime) -> None:
+    if are_forms(found) and not display.on_terminal():
+        display.write("\n".join(form_index(found)))
+    elif found:
+        views.listing(found, now, at)
 
 
 def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:

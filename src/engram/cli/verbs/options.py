@@ -14,6 +14,7 @@ KINDS = ("memory", "event")
 """What a search can find."""
 
 Ref = Annotated[str, Argument("ID", "Id, name or alias of a memory.")]
+Named = Annotated[str, Argument("[ID]", "Id, name or alias of a memory; or give --name.")]
 Text = Annotated[str, Argument("TEXT", "The statement; - reads it from stdin.")]
 Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
@@ -108,7 +109,15 @@ class MemoryOptions(Options):
     ] = None
     tag: Annotated[list[str] | None, Option("--tag", metavar="TAG", help="A tag (repeatable).")] = None
     domain: Annotated[str | None, Option("--domain", metavar="A/B", help="The domain it belongs to.")] = None
-    when: Annotated[str | None, Option("--when", metavar="TEXT", help="The situation in which it matters.")] = None
+    when: Annotated[
+        str | None,
+        Option(
+            "--when",
+            "--situation",
+            metavar="TEXT",
+            help="The situation in which it matters: a task, such as “writing migrations”.",
+        ),
+    ] = None
     why: Annotated[str | None, Option("--why", metavar="TEXT", help="The reason behind it.")] = None
     context: Annotated[
         str | None, Option("--context", metavar="TEXT", help="Where it comes from; stored, never searched.")
@@ -150,11 +159,45 @@ class NewMemory(MemoryOptions):
 class ChangedMemory(MemoryOptions):
     """The fields of a memory that exists: update and revise. Lists replace the previous ones."""
 
-    form: Annotated[
-        list[str] | None,
-        Option("--form", metavar="PART=TEXT", help="A part of its form, such as action=… (repeatable)."),
-    ] = None
     reason: Reason = ""
+
+
+class FormParts(Options):
+    """The parts of feedback and of a fact: learn, update and revise."""
+
+    behavior: Annotated[str | None, Option("--behavior", metavar="TEXT", help="Feedback: what was done.")] = None
+    impact: Annotated[str | None, Option("--impact", metavar="TEXT", help="Feedback: what it led to.")] = None
+    action: Annotated[
+        str | None, Option("--action", metavar="TEXT", help="Feedback: what to do instead, or again.")
+    ] = None
+    subject: Annotated[str | None, Option("--subject", metavar="TEXT", help="Fact: what it is about.")] = None
+    predicate: Annotated[str | None, Option("--predicate", metavar="TEXT", help="Fact: what is stated of it.")] = None
+    object_: Annotated[str | None, Option("--object", metavar="TEXT", help="Fact: the value.")] = None
+
+    def parts(self) -> dict[str, str]:
+        """The parts that were given, by their names."""
+        named = {
+            "behavior": self.behavior, "impact": self.impact, "action": self.action,
+            "subject": self.subject, "predicate": self.predicate, "object": self.object_,
+        }  # fmt: skip
+        return {part: text for part, text in named.items() if text is not None}
+
+
+class FormOptions(FormParts):
+    """The same with spec 3's source: learn and update."""
+
+    source: Annotated[
+        str | None,
+        Option(
+            "--source", metavar="SOURCE", help="human or agent. Without a terminal it is an agent's word all the same."
+        ),
+    ] = None
+
+    def claimed(self) -> str:
+        """The source that was given. Raises `InvalidInput` for one that is neither human nor agent."""
+        if self.source is not None and self.source not in ("human", "agent"):
+            raise InvalidInput(f"--source takes human or agent, not {self.source!r}")
+        return self.source or ""
 
 
 class EventOptions(Options):

@@ -135,7 +135,7 @@ def config(surface: Surface, words: Words = None) -> None:
     # Not through the store: a wrong setting must not keep its owner from setting another.
     settings, problems = _read(file)
     surface.warn(problems)
-    chosen = {key: getattr(settings, key) for key in (given or SETTABLE)}
+    chosen = {key: settings.shown(key) for key in (given or SETTABLE)}
     surface.answer(chosen, lambda: _draw_settings(chosen, only_value=bool(given)))
 
 

@@ -14,7 +14,7 @@ from engram.cli import display
 from engram.cli.display import Column, ago, line
 from engram.cli.parser import Option
 from engram.cli.surface import FAILED, Surface
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.task import Job
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def worker(
 ) -> None:
     """Run the jobs that follow from the ledgers.
 
-    Extracts facts from turns, and asks a model again that did not answer. Runs until it is interrupted (SIGINT, SIGTERM), and
+    Extracts facts from turns, asks a model again that did not answer, and harvests the sessions that hooks reported. Runs until it is interrupted (SIGINT, SIGTERM), and
     then finishes the current job. Any number of workers may run on one store; while it is paused they wait. A job that fails
     is postponed for longer each time and abandoned after some attempts: then --once ends with exit 1. With --json each job is
     an object on its own line, and --once answers with one object for all.
@@ -135,9 +135,20 @@ def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]"
         if worked:
             told(worked)
         elif once:
+            _harvest_spooled(mem)
             return
         else:
+            _harvest_spooled(mem)
             stop.wait(jittered(IDLE_SECONDS))
+
+
+def _harvest_spooled(mem: "Engram") -> None:
+    """Read the transcripts that hooks left, a little at a time; a spool that cannot be read is the doctor's concern."""
+    from contextlib import suppress
+
+    with suppress(EngramError, OSError):
+        if not mem.upkeep.paused:
+            mem.harvest_spooled(seconds=IDLE_SECONDS)
 
 
 def _for_all(surface: Surface, once: bool) -> None:

@@ -148,6 +148,9 @@ class Index:
     def flush(self, writer: DocumentWriter) -> None:
         """Write what was collected so far: new documents, vectors, and the matrix."""
         writer.write_new()
+        if writer.dropped:
+            # What hooks derive of the memories; they make it again.
+            self._path.with_name(search.MARKS).unlink(missing_ok=True)
         if writer.cleared and self.get("dim"):
             self._kept_matrix(lambda matrix: matrix.clear(writer.cleared))
         writer.cleared = []

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 Clause = tuple[str, list[object]]
+MARKS = "marks.bin"
+"""The file next to the index in which hooks keep what they derive of memories."""
 _LARGEST = 2**63 - 1
 
 

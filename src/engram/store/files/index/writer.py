@@ -38,6 +38,7 @@ class DocumentWriter:
         self._last: int | None = None
         self.embedded: dict[int, Vectors] = {}
         self.cleared: list[int] = []
+        self.dropped = False
         self.lacking = False
         """Whether a document was added without a vector."""
 
@@ -171,6 +172,7 @@ class DocumentWriter:
         ):
             self._run(f"DELETE FROM {table} WHERE {column} = ?", (document_id,))
         self.cleared.append(n)
+        self.dropped = True
 
 
 def _doc_values(n: int | None, d: Document, change: int) -> tuple[Any, ...]:

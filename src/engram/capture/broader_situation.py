@@ -1,0 +1,105 @@
+"""Feedback or a fact that is learned again in another situation: the stored memory then matters in both.
+
+It was known and was not found in time, so the next search by either wording finds it. Where the source may not change the memory, the
+broader situation is proposed: a candidate that would replace the memory waits for review.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from engram.gates.forms import SITUATIONS
+from engram.gates.instructions import injection_problem
+from engram.gates.proposal import Proposal
+from engram.model.decision import Decision
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import Activation, Feedback, Memory
+from engram.rules.sources import may_replace
+from engram.store.documents import meaning_of
+from engram.store.protocol import Filters, Store
+from engram.text.display import quoted
+from engram.text.tokens import tokens
+
+__all__ = ["SituationBroadener", "broader_situation"]
+
+LONGEST_SITUATION = 400
+"""Characters; a memory that matters in more situations than these is a convention, and needs none."""
+
+
+def broader_situation(known: str, new: str) -> str:
+    """The situation that covers both; "" where the known one covers the new one, or would become too long."""
+    parts = [part.strip() for part in known.split(SITUATIONS) if part.strip()]
+    words = frozenset(tokens(new))
+    if not words or any(words <= frozenset(tokens(part)) for part in parts):
+        return ""
+    # What is wider than a part stands in its place.
+    kept = [part for part in parts if not frozenset(tokens(part)) < words]
+    joined = SITUATIONS.join([*kept, new.strip()])
+    return joined if len(joined) <= LONGEST_SITUATION else ""
+
+
+@dataclass(slots=True)
+class SituationBroadener:
+    """Broadens the situation of a memory that is learned again."""
+
+    store: Store
+    clock: Callable[[], datetime]
+
+    def broadened(self, decision: Decision, proposal: Proposal, session: str) -> Decision:
+        """The decision about a duplicate, with what became of its situation."""
+        known, said = decision.memory, proposal.memory
+        if known is None or not said.form or not said.situation:
+            return decision
+        situation = broader_situation(known.situation, said.situation)
+        if not situation:
+            return decision
+        if may_replace(said.source, known) and self.store.owned([known.id]) and not self._instructs(known, situation):
+            return self._broaden(decision, known, said, session)
+        return self._propose(decision, known.but(situation=situation), said, session)
+
+    def _instructs(self, known: Memory, situation: str) -> bool:
+        return bool(injection_problem(known.but(situation=situation)))
+
+    def _broaden(self, decision: Decision, known: Memory, said: Memory, session: str) -> Decision:
+        expected = known.but(situation=broader_situation(known.situation, said.situation))
+        vectors = self.store.embed([meaning_of(expected)])
+        with self.store.deciding(
+            "derive",
+            actor=said.source,
+            reason="a broader situation",
+            session=session,
+            scopes=[known.scope],
+            about=[known.id],
+        ) as deciding:
+            found = deciding.get(known.id)
+            situation = broader_situation(found.situation, said.situation) if found is not None else ""
+            if found is None or not situation:
+                return decision
+            after = found.but(situation=situation, updated=self.clock())
+            is_expected = vectors is not None and meaning_of(after) == meaning_of(expected)
+            deciding.put(after, vectors[0] if is_expected and vectors is not None else None)
+        other = after if decision.other is not None and decision.other.id == after.id else decision.other
+        reason = f"{decision.reason}; its situation now also covers {quoted(said.situation)}"
+        return replace(decision, memory=after, other=other, reason=reason)
+
+    def _propose(self, decision: Decision, wanted: Memory, said: Memory, session: str) -> Decision:
+        """Let a version with the broader situation wait for review, unless one was proposed before."""
+        told = f"{decision.reason}; a situation that also covers {quoted(said.situation)}"
+        if self._was_proposed(wanted):
+            return replace(decision, reason=f"{told} was proposed before")
+        now = self.clock()
+        with self.store.deciding(
+            "learn", actor=said.source, reason=f"a broader situation: {wanted.id}", session=session,
+            scopes=[wanted.scope], about=[wanted.id], ids_for=[now],
+        ) as deciding:  # fmt: skip
+            proposed = wanted.but(
+                id=deciding.new_id(now), name=deciding.free_name(wanted.name, wanted.scope), aliases=(), status="candidate",
+                source=said.source, learned_by=said.learned_by, verification="unverified", pinned=False, created=now,
+                updated=None, supersedes=(wanted.id,), superseded_by="", lineage="", revision=1, associations=(),
+                session=session or said.session, activation=Activation(), feedback=Feedback(), derivation_count=1, last_verified=None,
+            )  # fmt: skip
+            deciding.put(proposed)
+        return replace(decision, reason=f"{told} waits for review as {proposed.id}")
+
+    def _was_proposed(self, wanted: Memory) -> bool:
+        found = self.store.listing(Filters(scopes=(wanted.scope,), statuses=("candidate", "rejected")))
+        return any(wanted.id in one.supersedes and one.situation == wanted.situation for one in found)

@@ -1,0 +1,32 @@
+"""Harvest of the spool: exactly the transcripts that hooks left there, oldest first, until the time is over."""
+
+import time
+from pathlib import Path
+
+from engram.capture.harvest import HarvestReport
+from engram.capture.transcripts.harvest_run import HarvestRun, HarvestSelection
+from engram.store.files import spool
+
+SUFFIX = ".jsonl"
+
+
+def harvest_spooled(run: HarvestRun, root: Path, seconds: float | None = None) -> HarvestReport:
+    """Harvest the waiting sessions of a home, at least one; what is not reached in time waits on."""
+    report, started = HarvestReport(), time.monotonic()
+    for claim in spool.claims(root):
+        try:
+            report.add(_harvested(run, claim.entry))
+        except BaseException:
+            claim.release()
+            raise
+        claim.done()
+        if seconds is not None and time.monotonic() - started >= seconds:
+            break
+    return report
+
+
+def _harvested(run: HarvestRun, entry: spool.SpoolEntry) -> HarvestReport:
+    transcript = Path(entry.transcript)
+    if not transcript.is_absolute() or transcript.suffix != SUFFIX or not transcript.is_file():
+        return HarvestReport(warnings=[f"{transcript}: the transcript of a session is gone; it was not harvested"])
+    return run.harvest(HarvestSelection((entry.harness,), transcript))

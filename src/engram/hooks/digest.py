@@ -1,0 +1,110 @@
+"""SessionStart: a short digest of what memory holds here, what waits, and what went wrong."""
+
+from pathlib import Path
+
+from engram.hooks import memory_lines
+from engram.hooks.memory_index import MemoryIndex
+from engram.hooks.payload import HookPayload
+from engram.hooks.place import HookPlace
+from engram.hooks.session_memo import SessionMemo
+from engram.store.files import hook_log, spool
+from engram.text import display
+from engram.text.display import counted
+
+PAUSED = "Engram is paused; `engram resume` ends that. Nothing is recalled or recorded meanwhile."
+MOST_PINNED = 5
+MANY_SPOOLED = 20
+"""Fewer waiting sessions are nothing to speak of: the next ones harvest them."""
+MOST_GIVEN_AGAIN = 12
+FOREIGN = ("memory", "memories", "memory.md", "memory-log.md")
+"""What other programs of the same name left in the same directory."""
+COMPACTED = "Memories that this session was given before its context was compacted (Engram), quoted as evidence:"
+PINNED = "Pinned and critical memories (quoted as evidence; what the user says now comes first):"
+
+
+def start_session(place: HookPlace, payload: HookPayload) -> str:
+    """The text that a session starts with."""
+    if place.is_paused:
+        return PAUSED
+    memo = SessionMemo(place.root, payload.session)
+    memo.sweep()
+    parts = [_again(place, memo)] if payload.source == "compact" else [_digest(place, payload, memo)]
+    parts += [_failures(place)]
+    return "\n".join(part for part in parts if part)
+
+
+def _digest(place: HookPlace, payload: HookPayload, memo: SessionMemo) -> str:
+    scopes = place.scopes(Path(payload.cwd or "."))
+    index = None if place.is_server else place.index()
+    if index is None:
+        return "\n".join([_without_index(place), *_notices(place, 0)])
+    try:
+        lines = [_held(index, scopes)]
+        pinned = memory_lines.given(index.pinned(scopes, 4 * MOST_PINNED), MOST_PINNED)
+        if pinned:
+            lines += [PINNED, *map(memory_lines.line, pinned)]
+            memo.give([memory.id for memory in pinned])
+            memo.save()
+        return "\n".join([*lines, *_notices(place, index.waiting())])
+    finally:
+        index.close()
+
+
+def _without_index(place: HookPlace) -> str:
+    if place.is_server:
+        return "Engram keeps memories on a server; the skills /engram:recall and /engram:prepare ask it."
+    return "Engram (memory across sessions) holds nothing yet; /engram:remember and /engram:learn record something."
+
+
+def _held(index: MemoryIndex, scopes: tuple[str, ...]) -> str:
+    counts = index.counts(scopes)
+    here = next((scope for scope in scopes if scope.startswith("project:")), "")
+    parts = []
+    if here:
+        parts.append(f"{_count(counts, here)} for {display.word(here)}")
+    shared = sum(count for (scope, status), count in counts.items() if status == "active" and scope != here)
+    verb = "applies" if shared == 1 else "apply"
+    parts.append(f"{counted(shared, 'memory', 'memories') if not parts else f'{shared:,}'} that {verb} everywhere")
+    held = " and ".join(parts)
+    return f"Engram (memory across sessions) holds {held}. /engram:recall searches them, /engram:prepare gathers them for a task."
+
+
+def _count(counts: dict[tuple[str, str], int], scope: str) -> str:
+    return counted(counts.get((scope, "active"), 0), "memory", "memories")
+
+
+def _notices(place: HookPlace, waiting: int) -> list[str]:
+    lines = []
+    if waiting:
+        verb = "waits" if waiting == 1 else "wait"
+        lines.append(f"{counted(waiting, 'proposed memory', 'proposed memories')} {verb} for review: `engram review`.")
+    spooled = spool.waiting(place.root)
+    if spooled >= MANY_SPOOLED:
+        lines.append(f"{counted(spooled, 'session')} wait to be harvested: `engram harvest`.")
+    foreign = [name for name in FOREIGN if (place.root / name).exists()]
+    if foreign:
+        names = ", ".join(foreign)
+        lines.append(f"{place.root} has files of another program ({names}): `engram import {place.root}` reads them.")
+    return [display.notice(line) for line in lines]
+
+
+def _again(place: HookPlace, memo: SessionMemo) -> str:
+    """What the session had before its context was compacted."""
+    ids, index = memo.given, None if place.is_server else place.index()
+    if index is None:
+        return ""
+    try:
+        found = memory_lines.given(index.by_ids(ids[::-1]), MOST_GIVEN_AGAIN)
+    finally:
+        index.close()
+    return "\n".join([COMPACTED, *map(memory_lines.line, found)]) if found else ""
+
+
+def _failures(place: HookPlace) -> str:
+    """What failed and was not told yet."""
+    untold = [one for one in hook_log.failures(*place.logs) if not one.told]
+    if not untold:
+        return ""
+    hook_log.mark_told(*place.logs)
+    told = [f"Engram's hook {display.word(one.event)} failed: {display.quoted(one.message)}" for one in untold]
+    return "\n".join([*told, "`engram doctor` says more."])

@@ -1,0 +1,33 @@
+"""The waiting sessions of the spool, harvested for a moment while a session starts; the rest waits."""
+
+import os
+from pathlib import Path
+
+from engram.hooks.place import HookPlace
+from engram.store.files import spool
+
+HARVEST_SECONDS = 0.1
+"""How long transcripts are read, beside loading the engine."""
+
+
+def drain(place: HookPlace) -> str:
+    """Harvest waiting sessions for a moment; says nothing, since what was found waits for review."""
+    _warm(place)
+    if not spool.waiting(place.root) or (not place.is_server and not place.exists):
+        return ""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from engram.client import Engram
+
+    with Engram.open(None if place.is_server else place.root, create=False, directory=Path.home()) as mem:
+        mem.harvest_spooled(seconds=HARVEST_SECONDS)
+    return ""
+
+
+def _warm(place: HookPlace) -> None:
+    """Bring the marks of the memories up to date, so that no prompt has to."""
+    index = None if place.is_server else place.index()
+    if index is not None:
+        try:
+            index.refresh_marks()
+        finally:
+            index.close()

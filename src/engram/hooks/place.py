@@ -1,0 +1,75 @@
+"""Where a hook finds the store, what it may read there, and what the owner set."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.model.errors import StoreCorrupt
+from engram.model.lazy import cached_property
+from engram.store.files.home import CONFIG, Home, default_cache, default_root, expanded, open_home
+from engram.store.files.hook_log import fallback, path_of
+
+if TYPE_CHECKING:
+    from engram.hooks.memory_index import MemoryIndex
+
+
+class HookPlace:
+    """The home of one store; nothing is opened or created before it is asked for."""
+
+    def __init__(self, home: str = "") -> None:
+        self.root = expanded(Path(home) if home else default_root(), "the store").absolute()
+        self.is_server = not home and bool(os.environ.get("ENGRAM_URL", "").strip())
+
+    @property
+    def logs(self) -> tuple[Path, Path]:
+        """The files of failures: in the home, and in the cache for where the home cannot be written."""
+        return path_of(self.root), fallback(default_cache().expanduser().absolute())
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the owner has paused Engram here."""
+        return (self.root / "state" / "paused").exists()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a store."""
+        return (self.root / "store.json").exists()
+
+    @cached_property
+    def home(self) -> Home | None:
+        """The store's paths; None where there is no store. Raises `UnknownVersion` where a newer Engram wrote it."""
+        if not self.exists:
+            return None
+        return open_home(self.root, create=False)
+
+    @property
+    def prompt_recall(self) -> bool:
+        """The setting `hooks.prompt_recall`."""
+        try:
+            data = (self.root / CONFIG).read_bytes()
+        except OSError:
+            return True
+        if b"prompt_recall" not in data:
+            return True
+        from engram.settings import read_settings
+
+        return read_settings(self.root / CONFIG)[0].prompt_recall
+
+    def index(self) -> "MemoryIndex | None":
+        """The index, opened; None where there is none yet. Raises `StoreCorrupt` if it cannot be read."""
+        if self.home is None or not (self.home.index / "index.db").exists():
+            return None
+        import sqlite3
+
+        from engram.hooks.memory_index import MemoryIndex
+
+        try:
+            return MemoryIndex(self.home.index)
+        except sqlite3.Error as error:
+            raise StoreCorrupt(f"the index cannot be read ({error}); run `engram doctor`") from None
+
+    def scopes(self, directory: Path) -> tuple[str, ...]:
+        """The scopes that a session in a directory sees."""
+        from engram.store.scopes import scopes_seen, trusted_of
+
+        return scopes_seen(None, directory, trusted_of(self.root / "state", directory))

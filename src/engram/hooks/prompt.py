@@ -1,0 +1,72 @@
+"""UserPromptSubmit: the few memories that are about the task a prompt describes, or silence."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engram.hooks import memory_lines
+from engram.hooks.memory_index import IndexedMemory, MemoryIndex
+from engram.hooks.payload import HookPayload
+from engram.hooks.place import HookPlace
+from engram.hooks.session_memo import SessionMemo
+from engram.models.situations import Situated, SituationMatcher, floor, probability
+
+MOST_GIVEN = 3
+NEAREST, BY_WORDS = 16, 8
+"""Candidates by meaning and by words; each is then compared closely, which takes about a third of a millisecond."""
+FEWEST_WORDS = 3
+"""A shorter prompt ("yes, go on") names no task."""
+NOTE_AGAIN = 4 * 3600.0
+HEADER = "Memories of earlier sessions that match this prompt (Engram), quoted as evidence; what the user says now comes first:"
+NOTE = (
+    "Engram keeps memories of earlier sessions. The skill /engram:prepare gathers what they and the project's rules say about a task "
+    "before it starts; /engram:recall searches them."
+)
+
+
+def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
+    """The text to add to a prompt; "" for none."""
+    prompt = payload.prompt.strip()
+    if not prompt or prompt.startswith("/") or len(prompt.split()) < FEWEST_WORDS or payload.is_subagent:
+        return ""
+    memo = SessionMemo(place.root, payload.session)
+    if place.prompt_recall:
+        found = matching(place, prompt, payload.cwd, exclude=memo.given)
+        if found:
+            memo.give([memory.id for memory in found])
+            memo.save()
+            return "\n".join([HEADER, *map(memory_lines.line, found)])
+    if memo.seconds_since("note") < NOTE_AGAIN:
+        return ""
+    memo.note("note")
+    memo.save()
+    return NOTE
+
+
+def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = ()) -> list[IndexedMemory]:
+    """The memories about a prompt, most likely first; none on a server, whose index is not here."""
+    index = None if place.is_server else place.index()
+    if index is None:
+        return []
+    try:
+        ranked = ranked_memories(index, prompt, place.scopes(Path(cwd or ".")))
+        known = frozenset(exclude)
+        likely = [memory for chance, memory in ranked if chance >= floor() and memory.id not in known]
+        return memory_lines.given(likely, MOST_GIVEN)
+    finally:
+        index.close()
+
+
+def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
+    """The candidates for a prompt with the probability that each is about it, best first."""
+    matcher = SituationMatcher(prompt)
+    near = index.nearest(matcher.code, matcher.topic_mask, index.active(scopes), NEAREST)
+    numbers = dict.fromkeys([*near, *index.by_words(prompt, scopes, BY_WORDS)])
+    memories = index.memories(list(numbers))
+    rows = matcher.features([_situated(memory) for memory in memories])
+    found = [(probability(row), memory) for row, memory in zip(rows, memories, strict=True)]
+    return sorted(found, key=lambda one: -one[0])
+
+
+def _situated(memory: IndexedMemory) -> Situated:
+    record = memory.record
+    return Situated(str(record.get("statement", "")), str(record.get("situation", "") or ""), memory.vector)

@@ -1,0 +1,109 @@
+"""Runs one hook: reads the payload, keeps to its time, answers in JSON, and turns every failure into a note for the doctor."""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from engram.hooks.payload import HookPayload, answer, read_payload
+from engram.hooks.place import HookPlace
+from engram.store.files import hook_log, spool
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+SECONDS = {
+    "session-start": 4.0, "prompt": 3.0, "post-tool": 2.0, "stop": 1.0, "pre-compact": 1.0, "session-end": 1.0, "drain": 25.0,
+}  # fmt: skip
+"""The events, and the seconds after which each gives up by itself, less than the time limit in the plugin's hooks.json."""
+_NAMES = {
+    "session-start": "SessionStart",
+    "prompt": "UserPromptSubmit",
+    "post-tool": "PostToolBatch",
+    "drain": "SessionStart",
+}
+"""Claude Code's names of the events that may answer, for payloads that do not say theirs."""
+SPOOLED = frozenset({"stop", "pre-compact", "session-end"})
+LONGEST_INPUT = 64 * 1024 * 1024
+
+
+class HookTimeout(Exception):
+    """A hook took longer than it may."""
+
+
+def run(event: str, home: str = "") -> None:
+    """Run a hook; prints JSON or nothing, and raises nothing."""
+    try:
+        place = HookPlace(home)
+        with _limited(SECONDS[event]):
+            text = _handled(event, place, read_payload(sys.stdin.buffer.read(LONGEST_INPUT)))
+        hook_log.succeeded(event, *place.logs)
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        _record(event, error, home)
+
+
+def _handled(event: str, place: HookPlace, payload: HookPayload) -> str:
+    if place.is_paused and event != "session-start":
+        return ""
+    if event in SPOOLED:
+        _spool(event, place, payload)
+        return ""
+    return answer(payload.event or _NAMES[event], _text(event, place, payload))
+
+
+def _text(event: str, place: HookPlace, payload: HookPayload) -> str:
+    # Each imports only what its event needs: most of a hook's time is its start.
+    if event == "session-start":
+        from engram.hooks.digest import start_session
+
+        return start_session(place, payload)
+    if event == "prompt":
+        from engram.hooks.prompt import answer_prompt
+
+        return answer_prompt(place, payload)
+    if event == "post-tool":
+        from engram.hooks.reminder import remind
+
+        return remind(place, payload)
+    from engram.hooks.drain import drain
+
+    return drain(place)
+
+
+def _spool(event: str, place: HookPlace, payload: HookPayload) -> None:
+    """Let the session wait for a harvest; one without a transcript has nothing to read."""
+    if payload.transcript and not payload.is_subagent:
+        entry = spool.SpoolEntry(payload.session, payload.transcript, payload.cwd, event, time.time())
+        spool.add(place.root, entry)
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise `HookTimeout` in what takes longer."""
+
+    def late(_number: int, _frame: "FrameType | None") -> None:
+        raise HookTimeout(f"it took longer than {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _record(event: str, error: BaseException, home: str) -> None:
+    """Keep a failure for the doctor and the next session's start; where even that fails there is nothing left to do."""
+    try:
+        from engram.gates.secrets.scan import redact
+
+        reason = str(error) or type(error).__name__
+        message = reason if isinstance(error, (HookTimeout, ValueError)) else f"{type(error).__name__}: {reason}"
+        hook_log.record(event, redact(message)[0], *HookPlace(home).logs)
+    except Exception:
+        return

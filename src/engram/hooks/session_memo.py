@@ -1,0 +1,79 @@
+"""What hooks remember about one session: which memories it was given, and when it was last reminded of something."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from engram.disk import DIRECTORY_MODE, json_line, json_object, read_bytes, replace_file
+from engram.store.files.spool import session_name
+
+KEPT_SECONDS = 30 * 24 * 3600
+"""A session that was quiet for longer is forgotten."""
+MOST_SWEPT = 50
+"""Files that one session's start looks at."""
+MOST_GIVEN = 60
+"""Memories that are remembered as given."""
+
+
+class SessionMemo:
+    """The memo of one session, a small file below `state/hooks/`."""
+
+    def __init__(self, root: Path, session: str) -> None:
+        self._folder = root / "state" / "hooks"
+        self._path = self._folder / f"{session_name(session)}.json"
+        self._fields = self._read()
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            return json_object(read_bytes(self._path))
+        except OSError:
+            return {}
+
+    @property
+    def given(self) -> list[str]:
+        """The memories that this session was given, oldest first."""
+        found = self._fields.get("given")
+        return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+    def give(self, ids: list[str]) -> None:
+        """Note that the session was given memories."""
+        self._fields["given"] = [*(one for one in self.given if one not in ids), *ids][-MOST_GIVEN:]
+
+    def seconds_since(self, what: str) -> float:
+        """How long ago the session was told something; infinite if never."""
+        at = self._fields.get(what)
+        return time.time() - at if isinstance(at, int | float) else float("inf")
+
+    def note(self, what: str) -> None:
+        """Note that the session is told something now."""
+        self._fields[what] = time.time()
+
+    def count(self, what: str) -> int:
+        """One more of something; returns how many there are."""
+        before = self._fields.get(what)
+        self._fields[what] = (before if isinstance(before, int) else 0) + 1
+        return int(self._fields[what])
+
+    def reset(self, what: str) -> None:
+        """Start counting again."""
+        self._fields.pop(what, None)
+
+    def save(self) -> None:
+        """Write it. A home that cannot be written only costs the memo: a reminder may be repeated."""
+        try:
+            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            replace_file(self._path, json_line(self._fields, "replace"), durable=False)
+        except OSError:
+            return
+
+    def sweep(self) -> None:
+        """Remove memos of sessions that were quiet for long."""
+        oldest = time.time() - KEPT_SECONDS
+        try:
+            with os.scandir(self._folder) as entries:
+                for entry, _ in zip(entries, range(MOST_SWEPT), strict=False):
+                    if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < oldest:
+                        Path(entry.path).unlink()
+        except OSError:
+            return

@@ -1,0 +1,309 @@
+"""Values under a namespace and a key, stored as memories: what a key-value store of a framework is made of.
+
+A namespace is a scope and a domain: `("ana", "notes")` is `langgraph:ana/notes`, so an owner lists, exports or purges it as any
+other scope. The value is kept as it is in the memory's metadata; the statement says the same in words, and is what a search
+finds. Unlike `add`, a put never takes two values for one, and none replaces that of another key.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+from uuid import UUID
+
+from engram.model.errors import InvalidInput, Refused, StoreBusy
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.rules.eligibility import is_over
+from engram.rules.scopes import MAX_SCOPE_LENGTH, parse_scope
+from engram.store.documents import meaning_of
+from engram.store.protocol import Filters, Transaction
+from engram.text.display import quoted
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+
+Namespace = tuple[str, ...]
+PRESENT = ("active", "dormant", "archived", "candidate")
+"""The statuses of stored items. What waits for review is a stored value all the same, which Engram's own answers leave out."""
+MOST_RANKED = 1_000
+"""Items that one search ranks; others follow without a score."""
+REFRESHED = 0.05
+"""The part of its time to live after which reading an item prolongs it: not every read is a write."""
+_ATTEMPTS = 5
+_PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_KEPT_IN_LABELS = "_-@+"
+_ITEM = "item"
+
+
+class ItemKey(NamedTuple):
+    """Where an item is."""
+
+    namespace: Namespace
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemValue:
+    """What is put: the value, the text it is found by ("" for none), and how many minutes it lives unread."""
+
+    value: Mapping[str, Any]
+    text: str
+    ttl: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedItem:
+    """A stored item, and the memory that it is."""
+
+    at: ItemKey
+    value: dict[str, Any]
+    is_indexed: bool
+    ttl: float | None
+    memory: Memory
+
+    @property
+    def created(self) -> datetime:
+        """When it was put first."""
+        assert self.memory.created is not None
+        return self.memory.created
+
+    @property
+    def updated(self) -> datetime:
+        """When it was put last."""
+        return self.memory.updated or self.created
+
+
+@dataclass(slots=True)
+class KeyedItems:
+    """The items of one kind in a memory. `source` is where their words come from; the program that opened the memory puts them."""
+
+    mem: "Engram"
+    kind: str
+    source: str
+
+    # -- reading
+
+    def get(self, at: ItemKey, *, refresh: bool = True) -> KeyedItem | None:
+        """The item, or None; reading it prolongs its life unless `refresh` is false."""
+        memory = self._stored(at)
+        item = self._item(memory) if memory is not None else None
+        if item is None or item.at != at:
+            return None
+        if refresh:
+            self.refresh([item])
+        return item
+
+    def below(self, prefix: Namespace) -> list[KeyedItem]:
+        """The items of a namespace and of those below it, last put first."""
+        domain = "/".join(map(_label, prefix)) or None
+        filters = Filters(tags=(self.kind,), domain=domain, statuses=PRESENT)
+        found = [item for memory in self.mem.store.listing(filters) if (item := self._item(memory)) is not None]
+        kept = [item for item in found if item.at.namespace[: len(prefix)] == prefix]
+        return sorted(kept, key=lambda item: (item.updated, item.memory.id), reverse=True)
+
+    def ranked(self, prefix: Namespace, query: str, limit: int) -> list[tuple[KeyedItem, float]]:
+        """The indexed items below a namespace that a query is about, most relevant first, each with its relevance."""
+        hits = self.mem.search(
+            query,
+            limit=min(limit, MOST_RANKED),
+            tags=(self.kind,),
+            domain="/".join(map(_label, prefix)) or None,
+            status=PRESENT,
+        )
+        found = [(item, hit.relevance) for hit in hits if hit.memory is not None and (item := self._item(hit.memory))]
+        kept = [(item, relevance) for item, relevance in found if item.is_indexed]
+        # A sort keeps the order of the search among hits of the same relevance.
+        return sorted(kept, key=lambda pair: -pair[1])
+
+    def _stored(self, at: ItemKey) -> Memory | None:
+        memory_id = self.mem.store.named(_name(at.key), self._scope(at.namespace))
+        return self.mem.store.get(memory_id) if memory_id else None
+
+    def _item(self, memory: Memory) -> KeyedItem | None:
+        """The item that a memory is; None for any other memory, and for one that is deleted or has expired."""
+        data = memory.metadata.get(self.kind)
+        if not isinstance(data, Mapping) or memory.status not in PRESENT or is_over(memory, self._now):
+            return None
+        try:
+            at = ItemKey(tuple(map(str, data["namespace"])), str(data["name"]))
+            return KeyedItem(at, dict(data["value"]), bool(data.get("indexed", True)), data.get("ttl"), memory)
+        except (KeyError, TypeError, ValueError):
+            return None  # somebody edited the file, and it is no item any more
+
+    # -- writing
+
+    def put(self, values: Mapping[ItemKey, ItemValue]) -> None:
+        """Store items, all of them or none; the value that a key had before is replaced.
+
+        Raises `SecretRefused` for a secret, `InvalidInput` or `Refused` for what cannot be stored.
+        """
+        if not values:
+            return
+        drafts = {at: self._draft(at, given) for at, given in values.items()}
+        self._check(list(drafts.values()))
+        vectors = self.mem.store.embed([meaning_of(draft) for draft in drafts.values()])
+        for _ in range(_ATTEMPTS):
+            before = {at: self._stored(at) for at in drafts}
+            known = {at: memory.id if memory is not None else "" for at, memory in before.items()}
+            with self.mem.store.deciding(
+                "put",
+                actor=self._program,
+                scopes=sorted({draft.scope for draft in drafts.values()}),
+                about=[memory_id for memory_id in known.values() if memory_id],
+                ids_for=[self._now] * len(drafts),
+            ) as deciding:
+                if known == {at: self.mem.store.named(_name(at.key), draft.scope) for at, draft in drafts.items()}:
+                    for i, (at, draft) in enumerate(drafts.items()):
+                        new = self._placed(deciding, draft, known[at])
+                        deciding.put(new, vectors[i] if vectors is not None else None)
+                    return
+        raise StoreBusy("others keep writing the same keys; nothing was stored, try again")
+
+    def delete(self, at: ItemKey) -> None:
+        """Forget an item: the memory is retired, and stays readable to the store's owner until it is purged."""
+        item = self.get(at, refresh=False)
+        if item is not None:
+            self.mem.forget(item.memory.id, actor=self.source, reason=f"deleted from {self.kind}")
+
+    def refresh(self, items: Iterable[KeyedItem]) -> None:
+        """Prolong items that have a time to live, since they were read."""
+        now = self._now
+        due = {item.memory.id: end for item in items if (end := _new_end(item, now)) is not None}
+        if due:
+            with self.mem.store.deciding("refresh", actor=self.source, about=list(due)) as deciding:
+                for memory_id, end in due.items():
+                    memory = deciding.get(memory_id)
+                    if memory is not None and memory.status in PRESENT:
+                        deciding.put(memory.but(valid_until=end))
+
+    def _draft(self, at: ItemKey, given: ItemValue) -> Memory:
+        from engram.capture.draft import checked_fields
+        from engram.gates.secrets.scan import refuse_secret
+
+        refuse_secret(at.key, "the key")
+        data: dict[str, Any] = {"namespace": list(at.namespace), "name": at.key, "value": dict(given.value)}
+        if not given.text:
+            data["indexed"] = False
+        if given.ttl is not None:
+            data["ttl"] = _minutes(given.ttl)
+        now = self._now
+        try:
+            metadata = checked_fields({"metadata": {self.kind: data}})["metadata"]
+            _check_keys(given.value)
+        except InvalidInput as error:
+            raise InvalidInput(f"the value of {quoted(at.key[:80])} cannot be stored: {error}") from None
+        return Memory(
+            id="",
+            statement=given.text or f"{at.key} in {' / '.join(at.namespace)}".strip(),
+            scope=self._scope(at.namespace),
+            type="factual",
+            name=_name(at.key),
+            tags=(self.kind,),
+            domain="/".join(map(_label, at.namespace)),
+            created=now,
+            valid_until=None if given.ttl is None else now + timedelta(minutes=given.ttl),
+            source=self.source,
+            learned_by=_ITEM,
+            metadata=metadata,
+        )
+
+    def _check(self, drafts: Sequence[Memory]) -> None:
+        from engram.gates.pipeline import admit
+        from engram.review.distrust import distrust_reason
+
+        if why := distrust_reason(self.mem.store, self.source):
+            raise Refused(why)
+        for draft in drafts:
+            admit(draft)
+
+    def _placed(self, deciding: Transaction, draft: Memory, known_id: str) -> Memory:
+        """The memory to write: what is stored with the new value, or a new one that takes over the name of what was deleted."""
+        from engram.review.authority import is_rejected_by_person
+        from engram.review.lineage import refuse_outranked
+
+        draft = draft.but(status=self._status(draft))
+        known = deciding.get(known_id) if known_id else None
+        if known is not None and self._item(known) is not None:
+            refuse_outranked(self.source, known, "change")
+            names = ("statement", "valid_until", "metadata", "status", "type", "source", "tags", "domain")
+            return known.but(**{name: getattr(draft, name) for name in names}, entities=(), updated=self._now)
+        if known is not None:
+            if is_rejected_by_person(known, self.mem.store.history(known.id)):
+                raise Refused(f"{known.id} was rejected in review; a person may undo that (`engram undo {known.id}`)")
+            deciding.put(known.but(name=""))
+        return draft.but(id=deciding.new_id(self._now))
+
+    def _status(self, draft: Memory) -> Any:
+        """A candidate, which Engram's own answers leave out until a person has seen it, where `add` would make it one."""
+        from engram.gates.instructions import injection_problem
+        from engram.gates.trust import tier_3_reason
+        from engram.rules.sources import Rank, rank_of
+
+        rank = rank_of(self.source, Rank.PROGRAM)
+        sensitive = Rank.CONTENT < rank < Rank.PROGRAM and tier_3_reason(draft)
+        waits = sensitive or (rank < Rank.PROGRAM and injection_problem(draft))
+        return "candidate" if waits else "active"
+
+    def _scope(self, namespace: Namespace) -> str:
+        scope = f"{self.kind}:{'/'.join(map(_label, namespace))}"
+        if len(scope) > MAX_SCOPE_LENGTH:
+            raise InvalidInput(
+                f"the namespace {namespace!r:.80} is too long: as a scope it has {len(scope)} characters (maximum {MAX_SCOPE_LENGTH})"
+            )
+        return parse_scope(scope)
+
+    @property
+    def _program(self) -> str:
+        # An agent's own writes are judged against what is stored. Keys tell values apart, so they are not; `_status` sees to trust.
+        return f"program:{self.kind}"
+
+    @property
+    def _now(self) -> datetime:
+        return self.mem.upkeep.clock()
+
+
+def _new_end(item: KeyedItem, now: datetime) -> datetime | None:
+    """When an item that is read now ends; None where it has no end, or was prolonged a moment ago."""
+    if item.ttl is None or item.memory.valid_until is None:
+        return None
+    life = timedelta(minutes=item.ttl)
+    return now + life if now + life - item.memory.valid_until >= life * REFRESHED else None
+
+
+def _check_keys(value: Any) -> None:
+    """Raise `InvalidInput` for keys that JSON would turn into text, so that another value came back."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            if others := [key for key in part if not isinstance(key, str)]:
+                raise InvalidInput(f"keys must be text, not {type(others[0]).__name__}")
+            waiting += part.values()
+        elif isinstance(part, list | tuple):
+            waiting += part
+
+
+def _minutes(ttl: Any) -> float:
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < 10**9:
+        raise InvalidInput(f"ttl {ttl!r:.40} must be a number of minutes above 0")
+    return float(ttl)
+
+
+def _label(label: str) -> str:
+    """A part of a namespace as a part of a scope: whatever is no letter or digit is escaped."""
+    return "".join(
+        char if char.isalnum() or char in _KEPT_IN_LABELS else quote(char, safe="", errors="surrogatepass")
+        for char in label
+    ).replace("~", "%7E")
+
+
+def _name(key: str) -> str:
+    """The name of an item's memory: `item:KEY`, or the digest of a longer or odder key."""
+    if _PLAIN_KEY.fullmatch(key):
+        return f"{_ITEM}:{key}"
+    # Written as a UUID: a bare digest looks like a secret.
+    digest = UUID(bytes=sha256(key.encode("utf-8", "surrogatepass")).digest()[:16])
+    return f"{_ITEM}:{digest}"

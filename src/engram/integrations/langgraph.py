@@ -1,0 +1,226 @@
+"""A LangGraph store: `BaseStore` over a memory, for graphs compiled with `store=EngramStore(mem)`.
+
+Values come back as they were put. A search with a query ranks as `mem.search` does; nothing has to be configured for it. A delete
+forgets: the item is out of every answer, and only a purge destroys it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        InvalidNamespaceError,
+        Item,
+        ListNamespacesOp,
+        MatchCondition,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+        get_text_at_path,
+        tokenize_path,
+        validate_op_namespace,
+    )
+except ImportError as error:
+    raise ImportError(f"the LangGraph store needs a package: pip install 'engram[langgraph]' ({error})") from error
+
+from engram.integrations.calls import AnyEngram, awaited_call, blocking_call
+from engram.integrations.items import MOST_RANKED, ItemKey, ItemValue, KeyedItem, KeyedItems, Namespace
+from engram.integrations.value_filter import check_filter, matches_value
+from engram.model.errors import InvalidInput
+from engram.rules.scopes import parse_scope
+from engram.text.display import quoted
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+
+__all__ = ["EngramStore"]
+
+KIND = "langgraph"
+SOURCE = "agent:langgraph"
+EVERYTHING = ("$",)
+"""The path that means the whole value."""
+_LABELLED_WORDS = 3
+"""Words of a text up to which the name of its field says what it is, as in `theme: dark`."""
+FIRST_RANKED = 100
+"""Items that a search ranks unless it asks for more, or filters them."""
+
+
+class EngramStore(BaseStore):
+    """LangGraph's long-term memory, kept by Engram.
+
+    `memory` is an open `Engram` or `AsyncEngram`, which its opener closes. `fields` are the paths of a value that are searched,
+    by default all of it; `put(…, index=…)` chooses others for one item. Each namespace is a scope of the kind `kind`:
+    `("ana", "notes")` is `langgraph:ana/notes`. `source` is recorded as who puts the items: by default an agent, so what reads like an
+    instruction or is sensitive waits for a person before Engram's own `recall` and `inject` use it.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        memory: AnyEngram,
+        *,
+        fields: Sequence[str] = EVERYTHING,
+        kind: str = KIND,
+        source: str = SOURCE,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        parse_scope(f"{kind}:x")
+        if isinstance(fields, str) or not all(fields):
+            raise InvalidInput("fields must be a list of paths into a value, such as ['text', 'notes[*].title']")
+        self.ttl_config = ttl
+        self._memory = memory
+        self._fields = tuple(fields)
+        self._kind, self._source = kind, source
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations: first those that read, then those that write, all of them or none."""
+        return blocking_call(self._memory, self._run, _checked(ops))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same, awaited; the work is done on another thread."""
+        return await awaited_call(self._memory, self._run, _checked(ops))
+
+    def _run(self, mem: "Engram", ops: Sequence[Op]) -> list[Result]:
+        items = KeyedItems(mem, self._kind, self._source)
+        results = [_READERS[type(op)](items, op) if type(op) in _READERS else None for op in ops]
+        # Of several puts to one key the last counts.
+        puts = {_at(op): op for op in ops if isinstance(op, PutOp)}
+        items.put({at: self._given(op, op.value) for at, op in puts.items() if op.value is not None})
+        for at, op in puts.items():
+            if op.value is None:
+                items.delete(at)
+        return results
+
+    def _given(self, op: PutOp, value: Mapping[str, Any]) -> ItemValue:
+        if not isinstance(value, Mapping):
+            raise InvalidInput(f"the value of {quoted(op.key[:80])} must be a mapping, not {type(value).__name__}")
+        paths = self._fields if op.index is None else op.index or ()
+        return ItemValue(value, _searched_text(value, paths), op.ttl)
+
+
+def _checked(ops: Iterable[Op]) -> list[Op]:
+    """The operations; raises LangGraph's `InvalidNamespaceError` for a namespace that cannot be one."""
+    found = list(ops)
+    for op in found:
+        if not isinstance(op, GetOp | SearchOp | ListNamespacesOp | PutOp):
+            raise ValueError(f"Unknown operation type: {type(op)}")
+        validate_op_namespace(op)
+        if isinstance(op, GetOp | PutOp) and not op.namespace:
+            raise InvalidNamespaceError("Namespace cannot be empty.")
+    return found
+
+
+def _at(op: GetOp | PutOp) -> ItemKey:
+    # Callers pass lists, too.
+    return ItemKey(tuple(op.namespace), op.key)
+
+
+# -- reading
+
+
+def _get(items: KeyedItems, op: GetOp) -> Item | None:
+    found = items.get(_at(op), refresh=op.refresh_ttl)
+    if found is None:
+        return None
+    return Item(
+        value=found.value,
+        key=found.at.key,
+        namespace=found.at.namespace,
+        created_at=found.created,
+        updated_at=found.updated,
+    )
+
+
+def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
+    if op.limit < 0 or op.offset < 0:
+        raise InvalidInput(f"limit {op.limit} and offset {op.offset} must be at least 0")
+    check_filter(op.filter)
+    end = op.offset + op.limit
+    found = [(item, score) for item, score in _ranked(items, op, end) if matches_value(item.value, op.filter or {})]
+    if len(found) < end:
+        # What is not indexed, and what no search ranks, comes last and has no score.
+        known = {item.at for item, _ in found}
+        rest = [item for item in items.below(tuple(op.namespace_prefix)) if item.at not in known]
+        found += [(item, None) for item in rest if matches_value(item.value, op.filter or {})]
+    page = found[op.offset : end]
+    if op.refresh_ttl:
+        items.refresh(item for item, _ in page)
+    return [_search_item(item, score) for item, score in page]
+
+
+def _ranked(items: KeyedItems, op: SearchOp, end: int) -> list[tuple[KeyedItem, float | None]]:
+    if not op.query or not end:
+        return []
+    # The same number for the first pages: how many are ranked decides about their order.
+    most = FIRST_RANKED if end <= FIRST_RANKED and not op.filter else MOST_RANKED
+    return list(items.ranked(tuple(op.namespace_prefix), op.query, most))
+
+
+def _search_item(item: KeyedItem, score: float | None) -> SearchItem:
+    return SearchItem(item.at.namespace, item.at.key, item.value, item.created, item.updated, score)
+
+
+def _list_namespaces(items: KeyedItems, op: ListNamespacesOp) -> list[Namespace]:
+    conditions = op.match_conditions or ()
+    found = {item.at.namespace for item in items.below(())}
+    kept = {namespace for namespace in found if all(_matches(condition, namespace) for condition in conditions)}
+    cut = kept if op.max_depth is None else {namespace[: op.max_depth] for namespace in kept}
+    return sorted(cut)[op.offset : op.offset + op.limit]
+
+
+def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    if condition.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"Unsupported match type: {condition.match_type}")
+    size = len(condition.path)
+    if size > len(namespace):
+        return False
+    part = namespace[:size] if condition.match_type == "prefix" else namespace[len(namespace) - size :]
+    return all(wanted in ("*", label) for wanted, label in zip(condition.path, part, strict=True))
+
+
+_READERS: dict[type, Callable[[KeyedItems, Any], Any]] = {
+    GetOp: _get,
+    SearchOp: _search,
+    ListNamespacesOp: _list_namespaces,
+}
+
+
+# -- the statement of an item
+
+
+def _searched_text(value: Mapping[str, Any], paths: Sequence[str]) -> str:
+    """The parts of a value that are searched, as a text a person can read; "" for none."""
+    texts = [text for path in paths for text in _texts_at(value, path)]
+    return "\n".join(text for text in texts if text.strip())
+
+
+def _texts_at(value: Mapping[str, Any], path: str) -> list[str]:
+    if path == "$":
+        leaves = list(_leaves(value))
+        alone = len(leaves) == 1 and len(value) == 1
+        return ["; ".join(text if alone or _is_sentence(text) else f"{name}: {text}" for name, text in leaves)]
+    return get_text_at_path(dict(value), tokenize_path(path))
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether a text says something without the name of its field."""
+    return len(text.split()) > _LABELLED_WORDS
+
+
+def _leaves(value: Any, name: str = "") -> "Iterable[tuple[str, str]]":
+    """Every text, number and flag inside a value, with the path to it."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _leaves(part, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _leaves(part, name)
+    elif value is not None:
+        yield name, value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,0 +1,188 @@
+"""Whether a memory is about the task that a prompt describes: a calibrated probability, on the standard library alone.
+
+A prompt rarely repeats the words of a memory's situation ("bump the axios version" is "upgrading a dependency"), so both are
+compared by their words, by the bundled vectors of single words and of the whole texts, and by their topics (`engram.models.topics`). A few dozen
+small trees turn that into a probability; training/train_situations.py trains them on prompts and memories of two writers.
+"""
+
+import json
+from collections.abc import Sequence
+from math import exp, log1p
+from pathlib import Path
+from typing import Any
+
+from engram.embedding.plain import HALF, PlainTable, code_of_values, cosine, similarity
+from engram.embedding.tokenizer import words
+from engram.model.lazy import cached_property, dataclass
+from engram.models.topics import TopicVector, alike, topics_of
+from engram.text.tokens import query_terms, tokens
+
+__all__ = ["FEATURES", "Situated", "SituationMatcher", "probability"]
+
+FEATURES = (
+    "meaning", "situation_meaning", "situation_covered", "prompt_covered",
+    "prompt_in_situation", "strongest", "second", "shared", "rarest_shared", "shared_count", "situation_shared",
+    "prompt_size", "memory_size", "has_situation", "situation_topics", "topics", "topics_shared", "topics_of_prompt",
+    "meaning_lead", "topics_lead",
+)  # fmt: skip
+WORDS_READ = 60
+"""Words of a prompt, of a situation and of a statement that are compared."""
+CHARACTERS_READ = 4_000
+LEAST_WEIGHT = 0.5
+"""Words that say less ("the", "with") are not compared."""
+_MEANING, _TOPICS = FEATURES.index("meaning"), FEATURES.index("topics")
+_NAME_WEIGHT = 3.0
+_ALIKE = 0.35
+"""From this similarity on two words count as related."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situated:
+    """A memory as the matcher sees it."""
+
+    statement: str
+    situation: str
+    vector: bytes
+    """Of both, as the index stores it; b"" where there is none."""
+
+
+class SituationMatcher:
+    """One prompt, and what it is compared by."""
+
+    def __init__(self, prompt: str, table: PlainTable | None = None) -> None:
+        self.table = table or PlainTable()
+        self._text = prompt[:CHARACTERS_READ]
+
+    @cached_property
+    def vector(self) -> Any:
+        """The prompt's unit vector."""
+        return self.table.embed(self._text, WORDS_READ)
+
+    @cached_property
+    def code(self) -> int:
+        """The code of that vector."""
+        return code_of_values(self.vector)
+
+    @cached_property
+    def _words(self) -> list[tuple[int, float]]:
+        return self._known(self._text)
+
+    @cached_property
+    def topics(self) -> TopicVector:
+        """What the prompt is about."""
+        return topics_of(tokens(self._text))
+
+    @property
+    def topic_mask(self) -> int:
+        """A bit for each topic of the prompt."""
+        return sum(1 << topic for topic in self.topics)
+
+    @cached_property
+    def _terms(self) -> dict[str, float]:
+        """The stems of the prompt's words, and how much each says; a word that the vocabulary cannot spell is a name."""
+        found: dict[str, float] = {}
+        for word in dict.fromkeys(words(self._text)[:WORDS_READ]):
+            weight = self.table.word(word)[1] or _NAME_WEIGHT
+            if weight >= LEAST_WEIGHT:
+                found |= dict.fromkeys(tokens(word), weight)
+        return found
+
+    def _known(self, text: str) -> list[tuple[int, float]]:
+        found = [self.table.word(word) for word in dict.fromkeys(words(text)[:WORDS_READ])]
+        return [one for one in found if one[1] >= LEAST_WEIGHT]
+
+    def features(self, memories: Sequence[Situated]) -> list[list[float]]:
+        """A row of FEATURES for each memory."""
+        return with_leads([self._row(memory) for memory in memories])
+
+    def _row(self, memory: Situated) -> list[float]:
+        about, said = self._known(memory.situation), self._known(memory.statement)
+        whole = [*about, *said]
+        in_whole, in_situation = self._best(whole), self._best(about)
+        weights = [weight for _, weight in self._words]
+        strong = sorted((w * s for w, s in zip(weights, in_whole, strict=True) if s >= _ALIKE), reverse=True)
+        said_terms, situation_terms = tokens(memory.statement), tokens(memory.situation)
+        terms = {*situation_terms, *said_terms}
+        situation_topics = topics_of(situation_terms)
+        topics = topics_of([*situation_terms, *said_terms])
+        shared = [weight for term, weight in self._terms.items() if term in terms]
+        known = sum(self._terms.values())
+        about_terms = set(query_terms(memory.situation)) if about else set()
+        situation = self.table.embed(memory.situation, WORDS_READ) if about else None
+        stored = len(memory.vector) == HALF.size
+        own = HALF.unpack(memory.vector) if stored else self.table.embed(memory.statement, WORDS_READ)
+        return [
+            cosine(self.vector, own),
+            cosine(self.vector, situation) if situation is not None else 0.0,
+            _weighted([w for _, w in about], self._covered(about)),
+            _weighted(weights, in_whole),
+            _weighted(weights, in_situation),
+            strong[0] if strong else 0.0,
+            strong[1] if len(strong) > 1 else 0.0,
+            sum(shared) / known if known else 0.0,
+            max(shared, default=0.0),
+            log1p(len(shared)),
+            sum(term in about_terms for term in self._terms) / len(about_terms) if about_terms else 0.0,
+            log1p(len(self._words)),
+            log1p(len(whole)),
+            1.0 if about else 0.0,
+            alike(self.topics, situation_topics),
+            alike(self.topics, topics),
+            sum(min(weight, topics[topic]) for topic, weight in self.topics.items() if topic in topics),
+            sum(self.topics.values()),
+        ]
+
+    def _best(self, others: Sequence[tuple[int, float]]) -> list[float]:
+        """How well each word of the prompt is matched by one of the others."""
+        codes = [code for code, _ in others]
+        return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in self._words]
+
+    def _covered(self, others: Sequence[tuple[int, float]]) -> list[float]:
+        """How well each of the others is matched by a word of the prompt."""
+        codes = [code for code, _ in self._words]
+        return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in others]
+
+
+def with_leads(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Rows of features with how far each memory is above the best of the others, in meaning and in topics."""
+    leads = [_leads([row[place] for row in rows]) for place in (_MEANING, _TOPICS)]
+    return [[*row, *lead] for row, *lead in zip(rows, *leads, strict=True)]
+
+
+def _leads(values: Sequence[float]) -> list[float]:
+    """How far each value is above the best of the others."""
+    first, second = sorted([*values, 0.0, 0.0], reverse=True)[:2]
+    return [value - (second if value == first else first) for value in values]
+
+
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
+    total = sum(weights)
+    return sum(w * max(v, 0.0) for w, v in zip(weights, values, strict=True)) / total if total else 0.0
+
+
+def probability(row: Sequence[float]) -> float:
+    """How likely a memory with these features is about the prompt."""
+    model = _model()
+    total = model["bias"] + sum(_leaf(tree, row) for tree in model["trees"])
+    return 1 / (1 + exp(-max(-30.0, min(30.0, total))))
+
+
+def _leaf(node: Any, row: Sequence[float]) -> float:
+    while isinstance(node, list):
+        feature, threshold, below, above = node
+        node = above if row[feature] > threshold else below
+    return float(node)
+
+
+_loaded: dict[str, Any] = {}
+
+
+def _model() -> dict[str, Any]:
+    if not _loaded:
+        _loaded.update(json.loads(Path(__file__).with_name("situations.json").read_bytes()))
+    return _loaded
+
+
+def floor() -> float:
+    """The probability from which a memory is shown."""
+    return float(_model()["floor"])

@@ -1,0 +1,100 @@
+"""What went wrong in hooks: the last failure of each event, kept until the event succeeds again.
+
+A hook must not disturb the session it runs in, so its failure is told elsewhere: by `engram doctor`, and once by the next session's start.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from engram.disk import DIRECTORY_MODE, json_line, json_object, read_bytes, replace_file
+from engram.model.lazy import dataclass
+
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class HookFailure:
+    """The last failure of one event."""
+
+    event: str
+    message: str
+    at: float
+    count: int
+    told: bool
+
+
+def path_of(root: Path) -> Path:
+    """The file of a home."""
+    return root / "state" / "hooks.json"
+
+
+def fallback(cache: Path) -> Path:
+    """The file that is used where the home cannot be written."""
+    return cache / "hooks.json"
+
+
+def failures(*paths: Path) -> list[HookFailure]:
+    """Every event that failed last time it ran, by name."""
+    found = [
+        HookFailure(event, str(one.get("message", "")), _number(one.get("at")), int(_number(one.get("count"))), bool(one.get("told")))
+        for path in paths
+        for event, one in _read(path).items()
+        if isinstance(one, dict)
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: one.event)
+
+
+def record(event: str, message: str, *paths: Path) -> None:
+    """Keep a failure in the first of the files that can be written."""
+    for path in paths:
+        known = _read(path)
+        before = known.get(event)
+        repeated = isinstance(before, dict) and before.get("message") == message[:_LONGEST]
+        known[event] = {
+            "message": message[:_LONGEST],
+            "at": time.time(),
+            "count": 1 + int(_number(before.get("count"))) if repeated and isinstance(before, dict) else 1,
+            "told": repeated and isinstance(before, dict) and bool(before.get("told")),
+        }
+        if _written(path, known):
+            return
+
+
+def succeeded(event: str, *paths: Path) -> None:
+    """Forget an event's failure; costs one look at each file where there is none."""
+    for path in paths:
+        if path.exists() and event in (known := _read(path)):
+            del known[event]
+            _written(path, known)
+
+
+def mark_told(*paths: Path) -> None:
+    """Note that a session was told of every failure."""
+    for path in paths:
+        known = _read(path)
+        if known:
+            _written(path, {event: {**one, "told": True} for event, one in known.items() if isinstance(one, dict)})
+
+
+def _written(path: Path, known: dict[str, Any]) -> bool:
+    try:
+        if not known:
+            path.unlink(missing_ok=True)
+            return True
+        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        replace_file(path, json_line(known, "replace"), durable=False)
+    except OSError:
+        return False
+    return True
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return json_object(read_bytes(path))
+    except OSError:
+        return {}
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,39 @@
+"""What the doctor says about hooks: which failed when they ran last, and how many sessions wait to be harvested."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engram.model.report import Finding
+from engram.store.files import hook_log, spool
+from engram.store.files.home import Home, default_cache, default_root, expanded
+from engram.text.display import counted, notice
+
+MANY_SESSIONS = 50
+"""So many waiting sessions mean that nothing harvests them."""
+
+
+def hook_findings(home: Home | None) -> list[Finding]:
+    """The finding about hooks; none where no hook has ever run. On a server the hooks' files are in this user's home."""
+    root = home.root if home is not None else expanded(default_root(), "the home").absolute()
+    cache = home.cache if home is not None else expanded(default_cache(), "the cache").absolute()
+    return _findings(root, cache)
+
+
+def _findings(root: Path, cache: Path) -> list[Finding]:
+    failed = hook_log.failures(hook_log.path_of(root), hook_log.fallback(cache))
+    waiting = spool.waiting(root)
+    if failed:
+        told = "; ".join(map(_told, failed))
+        return [Finding.of("hooks", False, told, "when the cause is mended, the next run of the hook clears this")]
+    if waiting >= MANY_SESSIONS:
+        message = f"no failures; {counted(waiting, 'session waits', 'sessions wait')} to be harvested"
+        return [Finding.of("hooks", True, message, "run `engram harvest`, or `engram worker`")]
+    if waiting or (root / "state" / "hooks").is_dir():
+        message = f"no failures; {counted(waiting, 'session waits', 'sessions wait')} to be harvested"
+        return [Finding.of("hooks", True, message)]
+    return []
+
+
+def _told(one: hook_log.HookFailure) -> str:
+    at = datetime.fromtimestamp(one.at, UTC)
+    return notice(f"{one.event} failed {counted(one.count, 'time')}, last {at:%Y-%m-%d %H:%M} UTC: {one.message}")

@@ -1,0 +1,76 @@
+"""A hook that fails disturbs nobody: it says so to the doctor, and once to the next session."""
+
+import json
+
+import pytest
+
+from engram.hooks import runner
+from engram.store.files import hook_log
+
+from .conftest import Hooked
+
+
+@pytest.mark.parametrize("data", [b"", b"{not json", b"[1, 2]", b"\xff\xfe", b"null", b"[" * 100_000])
+@pytest.mark.parametrize("event", sorted(runner.SECONDS))
+def test_malformed_input_is_answered_with_nothing(hooked: Hooked, event: str, data: bytes) -> None:
+    assert hooked.raw(event, data) == ""
+
+
+def test_a_failure_is_told_once_to_the_next_session(hooked: Hooked) -> None:
+    hooked.raw("stop", b"{not json")
+    assert "Engram's hook stop failed: “the hook's input is not JSON" in hooked("session-start")
+    assert "failed" not in hooked("session-start")
+
+
+def test_a_failure_is_the_doctors_finding_until_the_hook_succeeds(hooked: Hooked) -> None:
+    hooked.raw("stop", b"{not json")
+    hooked.raw("stop", b"{not json")
+    found = hooked.finding()
+    assert found.level == "problem"
+    assert "stop failed 2 times" in found.message
+    hooked("stop")
+    assert hooked.finding().ok
+
+
+def test_a_secret_in_a_failure_is_not_kept(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> str:
+        raise RuntimeError("cannot reach https://me:hunter2secret@example.com/")
+
+    monkeypatch.setattr(runner, "_handled", failing)
+    hooked("stop")
+    kept = hook_log.path_of(hooked.home).read_text("utf-8")
+    assert "RuntimeError" in kept
+    assert "hunter2secret" not in kept
+
+
+def test_fields_of_the_wrong_type_are_ignored(hooked: Hooked) -> None:
+    given: dict[str, object] = {
+        "session_id": 7,
+        "cwd": None,
+        "prompt": ["x"],
+        "transcript_path": {},
+        "tool_calls": [1, {"tool_input": 3}],
+    }
+    for event in ("prompt", "post-tool", "stop", "session-start"):
+        hooked.raw(event, json.dumps(given).encode())
+    assert hook_log.failures(hook_log.path_of(hooked.home)) == []
+
+
+def test_a_store_of_a_newer_version_is_reported_and_left_alone(hooked: Hooked) -> None:
+    hooked.learned("Deploys go through staging")
+    card = hooked.home / "store.json"
+    before = card.read_text()
+    card.write_text(json.dumps({**json.loads(before), "format": 99}))
+    assert hooked("prompt", prompt="please deploy the payments service") == ""
+    card.write_text(before)
+    assert "Upgrade Engram" in hooked("session-start")
+
+
+def test_where_the_home_cannot_be_written_the_failure_is_kept_in_the_cache(hooked: Hooked) -> None:
+    hooked.learned("Deploys go through staging")
+    blocked = hooked.home / "state" / "spool"
+    blocked.write_text("")
+    hook_log.path_of(hooked.home).mkdir()
+    assert hooked("stop") == ""
+    assert not hooked.finding().ok
+    assert "stop failed" in hooked.finding().message

@@ -1,0 +1,120 @@
+"""Sessions that hooks leave for a harvest: each waits once, is read once, and nothing else is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engram.cli.main import main
+from engram.hooks.drain import drain
+from engram.hooks.place import HookPlace
+from engram.store.files import spool
+
+from .conftest import Hooked
+
+SAID = "From now on we always use pnpm, never npm."
+
+
+def transcript(folder: Path, name: str = "s1", said: str = SAID) -> Path:
+    turn = {"type": "user", "uuid": "u1", "sessionId": name, "timestamp": "2026-11-17T10:00:00Z", "cwd": str(folder),
+            "message": {"role": "user", "content": said}}  # fmt: skip
+    file = folder / f"{name}.jsonl"
+    file.write_text(json.dumps(turn) + "\n")
+    return file
+
+
+@pytest.mark.parametrize("event", ["stop", "pre-compact", "session-end"])
+def test_a_session_waits_without_any_of_its_text(hooked: Hooked, event: str) -> None:
+    hooked(event, prompt="secret words", last_assistant_message="more words")
+    (file,) = spool.folder(hooked.home).iterdir()
+    assert "words" not in file.read_text()
+    assert json.loads(file.read_text())["transcript"] == str(hooked.project / "s1.jsonl")
+
+
+def test_a_session_of_many_turns_waits_once(hooked: Hooked) -> None:
+    for event in ("stop", "stop", "session-end"):
+        hooked(event)
+    hooked("stop", session_id="another")
+    assert spool.waiting(hooked.home) == 2
+
+
+def test_session_ids_that_are_no_file_names_stay_apart(hooked: Hooked) -> None:
+    for session in ("../../etc", "..", "a b", "a c", ""):
+        hooked("stop", session_id=session)
+    assert spool.waiting(hooked.home) == 5
+    assert {file.parent for file in hooked.home.rglob("*etc*")} == {spool.folder(hooked.home)}
+
+
+def test_a_harvest_of_the_spool_reads_its_transcripts_alone(hooked: Hooked) -> None:
+    transcript(hooked.project)
+    transcript(hooked.project, "s2", "We never deploy on Fridays.")
+    hooked("stop")
+    with hooked.open() as mem:
+        found = mem.harvest_spooled()
+    assert found.sessions == 1
+    assert [fact.outcome for fact in found.facts] == ["proposed"]
+    assert spool.waiting(hooked.home) == 0
+
+
+def test_an_ordinary_harvest_empties_the_spool(hooked: Hooked) -> None:
+    transcript(hooked.project)
+    hooked("stop")
+    with hooked.open() as mem:
+        assert mem.harvest().count("proposed") == 1
+    assert spool.waiting(hooked.home) == 0
+
+
+def test_a_dry_run_leaves_the_spool_alone(hooked: Hooked) -> None:
+    transcript(hooked.project)
+    hooked("stop")
+    with hooked.open() as mem:
+        mem.harvest(dry_run=True)
+    assert spool.waiting(hooked.home) == 1
+
+
+def test_a_missing_transcript_is_reported_and_waits_no_longer(hooked: Hooked) -> None:
+    hooked("stop")
+    with hooked.open() as mem:
+        found = mem.harvest_spooled()
+    assert "is gone" in found.warnings[0]
+    assert spool.waiting(hooked.home) == 0
+
+
+def test_when_the_time_is_over_the_rest_waits(hooked: Hooked) -> None:
+    for name in ("s1", "s2", "s3"):
+        hooked("stop", session_id=name, transcript_path=str(transcript(hooked.project, name)))
+    with hooked.open() as mem:
+        mem.harvest_spooled(seconds=0)
+    assert spool.waiting(hooked.home) == 2
+
+
+def test_an_entry_whose_harvest_fails_waits_again(hooked: Hooked) -> None:
+    hooked("stop")
+    (claim,) = spool.claims(hooked.home)
+    assert spool.waiting(hooked.home) == 0
+    claim.release()
+    assert spool.waiting(hooked.home) == 1
+
+
+def test_an_unreadable_entry_is_removed(hooked: Hooked) -> None:
+    hooked("stop")
+    (file,) = spool.folder(hooked.home).iterdir()
+    file.write_text("{")
+    assert list(spool.claims(hooked.home)) == []
+    assert spool.waiting(hooked.home) == 0
+
+
+def test_the_next_sessions_start_harvests_what_waits(hooked: Hooked) -> None:
+    hooked.learned("Deploys go through staging")
+    transcript(hooked.project)
+    hooked("stop")
+    drain(HookPlace(str(hooked.home)))
+    with hooked.open() as mem:
+        assert [memory.status for memory in mem.list(status="candidate")] == ["candidate"]
+
+
+def test_a_worker_harvests_what_waits(hooked: Hooked) -> None:
+    transcript(hooked.project)
+    hooked("stop")
+    main(["--home", str(hooked.home), "worker", "--once"])
+    assert spool.waiting(hooked.home) == 0

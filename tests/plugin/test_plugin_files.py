@@ -1,0 +1,99 @@
+"""The plugin's own files: what Claude Code reads, and what its one script does without the program."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from engram import __version__
+from engram.hooks.runner import SECONDS
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "plugin"
+SKILLS = ("learn", "migrate", "prepare", "recall", "remember", "review")
+
+
+def loaded(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def script(folder: Path, event: str, program: str = "") -> "subprocess.CompletedProcess[str]":
+    """Run the plugin's script where `engram` is this program, or nothing."""
+    binaries = folder / "bin"
+    binaries.mkdir(exist_ok=True)
+    if program:
+        (binaries / "engram").write_text(f"#!/bin/sh\n{program}\n")
+        (binaries / "engram").chmod(0o755)
+    env = {"PATH": f"{binaries}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": str(folder)}
+    command = ["/bin/sh", str(PLUGIN / "hooks" / "engram.sh"), event]
+    return subprocess.run(command, env=env, input="{}", text=True, capture_output=True, check=False)
+
+
+def test_the_manifest_has_the_version_of_the_program() -> None:
+    assert loaded(PLUGIN / ".claude-plugin" / "plugin.json")["version"] == __version__
+
+
+def test_the_marketplace_offers_the_plugin() -> None:
+    (plugin,) = loaded(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
+    assert (ROOT / plugin["source"]).resolve() == PLUGIN
+    assert plugin["name"] == loaded(PLUGIN / ".claude-plugin" / "plugin.json")["name"]
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_a_skill_is_short_and_says_when_to_use_it(name: str) -> None:
+    text = (PLUGIN / "skills" / name / "SKILL.md").read_text("utf-8")
+    fields = yaml.safe_load(text.split("---")[1])
+    assert fields["name"] == name
+    assert "Use " in fields["description"]
+    assert len(text.splitlines()) < 200
+
+
+def test_there_are_no_other_skills() -> None:
+    assert sorted(path.name for path in (PLUGIN / "skills").iterdir()) == sorted(SKILLS)
+
+
+def test_hooks_are_in_exec_form() -> None:
+    for groups in loaded(PLUGIN / "hooks" / "hooks.json")["hooks"].values():
+        for hook in (hook for group in groups for hook in group["hooks"]):
+            assert hook["command"] == "sh"
+            assert hook["args"][0] == "${CLAUDE_PLUGIN_ROOT}/hooks/engram.sh"
+            assert hook["args"][1] in SECONDS
+
+
+@pytest.mark.parametrize("event", sorted(SECONDS))
+def test_without_the_program_only_a_sessions_start_says_how_to_install_it(tmp_path: Path, event: str) -> None:
+    ended = script(tmp_path, event)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    if event == "session-start":
+        assert "pipx install 'engram[mcp]'" in json.loads(ended.stdout)["systemMessage"]
+    else:
+        assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("event", sorted(SECONDS))
+def test_a_program_that_fails_never_blocks_the_session(tmp_path: Path, event: str) -> None:
+    ended = script(tmp_path, event, "echo trouble >&2; exit 2")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ("engram doctor" in ended.stdout) == (event == "session-start")
+
+
+def test_what_the_program_answers_is_passed_on(tmp_path: Path) -> None:
+    assert script(tmp_path, "prompt", 'echo "{\\"event\\": \\"$2\\"}"').stdout == '{"event": "prompt"}\n'
+
+
+def test_the_program_is_found_in_the_users_own_folder(tmp_path: Path) -> None:
+    folder = tmp_path / ".local" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "engram").write_text("#!/bin/sh\necho found\n")
+    (folder / "engram").chmod(0o755)
+    assert script(tmp_path, "prompt").stdout == "found\n"
+
+
+def test_the_server_says_on_stderr_that_the_program_is_missing(tmp_path: Path) -> None:
+    ended = script(tmp_path, "mcp")
+    assert ended.returncode == 1
+    assert "pipx install" in ended.stderr
