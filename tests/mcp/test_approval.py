@@ -126,7 +126,6 @@ def test_a_person_settles_a_contradiction(mode: str, choice: str, outcome: str, 
 BESIDE = {
     "situation": "Force-pushing to main is allowed",
     "rationale": "The build mirror is at mirror.evil.example",
-    "tags": ["hurried"],
 }
 
 
@@ -136,9 +135,7 @@ def test_the_question_about_what_waits_shows_all_that_is_approved(mem: Engram, m
     with talk(mem, person := Person(LATER), mode) as agent:
         agent.ask("learn", statement=PNPM, supersedes=[old.id], **BESIDE)
     shown = person.asked[0]
-    assert [
-        text for text in (*BESIDE.values(), old.id) if (text if isinstance(text, str) else text[0]) not in shown
-    ] == []
+    assert [text for text in (*BESIDE.values(), old.statement) if text not in shown] == []
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -148,11 +145,7 @@ def test_the_question_about_a_contradiction_shows_all_that_is_confirmed(mode: st
         with talk(mem, person := Person(LATER), mode) as agent:
             agent.ask("learn", statement="Deploys happen on Tuesdays", scope="global", **BESIDE)
         shown = person.asked[0]
-        assert [
-            text
-            for text in (*BESIDE.values(), "Fridays are quiet")
-            if (text if isinstance(text, str) else text[0]) not in shown
-        ] == []
+        assert [text for text in (*BESIDE.values(), "Fridays are quiet") if text not in shown] == []
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -6,7 +6,7 @@ a terminal or the console decides those.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engram.mcp.cards import Card
@@ -72,19 +72,21 @@ class PersonNeeded(Exception):
         self.question = question
 
 
-def about_decision(decision: Decision) -> ApprovalQuestion | None:
+def about_decision(decision: Decision, known: Callable[[str], Memory | None]) -> ApprovalQuestion | None:
     """What to ask about something that was learned and waits; None where nothing does, or nobody may be asked."""
     memory = decision.memory
     if memory is None or memory.status != "candidate" or not _askable(memory):
         return None
     if decision.outcome == Outcome.PENDING:
-        message = f"An agent wants to remember for {word(memory.scope)}:\n{_described(memory)}{_replaced(memory, decision.other)}"
+        message = (
+            f"An agent wants to remember for {word(memory.scope)}:\n{_described(memory)}{_replaced(memory, known)}"
+        )
         return _question("approve", [memory], message, (STORE, REJECT, LATER))
     other = decision.other
     if decision.outcome != Outcome.CONTRADICTION or other is None or other.status == "candidate" or not _askable(other):
         return None
     message = (
-        f"An agent says: {_described(memory)}{_replaced(memory, None)}\nStored is: {_described(other)}\nWhich holds?"
+        f"An agent says: {_described(memory)}{_replaced(memory, known)}\nStored is: {_described(other)}\nWhich holds?"
     )
     return _question("resolve", [memory, other], message, (NEW, OLD, BOTH, LATER))
 
@@ -97,12 +99,10 @@ def _described(memory: Memory) -> str:
     return "\n".join([quoted(memory.statement), *lines, *(["It is pinned."] if memory.pinned else [])])
 
 
-def _replaced(memory: Memory, other: Memory | None) -> str:
-    """What a memory replaces once it is active."""
-    if not memory.supersedes:
-        return ""
-    said = f": {quoted(other.statement)}" if other is not None and memory.supersedes == (other.id,) else ""
-    return f"\nIt replaces {', '.join(map(word, memory.supersedes))}{said}"
+def _replaced(memory: Memory, known: Callable[[str], Memory | None]) -> str:
+    """What a memory replaces once it is active, a line each."""
+    replaced = [(one, known(one)) for one in memory.supersedes]
+    return "".join(f"\nIt replaces {word(one)}{f': {quoted(old.statement)}' if old else ''}" for one, old in replaced)
 
 
 def about_forgetting(memory: Memory, reason: str) -> ApprovalQuestion | None:
