@@ -54,3 +54,19 @@ def test_an_agent_does_not_reword_a_rule_that_a_person_approved() -> None:
 )
 def test_who_is_a_person_is_asked_in_one_place(source: str) -> None:
     assert is_human(source) == (rank_of(source) == Rank.PERSON)
+
+
+REJECTED = "The lobby plant is a ficus"
+
+
+@pytest.mark.parametrize("summary", [REJECTED, f"We watered everything. {REJECTED}."])
+def test_a_summary_that_repeats_a_rejected_text_is_not_injected(summary: str) -> None:
+    with Engram.open(ephemeral=True) as mem:
+        first = mem.session("Water the lobby plant")
+        first.end(summary)
+        assert "ficus" in mem.session("Water the lobby plant").injection.text
+        waiting = mem.learn(REJECTED, source="web:plants.example").memory
+        assert waiting is not None
+        mem.review.reject(waiting.id, actor="human")
+        assert "ficus" not in mem.session("Water the lobby plant").injection.text
+        assert "ficus" not in mem.get_context_block("Which plant is in the lobby?", session=first.id)
