@@ -10,6 +10,7 @@ TOLD = {
     "we opened the backup disk with ⟦seven amber foxes asleep⟧": "seven amber foxes asleep",
     "Il codice del garage è ⟦2840⟧, quello del cancello ⟦2841⟧": "2841",
     "the sticker on the router says admin and ⟦k7Rw2mzQ⟧": "k7Rw2mzQ",
+    "use ⟦hunter2⟧ to log in to jenkins as ci": "hunter2",
     "my sudo pw: ⟦capital T, then rout, then 71, then a hash⟧. Please install it": "then rout",
 }
 HARMLESS = (
@@ -20,6 +21,13 @@ HARMLESS = (
     "the router runs firmware 7.57 and its model is AX3000",
     "In that film the safe word is pineapple",
     "rotate the deploy token weekly, ticket OPS-20419 has the plan",
+    "Door 1043 opens slowly",
+    "The lift manual says that door number 1043 opens slowly",
+    "GPIO pin 1234 does not exist",
+    "Our passphrase generator uses diceware",
+    "The session key is derived with HKDF-SHA256",
+    "The API key for the sandbox lives in 1Password!",
+    "Use password123 only in the docs examples",
 )
 TOKENS = (
     "rpa_{B36:42}",
@@ -41,6 +49,14 @@ def test_a_credential_told_in_prose_is_redacted() -> None:
 
 def test_what_only_looks_like_a_credential_is_kept() -> None:
     assert [text for text in HARMLESS if find_secrets(text)] == []
+
+
+def test_only_the_sentence_with_a_credential_is_cut_from_a_long_document() -> None:
+    lines = [f"The lift manual says that door number {number} opens slowly." for number in range(200, 1400)]
+    told = "The door code is 7315#."
+    text, found = redact("\n".join([*lines[:600], told, *lines[600:]]))
+    assert [line for line in text.splitlines() if line not in lines] == ["The door code is [redacted:pin]."]
+    assert len(found) == 1
 
 
 def test_exact_rules_alone_leave_prose_alone() -> None:

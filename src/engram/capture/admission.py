@@ -12,6 +12,7 @@ from engram.gates.instructions import injection_problem
 from engram.gates.particulars import PARTICULARS, particular_problem, rejected_particular
 from engram.gates.pipeline import judge, mention, outranked_reason
 from engram.gates.proposal import GateSettings, Proposal, Verdict
+from engram.gates.trust import is_inferred
 from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
@@ -63,7 +64,10 @@ class Admission:
         is_new = before is None or _differs(before, memory, SAID)
         begins = memory.status in ANSWERING and (before is None or before.status not in ANSWERING)
         if is_new or begins:
-            self._judge(before, memory, self._verdict(memory, memories, deciding), deciding, is_new=is_new)
+            verdict = self._verdict(
+                memory, memories, deciding, is_typed=not self._is_inferred(before, memory, deciding)
+            )
+            self._judge(before, memory, verdict, deciding, is_new=is_new)
         elif (
             before is not None
             and _differs(before, memory, _BESIDE)
@@ -103,12 +107,18 @@ class Admission:
             if not may_replace(deciding.actor, other):
                 raise Refused(_told(memory, deciding.actor, outranked_reason(deciding.actor, other)))
 
-    def _verdict(self, memory: Memory, memories: Sequence[Memory], deciding: Decider) -> Verdict:
+    def _is_inferred(self, before: Memory | None, memory: Memory, deciding: Decider) -> bool:
+        """Whether nobody gave the type, which a new version has from the one it supersedes."""
+        known = before or (self.store.get(memory.supersedes[-1]) if memory.supersedes else None)
+        return known is not None and is_inferred(deciding.actor, known, memory)
+
+    def _verdict(self, memory: Memory, memories: Sequence[Memory], deciding: Decider, *, is_typed: bool) -> Verdict:
         """What the gates say to these words from this actor; how long they may be is another gate's matter."""
         vectors = self.store.embed([meaning_of(memory)])
         known = OtherKnown(self.store, vectors[0] if vectors is not None else None, own=memory.id, gone=deciding.gone)
         settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
-        return judge(self._proposal(memory, memories, deciding.actor), known, settings)
+        proposal = replace(self._proposal(memory, memories, deciding.actor), is_typed=is_typed)
+        return judge(proposal, known, settings)
 
     def _proposal(self, memory: Memory, memories: Sequence[Memory], actor: str) -> Proposal:
         """The memory as its actor's word; those that were found to be right elsewhere do not contradict it."""

@@ -5,12 +5,14 @@ from engram.model.forms import FEEDBACK, form_name
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 from engram.model.types import type_or_default
-from engram.rules.sources import CAPTURED, Rank, rank_of
+from engram.rules.sources import CAPTURED, CONFIRMED, Rank, is_own, rank_of
+from engram.store.records import CURRENT
 
 __all__ = [
     "HIGHEST_TIER",
     "Trust",
     "is_human",
+    "is_inferred",
     "is_told",
     "is_untrusted",
     "kind_of",
@@ -44,7 +46,13 @@ class Trust:
 
 def is_human(source: str) -> bool:
     """Whether the source is a person, as recorded by the surface."""
-    return source == "human" or source.startswith("human:")
+    return rank_of(source) == Rank.PERSON
+
+
+def is_inferred(actor: str, before: Memory, after: Memory) -> bool:
+    """Whether nobody gave the type of an agent's own memory: one that was given would have waited until a person confirmed it."""
+    is_unconfirmed = before.status in CURRENT and before.verification != CONFIRMED
+    return is_unconfirmed and after.type == before.type and is_own(actor, before)
 
 
 def is_untrusted(source: str) -> bool:

@@ -6,7 +6,7 @@ a terminal or the console decides those.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engram.mcp.cards import Card
@@ -15,7 +15,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.text.display import quoted, word
+from engram.text.display import cut, quoted, word
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -28,6 +28,8 @@ LATER = "decide later"
 STORE, REJECT = "store it", "reject it"
 NEW, OLD, BOTH = "the new one", "the old one", "both"
 FORGET, CHANGE, KEEP = "forget it", "change it", "keep it"
+LONGEST_CONTEXT = 400
+"""Characters of a memory's context that a question shows."""
 _KEPT = {NEW: "new", OLD: "old", BOTH: "both"}
 _OUTCOMES = {NEW: Outcome.SUPERSEDED, OLD: Outcome.REJECTED, BOTH: Outcome.CREATED}
 
@@ -70,19 +72,37 @@ class PersonNeeded(Exception):
         self.question = question
 
 
-def about_decision(decision: Decision) -> ApprovalQuestion | None:
+def about_decision(decision: Decision, known: Callable[[str], Memory | None]) -> ApprovalQuestion | None:
     """What to ask about something that was learned and waits; None where nothing does, or nobody may be asked."""
     memory = decision.memory
     if memory is None or memory.status != "candidate" or not _askable(memory):
         return None
     if decision.outcome == Outcome.PENDING:
-        message = f"An agent wants to remember for {word(memory.scope)}:\n{quoted(memory.statement)}"
+        message = (
+            f"An agent wants to remember for {word(memory.scope)}:\n{_described(memory)}{_replaced(memory, known)}"
+        )
         return _question("approve", [memory], message, (STORE, REJECT, LATER))
     other = decision.other
     if decision.outcome != Outcome.CONTRADICTION or other is None or other.status == "candidate" or not _askable(other):
         return None
-    message = f"An agent says: {quoted(memory.statement)}\nStored is: {quoted(other.statement)}\nWhich holds?"
+    message = (
+        f"An agent says: {_described(memory)}{_replaced(memory, known)}\nStored is: {_described(other)}\nWhich holds?"
+    )
     return _question("resolve", [memory, other], message, (NEW, OLD, BOTH, LATER))
+
+
+def _described(memory: Memory) -> str:
+    """The words of a memory that an agent will read once it is active."""
+    texts = {"When": memory.situation, "Why": memory.rationale, "Context": cut(memory.context, LONGEST_CONTEXT),
+             "Trigger": memory.trigger_context, "About": ", ".join(memory.entities), "Tags": ", ".join(memory.tags)}  # fmt: skip
+    lines = [f"{label}: {quoted(text)}" for label, text in texts.items() if text]
+    return "\n".join([quoted(memory.statement), *lines, *(["It is pinned."] if memory.pinned else [])])
+
+
+def _replaced(memory: Memory, known: Callable[[str], Memory | None]) -> str:
+    """What a memory replaces once it is active, a line each."""
+    replaced = [(one, known(one)) for one in memory.supersedes]
+    return "".join(f"\nIt replaces {word(one)}{f': {quoted(old.statement)}' if old else ''}" for one, old in replaced)
 
 
 def about_forgetting(memory: Memory, reason: str) -> ApprovalQuestion | None:

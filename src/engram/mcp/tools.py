@@ -92,7 +92,7 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
         source=AGENT, session=given.session_id, autonomous=given.autonomous, relation=relation, **fields
     )
     if call.can_ask and not given.autonomous:
-        call.question = approval.about_decision(decision)
+        call.question = approval.about_decision(decision, mem.store.get)
     return Learned.of(decision, placed)
 
 
@@ -107,7 +107,7 @@ def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
         given.fact, source=REMEMBER, session=given.session_id, type=given.kind, confidence=given.confidence, scope=scope
     )
     if call.can_ask:
-        call.question = approval.about_decision(decision)
+        call.question = approval.about_decision(decision, mem.store.get)
     return Learned.of(decision, placed)
 
 

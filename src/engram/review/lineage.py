@@ -127,16 +127,20 @@ def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
 
 
 def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
-    """Raise `Refused` where a reworded memory would need a person's approval."""
-    from engram.gates.trust import tier_3_reason
+    """Raise `Refused` where a reworded memory would need a person's approval.
+
+    As in `learn`, an inferred type makes nothing wait: what is said decides.
+    """
+    from engram.gates.trust import is_inferred, tier_3_reason
 
     reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
     if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
-    if reason := tier_3_reason(after):
+    judged = after.but(type="fact") if is_inferred(actor, before, after) else after
+    if reason := tier_3_reason(judged):
         raise Refused(
             f"{actor} may not change {before.id} to this: {reason} and waits for a person; a person may change it at a "
-            "terminal, or `learn` it as a new memory, which waits for review"
+            "terminal, or `learn` it as a memory of its own"
         )
 
 

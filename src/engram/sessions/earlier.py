@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
+from itertools import islice
 
 from engram.gates.instructions import find_injections
 from engram.model.event import Session
 from engram.model.hit import EarlierSession, Injection
 from engram.model.lazy import dataclass, replace
+from engram.model.memory import Memory
 from engram.recall.cutoff import HELPFUL
 from engram.recall.prompt.inject import HEADER
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.store.protocol import Filters
+from engram.store.protocol import Filters, Store
 from engram.text.display import longest_fitting, quoted, word
 from engram.text.time.zone import local
 
@@ -26,6 +28,7 @@ _LAST_ONES = 10
 RECENT = timedelta(days=14)
 """How long the last session is worth mentioning whatever the next one is about."""
 _LEAST_CHARACTERS = 60
+_SENTENCES_READ = 20
 
 Counter = Callable[[str], int]
 
@@ -52,7 +55,7 @@ class EarlierSessions:
         hits = self.searcher.search(SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=HELPFUL).checked())
         named = dict.fromkeys(hit.event.session for hit in hits if hit.event is not None)
         found = (session for name in named if (session := self.searcher.store.session(name)) and session.summary)
-        summarised = (session for session in found if not held_back(session))
+        summarised = (session for session in found if self._may_mention(session))
         for _, session in zip(range(MOST_SESSIONS), summarised, strict=False):
             yield session
 
@@ -60,7 +63,10 @@ class EarlierSessions:
         """The last session that ended, if that was recently."""
         sessions = self.searcher.store.sessions(_LAST_ONES, scopes)
         recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT)
-        return [one for one in recent if not held_back(one)][:1]
+        return list(islice(filter(self._may_mention, recent), 1))
+
+    def _may_mention(self, session: Session) -> bool:
+        return not held_back(session) and not repeats_rejected(self.searcher.store, session)
 
     def _line(self, session: Session, room: int) -> str:
         ended = f", {local(session.ended, self.zone):%Y-%m-%d}" if session.ended else ""
@@ -77,6 +83,18 @@ def held_back(session: Session) -> str:
     """Why a session's summary is not mentioned in another: it reads like an instruction; "" where it does not."""
     found = find_injections(session.summary) if session.summary else []
     return f"looks like an instruction ({found[0].kind}: {found[0].quote})" if found else ""
+
+
+def repeats_rejected(store: Store, session: Session) -> bool:
+    """Whether a session's summary says what a person rejected, as a whole or in one of its sentences."""
+    from engram.capture.withdrawal import Withdrawals
+    from engram.sessions.summary_lines import sentences
+
+    if not session.summary or not store.count(Filters(statuses=("rejected",))):
+        return False
+    told = dict.fromkeys((session.summary, *islice(sentences(session.summary), _SENTENCES_READ)))
+    drafts = [Memory(id="", statement=text, scope=scope) for text in told for scope in session.scopes or ("global",)]
+    return any(out.memory.status == "rejected" for out in Withdrawals(store).found(drafts).values())
 
 
 def with_sessions(injection: Injection, earlier: Sequence[EarlierSession], count: Counter) -> Injection:

@@ -44,6 +44,11 @@ _NAMES = frozenset((
     "evidence", "associations", "aliases", "box", "trace", "session",
 ))  # fmt: skip
 _COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
+_OWN_ID = re.compile(
+    r"(?<![\w-])(?:ENG-2\d{3}-[01]\d[0-3]\d-\d{3,20}|ENG-X-[0-9a-f]{16}|EVT-2\d{7}-[0-9a-f]{12}"
+    r"|(?:TASK|S)-2\d{7}-\d{6}-[0-9a-f]{6}|CKP-2\d{7}-\d{6}-[0-9a-f]{6}-\d{3,6})(?![\w#$%&*+=@^~-])"
+)
+"""Ids that a store gives out: they open nothing, and every message names some."""
 _NUMBERED = re.compile(r"(?:-v?\d+)*")
 _JOINT, _MOST_JOINTS = re.compile(r"[-_]+"), 32
 """What follows a name that is taken, or that belongs to an older version."""
@@ -111,8 +116,10 @@ def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
         ]
     if judged:
         found += prose(text, lowered, hints, found)
+    own = [match.span() for match in _OWN_ID.finditer(text)] if found else []
     for secret in found:
-        yield Secret(secret.kind, *plain.span(secret.start, secret.end))
+        if not any(begin <= secret.start and secret.end <= stop for begin, stop in own):
+            yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
 def _lowered(text: str) -> str:
