@@ -91,7 +91,7 @@ def test_a_rejected_change_is_not_proposed_again(mem: Engram, tmp_path: Path) ->
     table(mem, tmp_path, TEA)
     (waiting,) = table(mem, tmp_path, GOUT).waiting
     mem.review.reject(waiting, actor="human")
-    assert "rejected in review" in table(mem, tmp_path, GOUT).skipped[0][1]
+    assert "rejected by a person" in table(mem, tmp_path, GOUT).skipped[0][1]
     assert statuses(mem) == {TEA: "active", GOUT: "rejected"}
 
 
@@ -292,7 +292,7 @@ def test_no_second_file_hides_a_rejection_made_here(mem: Engram, tmp_path: Path,
     reject(mem, PAGES)
     records(mem, tmp_path, {"statement": PAGES, "status": claimed, "created": created}, name="dead.json")
     done = records(mem, tmp_path, {"statement": PAGES}, name="live.json")
-    assert done.created == [] and "rejected in review" in done.skipped[0][1]
+    assert done.created == [] and "rejected by a person" in done.skipped[0][1]
     assert not mem.search("What caches pages?")
 
 

@@ -183,10 +183,10 @@ def test_a_rejected_record_is_no_reason_to_leave_out_the_same_fact_told_later(ba
 def test_what_was_rejected_here_does_not_come_back_from_a_file(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     known = mem.add(PNPM, status="candidate")
-    mem.review.reject(known.id)
+    mem.review.reject(known.id, actor="human")
     done = imported_path(mem, put(tmp_path / "in"))
     assert len(done.created) == 1
-    assert "rejected in review" in done.skipped[0][1]
+    assert "rejected by a person" in done.skipped[0][1]
 
 
 def test_a_distrusted_file_is_taken_out_whatever_sources_and_dates_it_claims(backend: Backend, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_context_always_has_the_goal_and_the_latest_checkpoint(cli: Console, tas
 
 def test_context_without_the_graph_leaves_out_what_is_linked(cli: Console, task: str) -> None:
     known = cli.json("add", "Releases are shipped on Tuesdays")["id"]
-    linked = cli.json("add", "Anna keeps the calendar")["id"]
+    linked = cli.json("add", "The calendar is kept in the wiki")["id"]
     cli("relate", known, linked)
     assert linked in cli("task", "context", task, "--recent", "0").stdout
     assert "Related" not in cli("task", "context", task, "--no-graph").stdout

@@ -149,10 +149,11 @@ DOORS: dict[str, Door] = {
     "sessions.end": summed_up,
 }
 """The calls by which words get into a memory or a prompt, each used by an agent."""
-PROPOSING = frozenset(("harvest", "import_chats"))
+PROPOSING = frozenset(("harvest", "harvest_spooled", "import_chats"))
 """What these bring is a transcript's, and waits: tests/capture/transcripts."""
 WORDLESS = frozenset(
     (
+        *("recall_context", "prepare", "infer_scope", "review.separate"),
         *("pin", "verify", "reinforce", "forget", "purge", "feedback", "relate", "graph.relate", "graph.unrelate"),
         *(
             "lineages.forget",

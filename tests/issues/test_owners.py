@@ -241,6 +241,7 @@ OPERATORS = frozenset(
         "rebuild_index",
         "process_memory_jobs",
         "harvest",
+        "harvest_spooled",
         "import_chats",
         "import_memories",
         "jobs.retry",
