@@ -93,8 +93,9 @@ class Index:
         self._open()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and let go of the mapped vectors: a file system could not be unmounted while they are held."""
         withdraw(self._presence)
+        self._matrices = {}
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
         if self._presence is not None:
