@@ -6,6 +6,7 @@ here is still stored, named as a paraphrase, or waits for review.
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 from engram.gates.succession import may_succeed
@@ -62,15 +63,24 @@ def adds_nothing(new: str, old: str) -> bool:
 
 
 def holds(new: str, old: str) -> bool:
-    """Whether a statement has all content words of the other close together, with the same numbers and as many negations, odd or even."""
+    """Whether a statement has all content words of the other close together and in their order, with the same numbers and as many
+    negations, odd or even.
+    """
     one, other = read(new), read(old)
     if len(other.content) + len(other.numbers) < LEAST_WORDS or not other.content <= one.content:
         return False
     if Counter(one.numbers) != Counter(other.numbers) or (one.negations - other.negations) % 2:
         return False
     length = len(other.sequence) + MOST_BETWEEN
-    starts = (place for place, word in enumerate(one.sequence) if word in other.content)
-    return any(other.content.issubset(one.sequence[start : start + length]) for start in starts)
+    ordered = [word for word in other.sequence if word in other.content]
+    starts = (place for place, word in enumerate(one.sequence) if word == ordered[0])
+    return any(_follow(ordered, one.sequence[start : start + length]) for start in starts)
+
+
+def _follow(words: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether some words occur in this order."""
+    rest = iter(said)
+    return all(word in rest for word in words)
 
 
 def same_symbols(new: str, old: str) -> bool:

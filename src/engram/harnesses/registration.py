@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,11 @@ def ask_tools(server: ServerCommand, patience: float = PATIENCE) -> str:
     finally:
         if started.poll() is None:
             started.kill()
-            started.communicate()
+        for pipe in (started.stdin, started.stdout, started.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+        started.wait()
 
 
 def _conversed(started: "subprocess.Popen[bytes]", calls: list[dict[str, Any]], patience: float) -> str:

@@ -28,7 +28,6 @@ from mcp.types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from engram.gates.secrets.scan import redact
-from engram.gates.trust import HIGHEST_TIER
 from engram.mcp.calls import LazyMemory
 from engram.mcp.results import QUOTED, Shown
 from engram.mcp.tools import seen
@@ -144,6 +143,8 @@ def _resource(memory: "Memory") -> Resource:
 
 
 def _recall(mem: "Engram") -> str:
+    from engram.gates.trust import HIGHEST_TIER
+
     return f"{QUOTED}\n\n{mem.context_text(tier=HIGHEST_TIER)}"
 
 
