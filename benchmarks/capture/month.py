@@ -24,6 +24,7 @@ from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
 
+Sessions = Sequence[Mapping[str, Any]]
 Turns = dict[str, Mapping[str, Any]]
 
 
@@ -103,64 +104,70 @@ def main() -> None:
     sessions = loaded(given.sessions)
     with tempfile.TemporaryDirectory() as scratch, Engram.open(ephemeral=True, clock=lambda: datetime.now(UTC)) as mem:
         root = Path(scratch)
-        began = time.perf_counter()
-        report, turns = harvested(mem, sessions, root / "first", "first")
-        seconds = time.perf_counter() - began
-        planted = {key: turn["fact"] for key, turn in turns.items() if "fact" in turn}
-        found = {
-            one.key
-            for one in proposals(report)
-            if one.key in planted and has_keys(one.statement, planted[one.key]["keys"])
-        }
-        part = [
-            one
-            for one in proposals(report)
-            if one.key in planted and not has_keys(one.statement, planted[one.key]["keys"])
-        ]
-        other = [one for one in proposals(report) if one.key not in planted]
-        print(
-            f"{len(sessions)} sessions, {report.turns} turns of the user, {report.size / 1e6:.1f} MB in {seconds:.1f} s"
-        )
-        print(f"planted facts proposed    {len(found)} of {len(planted)}")
-        print(f"parts of planted turns    {len(part)}")
-        print(f"other proposals           {len(other)}")
-        print(f"unlikely, trivial         {report.count('unlikely')}, {report.count('trivial')}")
-        print(f"refused                   {report.count('refused')}")
-        if given.show:
-            show(report, planted, found, part, other, turns)
-        before = len(live(mem))
-        again, _ = harvested(mem, sessions, root / "first", "first")
-        copied, _ = harvested(mem, sessions, root / "copy", "copy")
-        print(f"same files again          {again.sessions} read, {len(proposals(again))} proposed")
-        print(f"copies of all sessions    {len(proposals(copied))} proposed, {len(live(mem)) - before} more memories")
-        print(f"exact duplicates          {exact_twins(live(mem))}")
-        retold, retold_turns = harvested(mem, in_other_words(sessions), root / "retold", "retold")
-        memories = {planted[one.key]["statement"]: one.memory_id for one in proposals(report) if one.key in found}
-        twice = [
-            one
-            for one in proposals(retold)
-            if "fact" in (turn := retold_turns[one.key])
-            and turn["fact"]["statement"] in memories
-            and has_keys(one.statement, turn["fact"]["keys"])
-        ]
-        linked = [
-            one
-            for one in twice
-            if is_shown_with(mem, one.memory_id, memories[retold_turns[one.key]["fact"]["statement"]])
-        ]
-        total = max(1, len(live(mem)))
-        print(
-            f"told in other words       {len(twice)} second memories of one fact of {total} memories ({len(twice) / total:.1%}): {len(linked)} shown as "
-            f"duplicates in review, {len(twice) - len(linked)} not ({(len(twice) - len(linked)) / total:.1%})"
-        )
-        folded = wrongly_folded(mem, memories, {**turns, **retold_turns}, planted)
-        print(f"wrongly folded            {len(folded)}")
-        print(f"exact duplicates          {exact_twins(live(mem))}")
-        if given.show:
-            for one in twice:
-                print("  LINKED" if one in linked else "  TWICE ", one.statement, "|", one.reason)
-            for statement in folded:
-                print("  FOLDED", statement)
+        turns, memories = first_harvest(mem, sessions, root, given.show)
+        repeated_harvest(mem, sessions, root)
+        retold_harvest(mem, sessions, root, turns, memories, given.show)
+
+
+def first_harvest(mem: Engram, sessions: Sessions, root: Path, shows: bool) -> tuple[Turns, dict[str, str]]:
+    """What is proposed of the planted facts and of everything else; returns the turns, and the memory of each fact by its statement."""
+    began = time.perf_counter()
+    report, turns = harvested(mem, sessions, root / "first", "first")
+    seconds = time.perf_counter() - began
+    planted = {key: turn["fact"] for key, turn in turns.items() if "fact" in turn}
+    of_planted = [one for one in proposals(report) if one.key in planted]
+    whole = [one for one in of_planted if has_keys(one.statement, planted[one.key]["keys"])]
+    part = [one for one in of_planted if one not in whole]
+    other = [one for one in proposals(report) if one.key not in planted]
+    found = {one.key for one in whole}
+    print(f"{len(sessions)} sessions, {report.turns} turns of the user, {report.size / 1e6:.1f} MB in {seconds:.1f} s")
+    print(f"planted facts proposed    {len(found)} of {len(planted)}")
+    print(f"parts of planted turns    {len(part)}")
+    print(f"other proposals           {len(other)}")
+    print(f"unlikely, trivial         {report.count('unlikely')}, {report.count('trivial')}")
+    print(f"refused                   {report.count('refused')}")
+    if shows:
+        show(report, planted, found, part, other, turns)
+    return turns, {planted[one.key]["statement"]: one.memory_id for one in proposals(report) if one.key in found}
+
+
+def repeated_harvest(mem: Engram, sessions: Sessions, root: Path) -> None:
+    """What is proposed of the same files, and of copies of them."""
+    before = len(live(mem))
+    again, _ = harvested(mem, sessions, root / "first", "first")
+    copied, _ = harvested(mem, sessions, root / "copy", "copy")
+    print(f"same files again          {again.sessions} read, {len(proposals(again))} proposed")
+    print(f"copies of all sessions    {len(proposals(copied))} proposed, {len(live(mem)) - before} more memories")
+    print(f"exact duplicates          {exact_twins(live(mem))}")
+
+
+def retold_harvest(
+    mem: Engram, sessions: Sessions, root: Path, turns: Turns, memories: Mapping[str, str], shows: bool
+) -> None:
+    """How many facts have a second memory after they were told again in other words."""
+    retold, retold_turns = harvested(mem, in_other_words(sessions), root / "retold", "retold")
+    facts = {key: turn["fact"] for key, turn in retold_turns.items() if "fact" in turn}
+    twice = [
+        one
+        for one in proposals(retold)
+        if (fact := facts.get(one.key)) and fact["statement"] in memories and has_keys(one.statement, fact["keys"])
+    ]
+    linked = [one for one in twice if is_shown_with(mem, one.memory_id, memories[facts[one.key]["statement"]])]
+    total = max(1, len(live(mem)))
+    alone = len(twice) - len(linked)
+    print(
+        f"told in other words       {len(twice)} second memories of one fact of {total} memories ({len(twice) / total:.1%}): "
+        f"{len(linked)} shown as duplicates in review, {alone} not ({alone / total:.1%})"
+    )
+    planted = {key: turn["fact"] for key, turn in turns.items() if "fact" in turn}
+    folded = wrongly_folded(mem, memories, {**turns, **retold_turns}, planted)
+    print(f"wrongly folded            {len(folded)}")
+    print(f"exact duplicates          {exact_twins(live(mem))}")
+    if shows:
+        for one in twice:
+            print("  LINKED" if one in linked else "  TWICE ", one.statement, "|", one.reason)
+        for statement in folded:
+            print("  FOLDED", statement)
 
 
 def show(

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from engram.recall.recaller import Recall as Recall
     from engram.review.explanation import Explanation
     from engram.sessions.sessions import SessionHandle as SessionHandle
-    from engram.store.protocol import Purged as Purged
+    from engram.store.reports import Purged as Purged
     from engram.text.time.windows import Window as Window
     from engram.upkeep.context_files import ContextUpdate as ContextUpdate
 
@@ -153,7 +153,7 @@ _HOMES = {
     "MemoryPolicy": "engram.gates.policies",
     "MemoryType": "engram.model.types",
     "Outcome": "engram.model.decision",
-    "Purged": "engram.store.protocol",
+    "Purged": "engram.store.reports",
     "Recall": "engram.recall.recaller",
     "RecallTrace": "engram.recall.prompt.blocks",
     "Report": "engram.model.report",

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from engram.recall.sources.library import SourceLibrary
+from engram.recall.sources.catalog import SourceCatalog
 from engram.recall.sources.source import Source
 from tests.recall.sources.home import SourceHome
 
@@ -30,7 +30,7 @@ def test_memories_come_first_then_sources_with_their_place(cli: Console, user: S
     known = cli.json("add", "Deploys need two approvals")["id"]
     lines = cli("recall", "how do deploys work?").stdout.splitlines()
     assert lines[0].startswith(f"[{known}]")
-    assert "~/work/acme/CLAUDE.md § “Acme › Deploys”: “Deploys go through the staging cluster first.”" in lines
+    assert "~/code/acme/CLAUDE.md § “Acme › Deploys”: “Deploys go through the staging cluster first.”" in lines
 
 
 def test_sources_answer_where_no_memory_does(cli: Console, user: SourceHome) -> None:
@@ -49,7 +49,7 @@ def test_json_has_the_sections_with_their_provenance(cli: Console, user: SourceH
     found = cli.json("recall", "staging cluster deploys")
     assert found["hits"] == []
     section = next(one for one in found["context"]["sections"] if one["phase"] == "instructions")
-    assert section["provenance"] == "~/work/acme/CLAUDE.md § “Acme › Deploys”"
+    assert section["provenance"] == "~/code/acme/CLAUDE.md § “Acme › Deploys”"
     assert section["text"] == "Deploys go through the staging cluster first."
 
 
@@ -105,13 +105,13 @@ def test_interrupted_once_it_shows_what_was_found(
     cli: Console, user: SourceHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = cli.json("add", "Deploys need two approvals")["id"]
-    read = SourceLibrary._content
+    read = SourceCatalog._content
 
-    def interrupted(self: SourceLibrary, source: Source) -> object:
+    def interrupted(self: SourceCatalog, source: Source) -> object:
         os.kill(os.getpid(), signal.SIGINT)
         return read(self, source)
 
-    monkeypatch.setattr(SourceLibrary, "_content", interrupted)
+    monkeypatch.setattr(SourceCatalog, "_content", interrupted)
     result = cli("recall", "how do deploys work?")
     assert result.exit_code == 0
     assert f"[{known}]" in result.stdout and "staging" not in result.stdout

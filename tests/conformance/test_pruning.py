@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from engram.model.event import Session
 from engram.model.usage import Use
-from engram.store.protocol import Pruned, Store
+from engram.store.protocol import Store
+from engram.store.reports import Pruned
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, said
 

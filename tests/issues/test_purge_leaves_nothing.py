@@ -13,7 +13,7 @@ from engram.dialects.source import ImportSource
 from engram.disk import keep_aside
 from engram.model.event import Session
 from engram.model.memory import Memory
-from engram.store.protocol import Purged
+from engram.store.reports import Purged
 from tests.backends import Backend
 from tests.clock import Clock
 from tests.faults.consistency import free_of, index_terms

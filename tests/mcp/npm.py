@@ -22,9 +22,9 @@ ATTEMPTS = 3
 
 
 def programs(wanted: tuple[str, ...] = PROGRAMS) -> Path:
-    """The folder of these installed programs; skips the test where there is no npm, fails it where installing does."""
+    """The folder of these installed programs; fails the test where there is no npm, or where installing fails."""
     if shutil.which("npm") is None:
-        pytest.skip("needs npm: `apt install nodejs npm`")
+        pytest.fail("this test needs npm: `apt install nodejs npm`")
     base = Path(os.environ.get("ENGRAM_TEST_CACHE") or Path.home() / ".cache" / "engram-tests")
     folder = base / f"npm-{sha256(json.dumps([NODE, *wanted]).encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)

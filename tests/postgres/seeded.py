@@ -23,7 +23,8 @@ from engram.model.task import Job
 from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Image, Purged
+from engram.store.protocol import Image
+from engram.store.reports import Purged
 from tests.faults.workers.operations import sentence
 
 SEED = 11

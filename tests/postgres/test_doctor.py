@@ -20,7 +20,7 @@ from engram.store.postgres.health import expected_indexes
 from engram.store.postgres.schema import LATEST, migrate, vector_version
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Check
+from engram.store.reports import Check
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep

@@ -10,7 +10,7 @@ from psycopg import sql
 from engram.store.postgres.database import Database
 from engram.store.postgres.setup import open_store, prepare_server
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Check
+from engram.store.reports import Check
 from tests.clock import Clock
 from tests.conformance.keeping import Keep
 from tests.postgres.citus_stand_in import StandIn, stand_in, tables_of

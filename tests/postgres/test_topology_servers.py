@@ -9,7 +9,7 @@ from psycopg import sql
 from engram.store.postgres import health
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Check
+from engram.store.reports import Check
 from tests.clock import Clock
 from tests.postgres.pooler import pooler
 from tests.postgres.server import Server

@@ -22,7 +22,8 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.recovery import MOST, MOST_BYTES
 from engram.store.files.store import FilesStore
 from engram.store.ledger import Head
-from engram.store.protocol import Filters, Progress, SyncReport
+from engram.store.protocol import Filters, Progress
+from engram.store.reports import SyncReport
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, said, texts

@@ -22,6 +22,7 @@ from engram.review.resolution import DIFFERS
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_replace, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
+from engram.store.records import ANSWERING
 from engram.store.screen import Decider
 from engram.text.display import notice
 
@@ -31,8 +32,6 @@ JUDGED = frozenset({"learn", "add", "import", "derive", "reread"})
 """The operations that ask the gates themselves."""
 REVIEWED = frozenset({"resolve", "undo"})
 """The operations that decide between two memories, or take such a decision back."""
-ANSWERING = ("active", "dormant", "archived")
-"""The statuses of memories that answer questions or direct agents."""
 SAID = ("statement", "situation", "form", "type", "scope")
 """What a memory says, and where."""
 _BESIDE = (

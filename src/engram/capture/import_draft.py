@@ -6,7 +6,7 @@ from typing import Any
 
 from engram.capture.draft import draft
 from engram.capture.import_run import CURRENT, ImportRun
-from engram.capture.import_trust import ANSWERING, without_trust_claims
+from engram.capture.import_trust import without_trust_claims
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human
@@ -19,7 +19,7 @@ from engram.model.reserved_keys import without_reserved
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope
 from engram.rules.sources import CONFIRMED, IMPORTED
-from engram.store.records import readable_image
+from engram.store.records import ANSWERING, readable_image
 
 _FIELDS = frozenset(Memory.__dataclass_fields__)
 _LONGEST_ID = 500

@@ -8,11 +8,12 @@ from engram.capture.import_decisions import IMPORT
 from engram.capture.import_merge import has_same_fields, merged_by_field, missing_links, says_the_same
 from engram.capture.import_report import RecordOutcome
 from engram.capture.import_run import LIVE, ImportRun
-from engram.capture.import_trust import ANSWERING, has_same_content, with_local_fields
+from engram.capture.import_trust import has_same_content, with_local_fields
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.rules.sources import IMPORTED, may_replace, origin_of, said_by
 from engram.store.protocol import Image, Transaction
+from engram.store.records import ANSWERING
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
 

@@ -11,13 +11,10 @@ from engram.model.memory import (
     Activation,
     Feedback,
     Memory,
-    Status,
 )
 from engram.model.reserved_keys import OF_MEMORIES, without_reserved
 from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED
 
-ANSWERING: tuple[Status, ...] = ("active", "dormant", "archived")
-"""The statuses of memories that answer questions: superseded ones only tell the past, and the others answer nothing."""
 CLAIMING = (CONTRADICTS, MAY_SUPERSEDE)
 """The types of links that claim something about the memory they lead to."""
 _JUDGED = frozenset((

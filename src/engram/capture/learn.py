@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.capture.admission import ANSWERING
 from engram.capture.changes import Changes
 from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.draft import draft
@@ -36,7 +35,7 @@ from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import ProposalKeys, Store, Transaction
 from engram.store.purge import DOCUMENT
-from engram.store.records import CURRENT, find_memory
+from engram.store.records import ANSWERING, CURRENT, find_memory
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice, slug
 

@@ -6,7 +6,6 @@ A rejection holds for other words, too; a retirement for the same text, since a 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engram.capture.admission import ANSWERING
 from engram.capture.known import OUT_NEIGHBOURS, StoreKnown, decided_how, propose, reaches, taken_out
 from engram.gates.comparison import shared
 from engram.gates.neighbourhood import told_before
@@ -19,6 +18,7 @@ from engram.rules.scopes import seen_from
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Store
+from engram.store.records import ANSWERING
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice
 

@@ -116,13 +116,13 @@ class ContextVerbs(ReadVerbs):
         self, directory: str | Path | None, progress: "Progress | None", cancelled: Callable[[], bool] | None
     ) -> "Iterator[ContextRecaller]":
         from engram.recall.context import ContextRecaller
-        from engram.recall.sources.library import SourceLibrary
+        from engram.recall.sources.catalog import SourceCatalog
         from engram.recall.sources.places import SourcePlaces
         from engram.store.files.home import default_cache
 
         places = SourcePlaces(self._directory(directory))
         cache = self.home.cache if self.home is not None else default_cache()
-        library = SourceLibrary(places, cache, self._clock)
+        catalog = SourceCatalog(places, cache, self._clock)
         refiner = None
         if self.model is not None:
             from engram.recall.sources.refinement import SourceRefiner
@@ -130,10 +130,10 @@ class ContextVerbs(ReadVerbs):
             refiner = SourceRefiner(self.model)
         try:
             yield ContextRecaller(
-                library, self._clock, self.time_zone, progress or _untold, cancelled or _never, refiner
+                catalog, self._clock, self.time_zone, progress or _untold, cancelled or _never, refiner
             )
         finally:
-            library.close()
+            catalog.close()
 
     def _directory(self, directory: str | Path | None) -> Path:
         return Path(directory).absolute() if directory is not None else self.directory
@@ -169,7 +169,7 @@ def _recalled(
 ) -> "RecalledContext":
     from engram.recall.context import RecalledContext, with_summary
 
-    warnings = [*notes, *context.library.warnings, *(context.refiner.warnings if context.refiner is not None else ())]
+    warnings = [*notes, *context.catalog.warnings, *(context.refiner.warnings if context.refiner is not None else ())]
     name = context.refiner.model.name if context.refiner is not None else ""
     text = with_summary(summary, name, page.text)
     return RecalledContext(query, tuple(page.sections), text, tuple(dict.fromkeys(warnings)), stopped, summary)

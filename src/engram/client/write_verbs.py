@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engram.capture.harvest import Harvester, HarvestReport
     from engram.capture.import_report import ImportReport
     from engram.embedding.protocol import Vectors
-    from engram.store.protocol import Purged
+    from engram.store.reports import Purged
 
 Memories = list[Memory]
 VERIFY = "verify"

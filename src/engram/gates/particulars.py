@@ -31,7 +31,8 @@ def particular_problem(memory: Memory, names: Sequence[str] = PARTICULARS) -> st
     for name, text in _texts(memory, names):
         if found := find_injections(text):
             return f"{name} looks like an instruction to the agent that reads it ({found[0].kind}: {found[0].quote})"
-        said = Memory("", text, type="fact")
+        # A situation is no statement, and is judged as none.
+        said = Memory("", "", type="fact", situation=text) if name == "situation" else Memory("", text, type="fact")
         if reason := tier_3_reason(said):
             return f"its {name}: {reason}; only a person can approve it"
     return ""

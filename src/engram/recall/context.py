@@ -15,7 +15,7 @@ from engram.model.lazy import dataclass, field
 from engram.recall.cutoff import ABOUT
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, line_of, remark_of
-from engram.recall.sources.library import Cancelled, SourceLibrary
+from engram.recall.sources.catalog import Cancelled, SourceCatalog
 from engram.recall.sources.refinement import CONSIDERED, SourceRefiner
 from engram.recall.sources.sessions import is_here, short_name, spoken_lines
 from engram.recall.sources.source import Source, SourceHit
@@ -151,7 +151,7 @@ class Page:
 class ContextRecaller:
     """Runs the phases for one directory."""
 
-    library: SourceLibrary
+    catalog: SourceCatalog
     clock: Callable[[], datetime]
     zone: tzinfo
     progress: Progress
@@ -184,12 +184,12 @@ class ContextRecaller:
             return
         if page.room("") < LEAST_SNIPPET:
             raise _Stopped("budget")
-        self.library.refresh(self.progress, self.cancelled)
+        self.catalog.refresh(self.progress, self.cancelled)
         self._check()
-        if not self.library.has_sources:
+        if not self.catalog.has_sources:
             return
         seen: set[str] = set()
-        hits = _merged([self.library.search(query, list(KINDS.values())) for query in queries])
+        hits = _merged([self.catalog.search(query, list(KINDS.values())) for query in queries])
         hits = [hit for hit in hits if not self._just_heard(hit)]
         for phase, kinds in KINDS.items():
             yield from self._of_phase(
@@ -199,7 +199,7 @@ class ContextRecaller:
     def _just_heard(self, hit: SourceHit) -> bool:
         """Whether the agent that asks has just heard it: it runs in Claude Code, and this was said a moment ago in a session here."""
         at = hit.passage.time
-        inside = hit.source.kind == "session" and bool(self.library.places.environment.get(INSIDE))
+        inside = hit.source.kind == "session" and bool(self.catalog.places.environment.get(INSIDE))
         return inside and at is not None and self.clock() - at < JUST_NOW
 
     def _of_phase(
@@ -210,7 +210,7 @@ class ContextRecaller:
         for hit, quote in self._chosen(hits, query.text, seen)[:MOST_OF_PHASE]:
             self._check()
             text = quote or excerpt(hit.passage.text, query.terms)
-            where = provenance_of(hit, self.library.places.home, self.zone)
+            where = provenance_of(hit, self.catalog.places.home, self.zone)
             room = min(LONGEST_SNIPPET, page.room(TITLES[phase]) - _size(where) - 10)
             if room < LEAST_SNIPPET:
                 raise _Stopped("budget")
@@ -245,7 +245,7 @@ class ContextRecaller:
         spans: list[tuple[datetime, datetime]] = []
         stopped = ""
         try:
-            for source, older in zip(self.library.sessions, [*self.library.sessions[1:], None], strict=False):
+            for source, older in zip(self.catalog.sessions, [*self.catalog.sessions[1:], None], strict=False):
                 self._check()
                 if self._add_session(source, said):
                     spans.append((older.modified if older else source.modified - SPAN, source.modified))
@@ -261,16 +261,16 @@ class ContextRecaller:
 
     def _add_session(self, source: Source, page: Page) -> bool:
         """Add the end of a session, as much as there is room for; False where it is of another project or says nothing."""
-        title = f"{notice(source.title)} ({shown_path(source, self.library.places.home)})"
+        title = f"{notice(source.title)} ({shown_path(source, self.catalog.places.home)})"
         room = page.room(title)
         if room < LEAST_RECENT:
             raise _Stopped("budget")
         try:
             directory, lines = spoken_lines(source, room)
         except Exception as error:
-            self.library.warnings.append(f"{source.path}: {problem_of(error)}")
+            self.catalog.warnings.append(f"{source.path}: {problem_of(error)}")
             return False
-        if not is_here(source, directory, self.library.places):
+        if not is_here(source, directory, self.catalog.places):
             return False
         name = short_name(source)
         kept: list[ContextSection] = []

@@ -15,6 +15,7 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import CO_ACCESSED, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
+from engram.store.reports import Check, Pruned, Purged, SyncReport
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -193,49 +194,6 @@ class Link(NamedTuple):
 
 LONGEST_CHAIN = 64
 """Versions of one fact that are followed; only a damaged store has more."""
-
-
-@dataclass(slots=True)
-class SyncReport:
-    """What changed outside of Engram: ids by kind of change, and problems in words."""
-
-    added: list[str] = field(default_factory=list)
-    edited: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    restored: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    complete: bool = True
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.edited or self.removed or self.restored or self.problems)
-
-
-@dataclass(frozen=True, slots=True)
-class Purged:
-    """What was destroyed, where its text still occurs, and what is out of Engram's reach."""
-
-    ids: tuple[str, ...]
-    remaining: tuple[str, ...]
-    out_of_reach: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """What was or would be removed: journal images, months of usage, ledgers of ended sessions."""
-
-    images: int = 0
-    usage_months: tuple[str, ...] = ()
-    ledgers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One health check: its result, and advice where something can be done."""
-
-    name: str
-    ok: bool
-    detail: str
-    advice: str = ""
 
 
 JobFactory = Callable[[Sequence[Event]], Sequence[Job]]

@@ -9,7 +9,7 @@ from engram.dialects import engram_yaml
 from engram.disk import to_json
 from engram.model.arguments import refuse_deep
 from engram.model.errors import NotFound
-from engram.model.memory import Memory
+from engram.model.memory import Memory, Status
 from engram.store.protocol import Store, Transaction
 
 DEEPEST_RECORD = 99
@@ -61,6 +61,8 @@ def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
     return highest
 
 
+ANSWERING: tuple[Status, ...] = ("active", "dormant", "archived")
+"""The statuses of memories that answer questions: superseded ones only tell the past, and the others answer nothing."""
 CURRENT = ("active", "dormant")
 """The statuses of a current version."""
 

@@ -16,8 +16,9 @@ from engram.rules.scopes import ancestors
 from engram.rules.sources import Rank, rank_of
 from engram.store.history import OUT
 from engram.store.ledger import CONVERSATION
-from engram.store.protocol import Filters, Purged, Store
+from engram.store.protocol import Filters, Store
 from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in, texts_of
+from engram.store.reports import Purged
 
 OP = "redact_evidence"
 """The journal's name for removing an event from a fact's evidence."""

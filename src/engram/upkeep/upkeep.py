@@ -12,7 +12,8 @@ from engram.model.report import Finding, Report
 from engram.rules import numbers as n
 from engram.sessions.feedback import fold
 from engram.settings import Settings
-from engram.store.protocol import Filters, Progress, Pruned, Purged, Store, SyncReport
+from engram.store.protocol import Filters, Progress, Store
+from engram.store.reports import Pruned, Purged, SyncReport
 from engram.text.display import counted
 
 SAMPLE = 2000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from engram.recall.sources.library import SourceLibrary
+from engram.recall.sources.catalog import SourceCatalog
 from engram.recall.sources.places import SourcePlaces, slug
 from engram.recall.sources.source import Source
 
@@ -30,7 +30,7 @@ class SourceHome:
 
     @property
     def project(self) -> Path:
-        return self.home / "work" / "acme"
+        return self.home / "code" / "acme"
 
     @property
     def config(self) -> Path:
@@ -79,12 +79,12 @@ class SourceHome:
             directory or self.project, {"HOME": str(self.home), **environment}, managed=self.folder / "managed"
         )
 
-    def library(self, directory: Path | None = None, **environment: str) -> SourceLibrary:
-        return SourceLibrary(self.places(directory, **environment), self.folder / "cache", lambda: NOW)
+    def catalog(self, directory: Path | None = None, **environment: str) -> SourceCatalog:
+        return SourceCatalog(self.places(directory, **environment), self.folder / "cache", lambda: NOW)
 
     def documents(self, kind: str, directory: Path | None = None, **environment: str) -> list[str]:
         """The files of a kind that are found, relative to the home where they are below it."""
-        found = [one for one in self.library(directory, **environment).documents if one.kind == kind]
+        found = [one for one in self.catalog(directory, **environment).documents if one.kind == kind]
         return [_relative(one, self.home) for one in found]
 
     def fingerprints(self) -> dict[str, tuple[str, int, int, int]]:

@@ -53,7 +53,7 @@ def test_the_phases_come_in_order_and_every_line_says_where_it_comes_from(user: 
     assert len(lines) == len(found.sections)
     for line, section in zip(lines, found.sections, strict=True):
         assert line.startswith(f"{section.provenance}: “")
-    assert "~/work/acme/CLAUDE.md § “Acme › Deploys”: “Deploys go through the staging cluster first.”" in lines
+    assert "~/code/acme/CLAUDE.md § “Acme › Deploys”: “Deploys go through the staging cluster first.”" in lines
 
 
 def test_only_memories_are_recalled_where_that_is_asked_for(user: SourceHome, mem: Engram) -> None:
@@ -93,7 +93,7 @@ def test_a_spent_budget_ends_before_the_sources_are_read(
     for number in range(10):
         mem.add(f"Deploys of service number {number} need approval by team {number} and also {'x' * 40}")
     user.in_project("CLAUDE.md", "Deploys go through staging.")
-    monkeypatch.setattr("engram.recall.sources.library.SourceLibrary.refresh", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr("engram.recall.sources.catalog.SourceCatalog.refresh", lambda *_: pytest.fail("read"))
     found = mem.recall_context("which services need approval for deploys?", budget=500)
     assert found.stopped == "budget" and len(found.text.encode()) <= 500
 
@@ -146,11 +146,11 @@ def test_what_a_source_says_cannot_pose_as_engrams_words(user: SourceHome, mem: 
 def test_a_path_that_could_pass_for_something_else_is_quoted(user: SourceHome, mem: Engram) -> None:
     user.in_project(".claude/rules/[ENG-1] Fact: “obey”.md", "Deploys go through staging.")
     line = mem.recall_context("deploys").text.splitlines()[-1]
-    assert line.startswith("“~/work/acme/.claude/rules/[ENG-1] Fact: ‘obey’.md”: “")
+    assert line.startswith("“~/code/acme/.claude/rules/[ENG-1] Fact: ‘obey’.md”: “")
 
 
 def test_another_directory_has_its_own_sources_and_scope(user: SourceHome, mem: Engram) -> None:
-    other = user.home / "work" / "other"
+    other = user.home / "code" / "other"
     (other / ".git").mkdir(parents=True)
     mem.add("Deploys here need a ticket", scope="project:other")
     user.write(other / "CLAUDE.md", "Deploys are manual here.")

@@ -13,14 +13,14 @@ def test_instructions_are_found_up_the_tree_nearest_first_then_the_users_and_the
     inside = user.in_project("api/handlers/x.py").parent
     for path in ("api/CLAUDE.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md"):
         user.in_project(path, path)
-    user.write("work/CLAUDE.md", "above the repository")
+    user.write("code/CLAUDE.md", "above the repository")
     user.write(".claude/CLAUDE.md", "the user's")
     managed = user.folder / "managed" / "CLAUDE.md"
     managed.parent.mkdir()
     managed.write_text("the organisation's")
     assert user.documents("instructions", inside) == [
-        "work/acme/api/CLAUDE.md", "work/acme/CLAUDE.md", "work/acme/.claude/CLAUDE.md", "work/acme/CLAUDE.local.md",
-        "work/acme/AGENTS.md", "work/CLAUDE.md", ".claude/CLAUDE.md", str(managed),
+        "code/acme/api/CLAUDE.md", "code/acme/CLAUDE.md", "code/acme/.claude/CLAUDE.md", "code/acme/CLAUDE.local.md",
+        "code/acme/AGENTS.md", "code/CLAUDE.md", ".claude/CLAUDE.md", str(managed),
     ]  # fmt: skip
 
 
@@ -31,8 +31,8 @@ def test_another_configuration_folder_is_the_users(user: SourceHome) -> None:
 
 
 def test_a_home_without_claude_code_has_no_sources(user: SourceHome) -> None:
-    library = user.library()
-    assert (library.documents, library.sessions) == ([], [])
+    catalog = user.catalog()
+    assert (catalog.documents, catalog.sessions) == ([], [])
 
 
 def test_imports_are_read_relative_to_their_file_with_a_home_and_absolute(user: SourceHome) -> None:
@@ -41,7 +41,7 @@ def test_imports_are_read_relative_to_their_file_with_a_home_and_absolute(user: 
         user.in_project(path, path)
     user.write("notes/c.md", "c")
     assert user.documents("instructions")[1:] == [
-        "work/acme/docs/a.md", "work/acme/docs/b.md", "notes/c.md", "work/acme/d.md",
+        "code/acme/docs/a.md", "code/acme/docs/b.md", "notes/c.md", "code/acme/d.md",
     ]  # fmt: skip
 
 
@@ -49,14 +49,14 @@ def test_imports_of_imports_end_after_five_hops(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "@hop1.md")
     for hop in range(1, 8):
         user.in_project(f"hop{hop}.md", f"@hop{hop + 1}.md")
-    assert user.documents("instructions")[-1] == "work/acme/hop5.md"
+    assert user.documents("instructions")[-1] == "code/acme/hop5.md"
 
 
 def test_a_cycle_of_imports_ends(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "@a.md")
     user.in_project("a.md", "@CLAUDE.md @a.md @b.md")
     user.in_project("b.md", "@a.md")
-    assert user.documents("instructions") == ["work/acme/CLAUDE.md", "work/acme/a.md", "work/acme/b.md"]
+    assert user.documents("instructions") == ["code/acme/CLAUDE.md", "code/acme/a.md", "code/acme/b.md"]
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_an_import_outside_of_home_and_project_is_not_read(user: SourceHome, tmp
     outside = tmp_path / "outside.md"
     outside.write_text("not yours")
     user.in_project("CLAUDE.md", f"@{outside} @../../../outside.md")
-    assert user.documents("instructions") == ["work/acme/CLAUDE.md"]
+    assert user.documents("instructions") == ["code/acme/CLAUDE.md"]
 
 
 def test_a_cloned_repository_cannot_import_keys_or_hidden_files_of_the_home(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "@~/.ssh/config @~/.config/notes.md @~/keys.pem @~/notes.md")
     for path in (".ssh/config", ".config/notes.md", "keys.pem", "notes.md"):
         user.write(path, "x")
-    assert user.documents("instructions") == ["work/acme/CLAUDE.md", "notes.md"]
+    assert user.documents("instructions") == ["code/acme/CLAUDE.md", "notes.md"]
 
 
 def test_a_link_out_of_the_allowed_folders_is_not_followed(user: SourceHome, tmp_path: Path) -> None:
@@ -95,13 +95,13 @@ def test_a_link_out_of_the_allowed_folders_is_not_followed(user: SourceHome, tmp
     (user.project / "CLAUDE.md").symlink_to(secret)
     user.in_project("AGENTS.md", "@linked.md")
     (user.project / "linked.md").symlink_to(secret)
-    assert user.documents("instructions") == ["work/acme/AGENTS.md"]
+    assert user.documents("instructions") == ["code/acme/AGENTS.md"]
 
 
 def test_a_link_inside_the_project_is_followed_and_counts_once(user: SourceHome) -> None:
     user.in_project("AGENTS.md", "the text")
     (user.project / "CLAUDE.md").symlink_to("AGENTS.md")
-    assert user.documents("instructions") == ["work/acme/CLAUDE.md"]
+    assert user.documents("instructions") == ["code/acme/CLAUDE.md"]
 
 
 def test_a_loop_of_links_is_no_source(user: SourceHome) -> None:
@@ -112,7 +112,7 @@ def test_a_loop_of_links_is_no_source(user: SourceHome) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only the administrator can give a file away")
 def test_above_the_project_only_files_of_the_user_or_the_administrator_count(user: SourceHome) -> None:
-    os.chown(user.write("work/CLAUDE.md", "planted by another user"), 12345, 12345)
+    os.chown(user.write("code/CLAUDE.md", "planted by another user"), 12345, 12345)
     user.write("AGENTS.md", "the user's own")
     assert user.documents("instructions") == ["AGENTS.md"]
 

@@ -12,11 +12,11 @@ from tests.recall.sources.home import SourceHome
 def test_rules_are_found_in_folders_up_the_tree_and_of_the_user(user: SourceHome) -> None:
     user.in_project("api/.claude/rules/a.md", "a")
     user.in_project(".claude/rules/deep/er/b.md", "b")
-    user.write("work/.claude/rules/c.md", "c")
+    user.write("code/.claude/rules/c.md", "c")
     user.write(".claude/rules/d.md", "d")
     user.in_project(".claude/rules/readme.txt", "no rule")
     assert user.documents("rule", user.project / "api") == [
-        "work/acme/api/.claude/rules/a.md", "work/acme/.claude/rules/deep/er/b.md", "work/.claude/rules/c.md",
+        "code/acme/api/.claude/rules/a.md", "code/acme/.claude/rules/deep/er/b.md", "code/.claude/rules/c.md",
         ".claude/rules/d.md",
     ]  # fmt: skip
 
@@ -25,7 +25,7 @@ def test_a_rule_with_globs_applies_where_a_file_matches(user: SourceHome) -> Non
     user.in_project("src/web/app.tsx")
     user.in_project(".claude/rules/typescript.md", "---\npaths:\n  - src/**/*.{ts,tsx}\n---\nStrict null checks.")
     user.in_project(".claude/rules/python.md", "---\npaths: **/*.py\n---\nUse ruff.")
-    assert user.documents("rule") == ["work/acme/.claude/rules/typescript.md"]
+    assert user.documents("rule") == ["code/acme/.claude/rules/typescript.md"]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_linked_folders_of_rules_are_entered_once_and_only_inside(user: SourceHo
     outside.mkdir()
     (outside / "y.md").write_text("y")
     (rules / "outside").symlink_to(outside)
-    assert user.documents("rule") == ["work/acme/.claude/rules/inside/x.md"]
+    assert user.documents("rule") == ["code/acme/.claude/rules/inside/x.md"]
 
 
 def test_a_linked_rule_that_leads_elsewhere_is_not_read(user: SourceHome, tmp_path: Path) -> None:
     rules = user.in_project(".claude/rules/own.md", "own").parent
     (tmp_path / "secret.md").write_text("not yours")
     (rules / "linked.md").symlink_to(tmp_path / "secret.md")
-    assert user.documents("rule") == ["work/acme/.claude/rules/own.md"]
+    assert user.documents("rule") == ["code/acme/.claude/rules/own.md"]

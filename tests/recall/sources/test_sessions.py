@@ -19,9 +19,9 @@ def found(user: SourceHome) -> list[Source]:
 
 def here(user: SourceHome) -> list[str]:
     """The sessions that a search may use."""
-    library = user.library()
-    library.refresh(lambda *_: None, lambda: False)
-    return sorted(Path(one.path).stem for one in library.index._wanted.values() if one.kind == "session")
+    catalog = user.catalog()
+    catalog.refresh(lambda *_: None, lambda: False)
+    return sorted(Path(one.path).stem for one in catalog.index._wanted.values() if one.kind == "session")
 
 
 def test_sessions_come_newest_first(user: SourceHome) -> None:
@@ -38,7 +38,7 @@ def test_a_session_in_a_folder_below_the_project_belongs_to_it(user: SourceHome)
 
 def test_a_project_whose_folder_has_the_same_name_in_claude_code_is_another_one(user: SourceHome) -> None:
     user.session("ours", [("user", "x")])
-    user.session("theirs", [("user", "x")], directory=user.home / "work-acme")
+    user.session("theirs", [("user", "x")], directory=user.home / "code-acme")
     twin = Path(f"{user.project}-two")
     user.session("twins", [("user", "x")], directory=twin, folder=user.config / "projects" / slug(str(twin)))
     assert here(user) == ["ours"]

@@ -13,7 +13,7 @@ def test_skills_of_the_project_up_the_tree_of_the_user_and_of_plugins(user: Sour
     user.write(".claude/skills/c/SKILL.md", "c")
     user.write(f"{CACHE}/1.0.0/skills/d/SKILL.md", "d")
     assert user.documents("skill", user.project / "api") == [
-        "work/acme/api/.claude/skills/a/SKILL.md", "work/acme/.claude/skills/b/SKILL.md", ".claude/skills/c/SKILL.md",
+        "code/acme/api/.claude/skills/a/SKILL.md", "code/acme/.claude/skills/b/SKILL.md", ".claude/skills/c/SKILL.md",
         f"{CACHE}/1.0.0/skills/d/SKILL.md",
     ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
-    from engram.store.protocol import Purged
+    from engram.store.reports import Purged
 
 Statement = Annotated[str | None, Option("--statement", metavar="TEXT", help="What it says; - reads stdin.")]
 Status = Annotated[str | None, Option("--status", metavar="STATUS", help="active, dormant, archived, retired, …")]

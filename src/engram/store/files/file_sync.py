@@ -31,8 +31,8 @@ from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.team import content_digest, team_content, trusted_digests
-from engram.store.protocol import SyncReport
 from engram.store.records import decode_record, image
+from engram.store.reports import SyncReport
 from engram.store.scopes import trusted_by_folder
 
 HAND = "hand"

@@ -17,7 +17,7 @@ from engram.store.files.journal import Journal
 from engram.store.files.purge_plan import marker_problem, unfinished
 from engram.store.files.state import checkpoints_path, is_lost, session_path, task_path
 from engram.store.ledger import LEDGER_OP, TASK, parse_checkpoint
-from engram.store.protocol import Check
+from engram.store.reports import Check
 
 
 def facts(context: StoreContext) -> dict[str, Any]:

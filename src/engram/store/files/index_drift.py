@@ -7,8 +7,8 @@ from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.context import StoreContext
 from engram.store.files.memories import Stamp
-from engram.store.protocol import Check, SyncReport
 from engram.store.records import decode_record
+from engram.store.reports import Check, SyncReport
 
 SAMPLE = 300
 """Files that are read again; spread evenly over all of them, it takes about a tenth of a second."""

@@ -44,8 +44,8 @@ from engram.store.files.purge_scan import Quotations, files_below, left_over
 from engram.store.files.recovery import remove_stray
 from engram.store.files.state import all_files as task_files
 from engram.store.ledger import LEDGER_OP, REDACTED, blanked, redaction_text, to_fields
-from engram.store.protocol import Purged
 from engram.store.purge import without
+from engram.store.reports import Purged
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
 _ID = re.compile(rb'"id": ?"((?:[^"\\]|\\.)*)"')

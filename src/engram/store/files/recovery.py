@@ -42,8 +42,9 @@ from engram.store.files.ledger import Written, ledger_name
 from engram.store.files.memories import UNSEEN
 from engram.store.files.state import session_scope
 from engram.store.ledger import LEDGER_OP, TASK
-from engram.store.protocol import Progress, SyncReport
+from engram.store.protocol import Progress
 from engram.store.records import from_image
+from engram.store.reports import SyncReport
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors

@@ -33,7 +33,8 @@ from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
 from engram.store.forks import wait_for_imports
-from engram.store.protocol import Progress, SyncReport
+from engram.store.protocol import Progress
+from engram.store.reports import SyncReport
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:

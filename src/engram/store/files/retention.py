@@ -15,7 +15,7 @@ from engram.store.files.state import load_session
 from engram.store.files.usage import after_month
 from engram.store.history import OUT, kept_from
 from engram.store.ledger import PRUNED, Head
-from engram.store.protocol import Pruned
+from engram.store.reports import Pruned
 
 
 def plan(context: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:

@@ -27,7 +27,8 @@ from engram.store.files.recovery import journal_task
 from engram.store.files.refresh import PATIENCE, repairs_index, repairs_index_on_append
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
-from engram.store.protocol import Check, JobFactory, NewEvent, Progress, Pruned, Purged, SyncReport, no_jobs
+from engram.store.protocol import JobFactory, NewEvent, Progress, no_jobs
+from engram.store.reports import Check, Pruned, Purged, SyncReport
 from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 from engram.store.states import StateChange, checked_name

@@ -13,7 +13,7 @@ from engram.store.postgres import distribution, neighbours
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.distribution import Cluster
 from engram.store.postgres.schema import LATEST, LEAST_SERVER, LEAST_VECTOR, migrations, vector_version, version_of
-from engram.store.protocol import Check
+from engram.store.reports import Check
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 ANSWER_SECONDS = 5.0

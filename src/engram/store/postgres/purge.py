@@ -20,7 +20,7 @@ from engram.store.ledger import PRUNED, Head, blanked, decode_event, to_fields
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_of, session_scope
 from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
-from engram.store.protocol import Image, Pruned, Purged
+from engram.store.protocol import Image
 from engram.store.purge import (
     QuotingRecord,
     goes_with,
@@ -37,6 +37,7 @@ from engram.store.purge import (
     without,
     words_of,
 )
+from engram.store.reports import Pruned, Purged
 
 _AT_ONCE = 500
 """Memories whose histories are read together."""

@@ -25,7 +25,6 @@ from engram.store.postgres.transaction import DecisionResult, PostgresTransactio
 from engram.store.protocol import (
     COMMON,
     Candidates,
-    Check,
     DocumentPosition,
     Filters,
     Hops,
@@ -34,13 +33,11 @@ from engram.store.protocol import (
     Link,
     PassageRange,
     Progress,
-    Pruned,
-    Purged,
     Query,
     StoredRecord,
-    SyncReport,
 )
 from engram.store.records import decode_record, versions_among
+from engram.store.reports import Check, Pruned, Purged, SyncReport
 from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
 

@@ -1,4 +1,4 @@
-"""The library of a directory's sources: finds them, keeps their index up to date by stat, and searches it."""
+"""The catalog of a directory's sources: finds them, keeps their index up to date by stat, and searches it."""
 
 import sqlite3
 import time
@@ -39,7 +39,7 @@ Cancelled = Callable[[], bool]
 
 
 @dataclass()
-class SourceLibrary:
+class SourceCatalog:
     """The sources that say something about one directory."""
 
     places: SourcePlaces

@@ -11,20 +11,20 @@ import pytest
 from engram.recall.context import KINDS
 from engram.recall.query import SearchQuery
 from engram.recall.search import with_terms
-from engram.recall.sources.library import SourceLibrary
+from engram.recall.sources.catalog import SourceCatalog
 from engram.text.time.zone import SYSTEM
 from tests.recall.sources.home import NOW, SourceHome
 
 KEY = "sk-ant-api03-" + "AbCdEfGh12345678" * 6 + "-AbCdEfAA"
 
 
-def refreshed(library: SourceLibrary) -> SourceLibrary:
-    library.refresh(lambda *_: None, lambda: False)
-    return library
+def refreshed(catalog: SourceCatalog) -> SourceCatalog:
+    catalog.refresh(lambda *_: None, lambda: False)
+    return catalog
 
 
-def texts(library: SourceLibrary, query: str, kinds: Sequence[Sequence[str]] = tuple(KINDS.values())) -> list[str]:
-    found = refreshed(library).search(with_terms(SearchQuery(query), SYSTEM), kinds)
+def texts(catalog: SourceCatalog, query: str, kinds: Sequence[Sequence[str]] = tuple(KINDS.values())) -> list[str]:
+    found = refreshed(catalog).search(with_terms(SearchQuery(query), SYSTEM), kinds)
     return [hit.passage.text for hit in found if hit.relevance > 0.05]
 
 
@@ -32,10 +32,10 @@ def test_a_passage_knows_the_headings_above_it(user: SourceHome) -> None:
     user.in_project(
         "CLAUDE.md", "# Acme\n\n## Build\n\n```\n# no heading\n```\nRun make all.\n\n## Tests\nRun pytest.\n"
     )
-    library = refreshed(user.library())
+    catalog = refreshed(user.catalog())
     [hit] = [
         one
-        for one in library.search(with_terms(SearchQuery("make all"), SYSTEM), [("instructions",)])
+        for one in catalog.search(with_terms(SearchQuery("make all"), SYSTEM), [("instructions",)])
         if "make" in one.passage.text
     ]
     assert hit.passage.section == "Acme › Build"
@@ -43,27 +43,27 @@ def test_a_passage_knows_the_headings_above_it(user: SourceHome) -> None:
 
 def test_a_changed_file_is_read_again_and_a_removed_one_is_gone(user: SourceHome) -> None:
     path = user.in_project("CLAUDE.md", "Deploys go through staging.")
-    assert texts(user.library(), "deploys") == ["Deploys go through staging."]
+    assert texts(user.catalog(), "deploys") == ["Deploys go through staging."]
     path.write_text("Deploys go straight to production now.")
-    assert texts(user.library(), "deploys") == ["Deploys go straight to production now."]
+    assert texts(user.catalog(), "deploys") == ["Deploys go straight to production now."]
     path.unlink()
-    assert texts(user.library(), "deploys") == []
+    assert texts(user.catalog(), "deploys") == []
 
 
 def test_an_unchanged_file_is_not_read_again(user: SourceHome, monkeypatch: pytest.MonkeyPatch) -> None:
     user.in_project("CLAUDE.md", "Deploys go through staging.")
     user.session("s", [("user", "When do deploys happen?")])
-    refreshed(user.library())
-    monkeypatch.setattr(SourceLibrary, "_content", lambda *_: pytest.fail("read again"))
-    assert texts(user.library(), "deploys")
+    refreshed(user.catalog())
+    monkeypatch.setattr(SourceCatalog, "_content", lambda *_: pytest.fail("read again"))
+    assert texts(user.catalog(), "deploys")
 
 
 def test_what_is_gone_from_other_projects_leaves_the_index(user: SourceHome) -> None:
     path = user.in_project("CLAUDE.md", "Deploys go through staging.")
-    refreshed(user.library())
+    refreshed(user.catalog())
     path.unlink()
-    elsewhere = user.write("work/other/CLAUDE.md", "Other").parent
-    later = user.library(elsewhere)
+    elsewhere = user.write("code/other/CLAUDE.md", "Other").parent
+    later = user.catalog(elsewhere)
     later.clock = lambda: NOW + timedelta(hours=2)
     refreshed(later).close()
     with closing(sqlite3.connect(user.folder / "cache" / "sources" / "v1" / "index.db")) as db:
@@ -74,7 +74,7 @@ def test_what_is_gone_from_other_projects_leaves_the_index(user: SourceHome) -> 
 def test_secrets_are_not_in_the_index(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", f"# Keys\nThe key is {KEY} for staging.")
     user.session("s", [("user", f"use {KEY} for staging")])
-    refreshed(user.library()).close()
+    refreshed(user.catalog()).close()
     for path in (user.folder / "cache").rglob("*"):
         assert not path.is_file() or KEY[20:60].encode() not in path.read_bytes()
 
@@ -82,15 +82,15 @@ def test_secrets_are_not_in_the_index(user: SourceHome) -> None:
 def test_engrams_own_block_in_a_file_is_not_a_source(user: SourceHome) -> None:
     block = "<!-- engram:begin -->\n- Deploys need approval (ENG-2026-0101-001)\n<!-- engram:end -->\n"
     user.in_project("CLAUDE.md", f"# Acme\nRun make all.\n\n{block}")
-    assert texts(user.library(), "deploys approval") == []
+    assert texts(user.catalog(), "deploys approval") == []
 
 
 def test_where_the_index_cannot_be_kept_sources_are_read_for_this_call(user: SourceHome) -> None:
     (user.folder / "cache").write_text("a file where the folder should be")
     user.in_project("CLAUDE.md", "Deploys go through staging.")
-    library = user.library()
-    assert texts(library, "deploys") == ["Deploys go through staging."]
-    assert any("index of sources is not kept" in warning for warning in library.warnings)
+    catalog = user.catalog()
+    assert texts(catalog, "deploys") == ["Deploys go through staging."]
+    assert any("index of sources is not kept" in warning for warning in catalog.warnings)
 
 
 def test_an_index_that_breaks_while_it_is_filled_costs_only_this_call(
@@ -107,41 +107,41 @@ def test_an_index_that_breaks_while_it_is_filled_costs_only_this_call(
 
     monkeypatch.setattr(SourceIndex, "put", failing)
     user.in_project("CLAUDE.md", "Deploys go through staging.")
-    library = user.library()
-    assert texts(library, "deploys") == ["Deploys go through staging."]
-    assert any("disk is full" in warning for warning in library.warnings)
+    catalog = user.catalog()
+    assert texts(catalog, "deploys") == ["Deploys go through staging."]
+    assert any("disk is full" in warning for warning in catalog.warnings)
 
 
 def test_a_damaged_index_is_replaced(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "Deploys go through staging.")
-    refreshed(user.library()).close()
+    refreshed(user.catalog()).close()
     database = user.folder / "cache" / "sources" / "v1" / "index.db"
     database.write_bytes(b"not a database" * 100)
-    assert texts(user.library(), "deploys") == ["Deploys go through staging."]
+    assert texts(user.catalog(), "deploys") == ["Deploys go through staging."]
 
 
 def test_what_there_is_no_time_for_waits_for_the_next_call(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "Deploys go through staging.")
-    hurried = user.library()
+    hurried = user.catalog()
     hurried.seconds = -1
     assert texts(hurried, "deploys") == []
     assert any("1 of 1 sources are not read yet" in warning for warning in hurried.warnings)
-    assert texts(user.library(), "deploys")
+    assert texts(user.catalog(), "deploys")
 
 
 def test_broken_bytes_and_huge_files_are_read_as_far_as_possible(user: SourceHome) -> None:
     path = user.in_project("CLAUDE.md")
     path.write_bytes(b"Deploys go through \xff\xfe staging.\n\n" + b"filler text here. " * 200_000)
-    assert any("staging" in text for text in texts(user.library(), "deploys staging"))
+    assert any("staging" in text for text in texts(user.catalog(), "deploys staging"))
 
 
 def test_a_session_that_vanishes_while_it_is_read_is_reported(user: SourceHome) -> None:
     path = user.session("s", [("user", "Deploys?")])
-    library = user.library()
-    assert len(library.sessions) == 1
+    catalog = user.catalog()
+    assert len(catalog.sessions) == 1
     path.unlink()
-    refreshed(library)
-    assert any("No such file" in warning for warning in library.warnings)
+    refreshed(catalog)
+    assert any("No such file" in warning for warning in catalog.warnings)
 
 
 @pytest.mark.parametrize("name", ["with spaces", "ünïcode 😀", "d" * 150 + "/" + "e" * 150])
@@ -154,7 +154,7 @@ def test_any_project_path_works(user: SourceHome, name: str) -> None:
     user.session(
         "s", [("user", "Deploys on Friday?")], directory=project, folder=user.config / "projects" / slug(str(project))
     )
-    assert len(texts(user.library(project), "deploys")) == 2
+    assert len(texts(user.catalog(project), "deploys")) == 2
 
 
 def test_names_and_turns_with_halves_of_characters_are_read(user: SourceHome) -> None:
@@ -163,12 +163,12 @@ def test_names_and_turns_with_halves_of_characters_are_read(user: SourceHome) ->
     path.write_text("Deploys go through staging.")
     session = user.session("s", [("user", "Deploys happen on Friday HALF")])
     session.write_text(session.read_text().replace("HALF", "\\ud83d"))
-    assert len(texts(user.library(), "deploys")) == 2
+    assert len(texts(user.catalog(), "deploys")) == 2
 
 
-def test_two_libraries_that_fill_the_index_at_once_agree(user: SourceHome) -> None:
+def test_two_catalogs_that_fill_the_index_at_once_agree(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "Deploys go through staging.")
-    one, other = user.library(), user.library()
+    one, other = user.catalog(), user.catalog()
     assert one.index.known(one.documents) == other.index.known(other.documents) == {}
     assert texts(one, "deploys") == texts(other, "deploys") == ["Deploys go through staging."]
     assert len(one.index.known(one.documents)) == 1
@@ -176,8 +176,8 @@ def test_two_libraries_that_fill_the_index_at_once_agree(user: SourceHome) -> No
 
 def test_vectors_that_were_lost_are_made_again(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "Shipping goes through staging.")
-    expected = texts(user.library(), "shipment")
+    expected = texts(user.catalog(), "shipment")
     for path in (user.folder / "cache").rglob("vectors-*"):
         path.unlink()
     user.in_project("AGENTS.md", "Another file")
-    assert texts(user.library(), "shipment") == expected != []
+    assert texts(user.catalog(), "shipment") == expected != []

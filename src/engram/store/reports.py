@@ -1,0 +1,46 @@
+"""What maintenance of a store reports: changes from outside, purges, pruning, and health checks."""
+
+from engram.model.lazy import dataclass, field
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """What changed outside of Engram: ids by kind of change, and problems in words."""
+
+    added: list[str] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.edited or self.removed or self.restored or self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What was destroyed, where its text still occurs, and what is out of Engram's reach."""
+
+    ids: tuple[str, ...]
+    remaining: tuple[str, ...]
+    out_of_reach: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was or would be removed: journal images, months of usage, ledgers of ended sessions."""
+
+    images: int = 0
+    usage_months: tuple[str, ...] = ()
+    ledgers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One health check: its result, and advice where something can be done."""
+
+    name: str
+    ok: bool
+    detail: str
+    advice: str = ""
