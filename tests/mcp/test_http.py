@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import anyio
 import httpx2
 import pytest
 
-from engram.mcp.http import HttpOptions, is_loopback, named_hosts, read_token
+from engram.mcp.http import HttpOptions, is_loopback, listener, named_hosts, read_token
 from engram.model.errors import InvalidInput, Refused
 from tests.mcp.talking import PATIENCE, Address, environment, kept, listening, talking_over_http
 
@@ -109,6 +110,11 @@ def test_a_client_that_disconnects_in_the_middle_of_a_call_loses_no_write(tmp_pa
         with talking_over_http(address, tmp_path) as agent:
             # Calls run one after another: this one is answered once the other is done.
             assert len(agent.ask("list", status="any")["memories"]) == 1
+
+
+def test_an_address_can_be_connected_to_from_the_moment_it_is_known() -> None:
+    with listener(HttpOptions(port=0)) as waiting, socket.create_connection(waiting.getsockname(), PATIENCE):
+        pass
 
 
 def test_the_server_ends_on_a_signal_while_a_client_is_connected(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ SAMPLES: Mapping[str, Any] = {
     "after": "", "common": 1, "cutoff": datetime(2026, 3, 1, tzinfo=UTC), "day": date(2026, 3, 1), "days": 1, "enough": 1,
     "generation": 1, "id": "x", "ids": ["x"], "keys": ["x"], "kinds": ["memory"], "limit": 1, "lineage": "x", "mark": 0,
     "moment": datetime(2026, 3, 1, tzinfo=UTC), "name": "x", "number": 1, "numbers": [1], "reason": "x", "record": "{}",
-    "scope": "x", "scopes": ["x"], "seq": 1, "session": "x", "sessions": ["x"], "summary": "x", "task": "x", "terms": ["x"], "tokens": 1,
+    "scope": "x", "scopes": ["x"], "seq": 1, "session": "x", "sessions": ["x"],
+    "since": datetime(2026, 3, 1, tzinfo=UTC), "summary": "x", "task": "x", "terms": ["x"], "tokens": 1,
     "value": "{}", "writer": "x",
 }  # fmt: skip
 """A value for each name of one in a statement that no program of the tests sends."""

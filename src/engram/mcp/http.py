@@ -175,6 +175,7 @@ def listener(options: HttpOptions) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(address)
+        listening.listen()  # from here on a client that was told the address waits instead of being refused
     except OSError as error:
         listening.close()
         raise OSError(error.errno, error.strerror, f"{options.host}:{options.port}") from None
