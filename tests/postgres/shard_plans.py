@@ -20,7 +20,7 @@ SAMPLES: Mapping[str, Any] = {
     "generation": 1, "id": "x", "ids": ["x"], "keys": ["x"], "kinds": ["memory"], "limit": 1, "lineage": "x", "mark": 0,
     "moment": datetime(2026, 3, 1, tzinfo=UTC), "name": "x", "number": 1, "numbers": [1], "reason": "x", "record": "{}",
     "scope": "x", "scopes": ["x"], "seq": 1, "session": "x", "sessions": ["x"],
-    "since": datetime(2026, 3, 1, tzinfo=UTC), "summary": "x", "task": "x", "terms": ["x"], "tokens": 1,
+    "since": [1], "statuses": ["x"], "summary": "x", "task": "x", "terms": ["x"], "tokens": 1,
     "value": "{}", "writer": "x",
 }  # fmt: skip
 """A value for each name of one in a statement that no program of the tests sends."""

@@ -408,7 +408,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of each verdict since a moment."""
-        return [(gate, outcome) for gate, outcome in self._run("verdicts", since=since)]
+        return [(gate, outcome) for gate, outcome in self._run("verdicts", moment=since)]
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
         """Refused: Postgres has its own tools for backups."""

@@ -35,4 +35,4 @@ WHERE tenant = %(tenant)s AND kind = %(kind)s AND position = (
 INSERT INTO engram.gate_verdicts (tenant, at, gate, outcome) VALUES (%(tenant)s, %(at)s, %(gate)s, %(outcome)s)
 
 -- name: verdicts
-SELECT gate, outcome FROM engram.gate_verdicts WHERE tenant = %(tenant)s AND at >= %(since)s ORDER BY at
+SELECT gate, outcome FROM engram.gate_verdicts WHERE tenant = %(tenant)s AND at >= %(moment)s ORDER BY at
