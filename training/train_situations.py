@@ -1,132 +1,142 @@
 """Trains `engram.models.situations`: is a memory about the task that a prompt describes?
 
-    python training/train_situations.py            trains, writes topics.json and situations.json, reports writer by writer
-    python training/train_situations.py --check    only reports, each writer judged by trees that never saw them
+    python training/train_situations.py FOLDS.npz            trains, writes situations.json, reports writer by writer
+    python training/train_situations.py FOLDS.npz --check    only reports, each writer judged by trees that never saw them
     python training/train_situations.py --measure FILE [--engine]    the shipped model, or the whole engine, on one set
 
-Needs scikit-learn. The data is in training/situations/: `*.txt` has lines of `situation | statement | prompt`, `unrelated.txt` prompts that nothing is
-about, `*.json` and `*.jsonl` sets of {"memories": [{"situation", "statement"}], "prompts": [{"text", "memory": index or null}]}. Every prompt is
-compared with all memories of its set, as in a store.
+Needs scikit-learn. FOLDS.npz is what train_task_vectors.py wrote: the task vectors of every note and prompt by a model that was not shown them. A fifth of
+a writer's notes is a store; every prompt is compared with the memories of its store that the hook would compare it with.
 """
 
 import argparse
 import json
+import random
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from task_data import MeasuredSet, Note, Writer, read_data, read_measured
 
-from engram.embedding.plain import HALF, PlainTable
-from engram.models import situations, topics
-from engram.models.situations import FEATURES, Situated, SituationMatcher, with_leads
-from engram.text.tokens import tokens
+from engram.embedding.plain import HALF
+from engram.models import situations
+from engram.models.situations import FEATURES, RELATIVE, Situated, SituationMatcher, with_leads
+from engram.models.task_vectors import ROUNDED, TaskTable
 
-DATA = Path(__file__).with_name("situations")
 MODELS = Path(situations.__file__).parent
+FOLDS = 5
+NEAREST, BY_MEANING = 16, 8
+"""Memories that a prompt is compared with, as in the hook."""
 TREES = {
     "n_estimators": 150,
-    "max_depth": 2,
-    "learning_rate": 0.1,
-    "min_samples_leaf": 15,
+    "max_depth": 3,
+    "learning_rate": 0.08,
+    "min_samples_leaf": 40,
     "subsample": 0.7,
     "random_state": 15,
 }
-SMALL = (1, 6, 20)
+SMALL = (1, 6)
 """Sizes of stores that each prompt is also shown, picked at random: what a lead means depends on the size."""
-LITTLE = 0.35
-"""The weight of a topic that says little by itself."""
 WANTED_SILENCE = 0.95
 """Of unrelated prompts by writers the trees never saw: a hook that often adds what is beside the point is worse than a silent one."""
-OF_TOPICS = frozenset({"data_and_ops", "everyday", "web_team"})
-"""Sets whose words were at hand when topics.txt was written: to trees that saw them, topics would seem better than they are."""
-Memories = list[tuple[str, str]]
-Prompts = list[tuple[str, int | None]]
+Rows = "np.ndarray[Any, Any]"
 
 
-class SituationSet:
-    """A store's memories, and prompts with the memory each is about."""
+@dataclass
+class FoldStore:
+    """A fifth of a writer's notes, and prompts with the note each is about, all with their vectors."""
 
-    def __init__(self, name: str, memories: Memories, prompts: Prompts) -> None:
-        self.name, self.memories, self.prompts = name, memories, prompts
-
-    def rows(self, table: PlainTable) -> list["np.ndarray[Any, Any]"]:
-        """(memories x features) for each prompt."""
-        vectors = [HALF.pack(*table.embed(f"{said}\n{when}" if when else said)) for when, said in self.memories]
-        known = [Situated(said, when, vector) for (when, said), vector in zip(self.memories, vectors, strict=True)]
-        return [np.array(SituationMatcher(prompt, table).features(known)) for prompt, _ in self.prompts]
+    writer: str
+    notes: list[Note]
+    note_vectors: Any
+    prompts: list[tuple[str, int | None]]
+    prompt_vectors: Any
 
 
-def sets() -> Iterator[SituationSet]:
-    """Every set of the training data."""
-    unrelated = _lines(DATA / "unrelated.txt")
-    files = [file for file in sorted(DATA.glob("*.txt")) if file.stem not in ("unrelated", "topics")]
-    triples = {file.stem: [[part.strip() for part in line.split("|")] for line in _lines(file)] for file in files}
-    everything = [(when, said) for rows in triples.values() for when, said, _ in rows]
-    for place, (name, rows) in enumerate(triples.items()):
-        prompts: Prompts = [(prompt, everything.index((when, said))) for when, said, prompt in rows]
-        yield SituationSet(name, everything, [*prompts, *((line, None) for line in unrelated[place :: len(files)])])
-    for file in sorted([*DATA.glob("*.json"), *DATA.glob("*.jsonl")]):
-        yield from read_sets(file)
+class FoldedMatcher(SituationMatcher):
+    """A matcher whose task vector is given."""
+
+    def __init__(self, prompt: str, tasks: TaskTable, task: Sequence[float]) -> None:
+        super().__init__(prompt, tasks)
+        self._given = task
+
+    @property
+    def task(self) -> Any:
+        """The vector by a model that did not see the prompt."""
+        return self._given
 
 
-def read_sets(file: Path) -> Iterator[SituationSet]:
-    """The sets of one file: one JSON object, or one per line."""
-    text = file.read_text("utf-8")
-    try:
-        objects = [json.loads(text)]
-    except ValueError:
-        objects = [json.loads(line) for line in text.splitlines() if line.strip()]
-    for number, one in enumerate(objects):
-        memories = [(memory.get("situation") or "", memory["statement"]) for memory in one["memories"]]
-        yield SituationSet(f"{file.stem}{number or ''}", memories, [(p["text"], p["memory"]) for p in one["prompts"]])
+def stores(writers: Sequence[Writer], folds: Any) -> Iterator[FoldStore]:
+    """Every writer in fifths. Of a note's prompts one is taken, to save time."""
+    chosen = random.Random(15)
+    place = number = asked = 0
+    for writer in writers:
+        parts: dict[int, FoldStore] = {}
+        vectors: dict[int, tuple[list[Any], list[Any]]] = {fold: ([], []) for fold in range(FOLDS)}
+        for fold in range(FOLDS):
+            parts[fold] = FoldStore(writer.name, [], None, [], None)
+        for note in writer.notes:
+            part, (known, typed) = parts[place % FOLDS], vectors[place % FOLDS]
+            pick = chosen.randrange(len(note.prompts))
+            part.prompts.append((note.prompts[pick], len(part.notes)))
+            part.notes.append(note)
+            known.append(folds["notes"][place])
+            typed.append(folds["prompts"][number + pick])
+            place, number = place + 1, number + len(note.prompts)
+        for at, text in enumerate(writer.unrelated):
+            parts[at % FOLDS].prompts.append((text, None))
+            vectors[at % FOLDS][1].append(folds["unrelated"][asked])
+            asked += 1
+        for fold, part in parts.items():
+            part.note_vectors, part.prompt_vectors = (np.array(some, dtype="float32") for some in vectors[fold])
+            yield part
 
 
-def _lines(file: Path) -> list[str]:
-    return [line.strip() for line in file.read_text("utf-8").splitlines() if line.strip() and not line.startswith("#")]
+def rows_of(store: FoldStore, tasks: TaskTable) -> list[tuple[Any, Any]]:
+    """(memories x features) for each prompt, and which of them it is about."""
+    table = tasks.table
+    meanings = [
+        table.embed(f"{note.statement}\n{note.situation}" if note.situation else note.statement) for note in store.notes
+    ]
+    largest = np.abs(store.note_vectors).max(axis=1, keepdims=True)
+    rounded = np.rint(store.note_vectors / largest * ROUNDED).astype(np.int8)
+    known = [
+        Situated(note.statement, note.situation, HALF.pack(*meaning), vector.tobytes())
+        for note, meaning, vector in zip(store.notes, meanings, rounded, strict=True)
+    ]
+    near = store.prompt_vectors @ store.note_vectors.T
+    alike = np.array([table.embed(text, 60) for text, _ in store.prompts]) @ np.array(meanings).T
+    found = []
+    for (text, memory), vector, by_task, by_meaning in zip(
+        store.prompts, store.prompt_vectors, near, alike, strict=True
+    ):
+        compared = list(dict.fromkeys([*np.argsort(-by_task)[:NEAREST], *np.argsort(-by_meaning)[:BY_MEANING]]))
+        rows = FoldedMatcher(text, tasks, vector.tolist()).features([known[at] for at in compared])
+        found.append((np.array(rows), np.array([at == memory for at in compared])))
+    return found
 
 
-def write_topics() -> None:
-    """The stems of the topics' words, for `engram.models.topics`."""
-    weights: list[float] = []
-    found: dict[str, list[int]] = {}
-    for line in _lines(DATA / "topics.txt"):
-        name, _, words = line.partition(":")
-        for word in words.split():
-            terms = tokens(word.replace("_", " "))
-            key = " ".join(terms) if "_" in word else terms[0]
-            if len(weights) not in (listed := found.setdefault(key, [])):
-                listed.append(len(weights))
-        weights.append(LITTLE if name.startswith("~") else 1.0)
-    content = json.dumps({"weights": weights, "words": dict(sorted(found.items()))}, separators=(",", ":"))
-    (MODELS / "topics.json").write_text(content + "\n", "utf-8")
-    topics.table.cache_clear()
-
-
-def fitted(rows: Sequence["np.ndarray[Any, Any]"], wanted: Sequence["np.ndarray[Any, Any]"]) -> Any:
+def fitted(shown: Sequence[tuple[Any, Any]]) -> Any:
     """Trees that were shown these prompts."""
     from sklearn.ensemble import GradientBoostingClassifier
 
-    random = np.random.default_rng(15)
-    pairs = [part for row, one in zip(rows, wanted, strict=True) for part in ((row, one), *_smaller(row, one, random))]
+    chosen = np.random.default_rng(15)
+    pairs = [part for row, one in shown for part in ((row, one), *_smaller(row, one, chosen))]
     labels = np.concatenate([one for _, one in pairs])
-    weights = np.where(labels, 12.0, 1.0)
+    weights = np.where(labels, 6.0, 1.0)
     return GradientBoostingClassifier(**TREES).fit(
         np.concatenate([row for row, _ in pairs]), labels, sample_weight=weights
     )
 
 
-def _smaller(row: Any, wanted: Any, random: Any) -> Iterator[tuple[Any, Any]]:
+def _smaller(row: Any, wanted: Any, chosen: Any) -> Iterator[tuple[Any, Any]]:
     """The same prompt in smaller stores, which have its memory where there is one."""
     for size in SMALL:
-        kept = np.unique(np.concatenate([np.flatnonzero(wanted), random.choice(len(row), size, replace=False)]))
-        yield np.array(with_leads(row[kept, :-2].tolist())), wanted[kept]
-
-
-def labels_of(prompts: Prompts, size: int) -> list["np.ndarray[Any, Any]"]:
-    """Which memory each prompt is about."""
-    return [np.arange(size) == (-1 if memory is None else memory) for _, memory in prompts]
+        some = chosen.choice(len(row), min(size, len(row)), replace=False)
+        kept = np.unique(np.concatenate([np.flatnonzero(wanted), some]))
+        yield np.array(with_leads(row[kept, :-RELATIVE].tolist())), wanted[kept]
 
 
 class Judgement:
@@ -160,38 +170,37 @@ class Judgement:
 def main() -> None:
     """Train, or only check or measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folds", type=Path, nargs="?")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--measure", type=Path)
     parser.add_argument("--engine", action="store_true")
     given = parser.parse_args()
     if given.measure:
-        for one in read_sets(given.measure):
-            print(one.name, _engine(one) if given.engine else _shipped(one))
+        one = read_measured(given.measure)
+        print(one.name, _engine(one) if given.engine else _shipped(one))
         return
-    write_topics()
-    table, data = PlainTable(), [one for one in sets() if one.name not in OF_TOPICS]
-    rows = [one.rows(table) for one in data]
-    wanted = [labels_of(one.prompts, len(one.memories)) for one in data]
-    floor = _cross_checked(data, rows, wanted)
+    tasks, by_writer = TaskTable(), {}
+    for store in stores(read_data()[0], np.load(given.folds)):
+        by_writer.setdefault(store.writer, []).append((store, rows_of(store, tasks)))
+    floor = _cross_checked(by_writer)
     if not given.check:
-        everything = fitted([row for each in rows for row in each], [row for each in wanted for row in each])
-        _write(everything, floor)
+        _write(fitted([one for shown in by_writer.values() for _, rows in shown for one in rows]), floor)
 
 
-def _cross_checked(data: list[SituationSet], rows: Any, wanted: Any) -> float:
+def _cross_checked(by_writer: dict[str, list[tuple[FoldStore, list[tuple[Any, Any]]]]]) -> float:
     """Judge each writer by trees that never saw their prompts; returns the floor that is silent often enough."""
-    judged = []
-    for place, one in enumerate(data):
-        others = [at for at in range(len(data)) if at != place]
-        trees = fitted([row for at in others for row in rows[at]], [row for at in others for row in wanted[at]])
-        judgement = Judgement()
-        for row, (_, memory) in zip(rows[place], one.prompts, strict=True):
-            judgement.add(trees.predict_proba(row)[:, 1], memory)
-        judged.append(judgement)
-    unrelated = [best for one in judged for best in one.best_unrelated]
-    floor = float(np.quantile(unrelated, WANTED_SILENCE)) if unrelated else 0.5
-    for one, judgement in zip(data, judged, strict=True):
-        print(f"{one.name:<20} {judgement.told(floor)}")
+    judged = {}
+    for name, shown in by_writer.items():
+        trees = fitted([one for other, more in by_writer.items() if other != name for _, rows in more for one in rows])
+        judgement = judged[name] = Judgement()
+        for store, rows in shown:
+            for (row, wanted), (_, memory) in zip(rows, store.prompts, strict=True):
+                scores = np.append(trees.predict_proba(row)[:, 1], 0.0)
+                place = int(np.flatnonzero(wanted)[0]) if wanted.any() else len(scores) - 1
+                judgement.add(scores, None if memory is None else place)
+    floor = float(np.quantile([best for one in judged.values() for best in one.best_unrelated], WANTED_SILENCE))
+    for name, judgement in judged.items():
+        print(f"{name:<20} {judgement.told(floor)}")
     print(f"floor {floor:.3f}")
     return floor
 
@@ -214,7 +223,7 @@ def _node(tree: Any, at: int, rate: float) -> Any:
     return [int(tree.feature[at]), round(float(tree.threshold[at]), 5), below, above]
 
 
-def _shipped(one: SituationSet) -> str:
+def _shipped(one: MeasuredSet) -> str:
     """The hook itself on a store with these memories: candidates, trees and floor."""
     from engram.hooks.memory_index import MemoryIndex
     from engram.hooks.prompt import ranked_memories
@@ -233,14 +242,14 @@ def _shipped(one: SituationSet) -> str:
     return judgement.told(situations.floor())
 
 
-def _stored(one: SituationSet, folder: Path) -> list[str]:
+def _stored(one: MeasuredSet, folder: Path) -> list[str]:
     from engram import Engram
 
     with Engram.open(folder / "home", cache=folder / "cache") as mem:
-        return [mem.add(said, situation=when, scope="global").id for when, said in one.memories]
+        return [mem.add(note.statement, situation=note.situation, scope="global").id for note in one.notes]
 
 
-def _engine(one: SituationSet) -> str:
+def _engine(one: MeasuredSet) -> str:
     """`mem.recall`, with its own cutoff, and `mem.inject`, for comparison."""
     from engram import Engram
 

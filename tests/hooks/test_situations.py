@@ -7,11 +7,14 @@ import pytest
 
 from engram.embedding.plain import HALF, PlainTable, code_of, code_of_values, cosine, similarity
 from engram.embedding.static import StaticEmbedder
+from engram.hooks import memory_index
+from engram.hooks.memory_index import MemoryIndex
+from engram.hooks.task_marks import NO_VECTOR, TaskMarks
+from engram.model.lazy import replace
 from engram.models import situations
 from engram.models.situations import FEATURES, Situated, SituationMatcher
-from engram.models.topics import alike, table, topics_of
+from engram.models.task_vectors import TaskTable, likeness
 from engram.store.files.index.search import MARKS
-from engram.text.tokens import tokens
 
 from .conftest import Hooked
 
@@ -34,34 +37,111 @@ def test_codes_tell_the_angle_between_vectors() -> None:
     assert math.isclose(similarity(code_of_values(one), code_of_values(other)), cosine(one, other), abs_tol=0.25)
 
 
-def test_texts_about_the_same_task_share_topics() -> None:
-    one, other = (
-        topics_of(tokens(text)) for text in ("bump axios to the latest version", "upgrading a JavaScript dependency")
-    )
-    assert alike(one, other) > 0.3
-    assert alike(one, topics_of(tokens("planning a holiday with the kids"))) == 0
+NOTES = (
+    ("upgrading a dependency", "Read the lockfile's diff before you commit"),
+    ("planning a holiday", "The children cannot fly before the seventh of July"),
+    ("", "Deploys go through the staging cluster first"),
+    ("数据库的备份", "每天晚上"),
+    ("", ""),
+)
 
 
-def test_a_mask_has_a_bit_for_each_topic() -> None:
-    terms = tokens("write a failing test")
-    assert table().mask(terms) == sum(
-        1 << topic for topic in table().vector(terms) if any(topic in table().words.get(t, ()) for t in terms)
+@pytest.mark.parametrize("note", NOTES)
+def test_a_memory_has_the_same_task_vector_alone_and_among_many(note: tuple[str, str]) -> None:
+    table = TaskTable()
+    alone, among = (
+        np.frombuffer(vector, dtype=np.int8) for vector in (table.stored(*note), table.notes([*NOTES, note])[-1])
     )
+    assert np.abs(alone.astype(int) - among).max() <= 1
+
+
+def test_a_prompt_is_nearer_to_its_situation_than_to_another_one_that_shares_as_few_words() -> None:
+    table = TaskTable()
+    prompt = table.prompt("bump axios to the latest version and make sure nothing breaks")
+    upgrading, holiday = (likeness(prompt, table.stored(*note)) for note in NOTES[:2])
+    assert upgrading > holiday + 0.1
+
+
+def test_a_prompt_without_a_known_word_is_like_nothing() -> None:
+    table = TaskTable()
+    assert likeness(table.prompt("☃ ☃ ☃"), table.stored(*NOTES[0])) == 0
+    assert likeness(table.prompt("deploy it"), NO_VECTOR) == 0
+
+
+def situated(statement: str, situation: str) -> Situated:
+    return Situated(statement, situation, b"", TaskTable().stored(situation, statement))
 
 
 def test_every_memory_gets_a_row_of_all_features() -> None:
-    matcher = SituationMatcher("deploy the payments service")
-    rows = matcher.features([Situated("Deploys go through staging", "deploying", b""), Situated("", "", b"")])
+    matcher = SituationMatcher("deploy the payments service", TaskTable())
+    rows = matcher.features([situated("Deploys go through staging", "deploying"), situated("", "")])
     assert [len(row) for row in rows] == [len(FEATURES)] * 2
 
 
 def test_the_likelier_memory_has_the_higher_probability() -> None:
     memories = [
-        Situated("Fix the seeds", "training image models", b""),
-        Situated("Deploys go through staging", "deploying a service", b""),
+        situated("Fix the seeds", "training image models"),
+        situated("Deploys go through staging", "deploying a service"),
     ]
-    first, second = map(situations.probability, SituationMatcher("deploy the payments service").features(memories))
+    matcher = SituationMatcher("deploy the payments service", TaskTable())
+    first, second = map(situations.probability, matcher.features(memories))
     assert second > situations.floor() > first
+
+
+def marks_of(hooked: Hooked, *, all_of_them: bool = False) -> TaskMarks:
+    """The marks as a hook that starts now reads them."""
+    (database,) = hooked.cache.rglob("index.db")
+    index = MemoryIndex(database.parent)
+    try:
+        return index.marks(all_of_them=all_of_them)
+    finally:
+        index.close()
+
+
+def test_marks_follow_a_memory_that_changes(hooked: Hooked) -> None:
+    memory = hooked.learned("Deploys go through staging", "deploying a service")
+    before = marks_of(hooked)
+    with hooked.open() as mem:
+        mem.update(memory, statement="Deploys go through the canary first")
+    after = marks_of(hooked)
+    assert list(before.codes) == list(after.codes)
+    assert {before.vector(n) for n in before.codes} != {after.vector(n) for n in after.codes}
+    assert marks_of(hooked).codes == after.codes
+
+
+def test_a_prompt_embeds_the_newest_and_later_ones_the_rest(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_index, "READ_AT_A_PROMPT", 2)
+    for number in range(5):
+        hooked.learned(f"The bittern ledger of year {number} is closed", f"closing the books of branch {number}")
+    sizes = [len(marks_of(hooked).codes) for _ in range(4)]
+    assert sizes == [2, 4, 5, 5]
+
+
+def test_a_session_start_embeds_all_of_them_at_once(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_index, "READ_AT_A_PROMPT", 1)
+    monkeypatch.setattr(memory_index, "AT_ONCE", 2)
+    for number in range(3):
+        hooked.learned(f"The bittern ledger of year {number} is closed", f"closing the books of branch {number}")
+    assert len(marks_of(hooked, all_of_them=True).codes) == 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"engmark1", bytes(40), b"engmark2" + bytes(999)])
+def test_a_damaged_file_of_marks_is_made_again(hooked: Hooked, damage: bytes) -> None:
+    hooked.learned("Deploys go through staging", "deploying a service")
+    before = marks_of(hooked)
+    (file,) = hooked.cache.rglob(MARKS)
+    file.write_bytes(damage)
+    assert marks_of(hooked).codes == before.codes
+
+
+def test_marks_by_other_task_vectors_are_not_compared(hooked: Hooked) -> None:
+    hooked.learned("Deploys go through staging", "deploying a service")
+    before = marks_of(hooked)
+    (file,) = hooked.cache.rglob(MARKS)
+    n = next(iter(before.codes))
+    other = replace(before.state, model=before.state.model + 1)
+    before.with_more(other, {n: bytes([1]) * 256}, before.changes).write(file)
+    assert marks_of(hooked).vector(n) == before.vector(n)
 
 
 def test_a_purge_removes_the_marks(hooked: Hooked) -> None:

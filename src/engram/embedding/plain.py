@@ -15,7 +15,7 @@ from operator import mul
 from engram.embedding.tokenizer import DATA, word_rows, words
 from engram.model.lazy import cached_property
 
-__all__ = ["BITS", "HALF", "PlainTable", "Word", "code_of", "code_of_values", "cosine", "similarity", "unit"]
+__all__ = ["BITS", "HALF", "PlainTable", "Word", "code_of", "code_of_bytes", "code_of_values", "cosine", "similarity", "unit"]
 
 BITS = 256
 HALF = struct.Struct(f"<{BITS}e")
@@ -41,6 +41,11 @@ _COSINES = tuple(cos(pi * differing / BITS) for differing in range(BITS + 1))
 def code_of(vector: bytes) -> int:
     """The code of a vector in half precision: the highest bit of every second byte is a sign."""
     return int(vector[1::2].translate(_SIGNS), 2)
+
+
+def code_of_bytes(vector: bytes) -> int:
+    """The code of a vector of signed bytes."""
+    return int(vector.translate(_SIGNS), 2)
 
 
 def code_of_values(vector: Iterable[float]) -> int:
@@ -84,12 +89,16 @@ class PlainTable:
         if not rows:
             return NO_WORD
         if len(rows) == 1:
-            return int(self._bytes(rows[0]).translate(_SIGNS), 2), self._scales[rows[0]] * _WEIGHT_UNIT
+            return code_of_bytes(self._bytes(rows[0])), self._scales[rows[0]] * _WEIGHT_UNIT
         return code_of_values(self._summed(rows)), max(self._scales[row] for row in rows) * _WEIGHT_UNIT
 
     def embed(self, text: str, most: int = 400) -> "array[float]":
         """The unit vector of a text, as `StaticEmbedder.embed` computes it, of its first words."""
-        return unit(self._summed([row for word in words(text)[:most] for row in word_rows[word]]))
+        return unit(self.summed(words(text)[:most]))
+
+    def summed(self, read: Iterable[str]) -> list[float]:
+        """The sum of the vectors of words."""
+        return self._summed([row for word in read for row in word_rows[word]])
 
     def _summed(self, rows: Iterable[int]) -> list[float]:
         total = [0.0] * BITS

@@ -28,6 +28,6 @@ def _warm(place: HookPlace) -> None:
     index = None if place.is_server else place.index()
     if index is not None:
         try:
-            index.refresh_marks()
+            index.marks(all_of_them=True)
         finally:
             index.close()

@@ -1,21 +1,14 @@
-"""Reading the store's index in a hook: the memories of a scope, and those nearest to a prompt, without numpy.
-
-The marks of the memories (codes of their vectors, and their topics) are kept in a small file next to the index and brought up to date by the hook
-that reads them; like the index it is derived, and deleting it costs one slower prompt.
-"""
+"""Reading the store's index in a hook: the memories of a scope, and those nearest to a prompt, without numpy."""
 
 import json
 import sqlite3
-import struct
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engram.disk import read_bytes, replace_file
-from engram.embedding.plain import BITS, code_of
-from engram.model.lazy import dataclass
-from engram.models.topics import table
+from engram.hooks.task_marks import UNFINISHED, MarkedState, TaskMarks, model_number, vectors_of
+from engram.model.lazy import dataclass, replace
+from engram.models.task_vectors import TaskTable
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.search import MARKS, document_frequencies
 from engram.text.tokens import prune, query_terms
@@ -26,15 +19,8 @@ MOST_COMPARED = 20_000
 """Memories of a scope that are compared by their vectors, the newest; older ones are found by their words."""
 LONGEST_PROMPT = 10_000
 """Characters of a prompt whose words are searched."""
-_HEADER = struct.Struct("<8sqqq")
-_MAGIC = b"engmark1"
-_CODE, _TOPICS = BITS // 8, 40
-_BYTES = _CODE + _TOPICS
-TOPIC_BITS = 48
-"""What the same topics count beside the differing bits of the vectors."""
-Marks = tuple[int, int]
-"""The code of a memory's vector, and a bit for each of its topics."""
-NO_MARKS: Marks = (0, 0)
+READ_AT_A_PROMPT, AT_ONCE = 100, 100
+"""New memories that a prompt's hook embeds, the newest; more wait for the next session start, which embeds from this many on at once, with numpy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +31,17 @@ class IndexedMemory:
     id: str
     record: dict[str, Any]
     vector: bytes
+    """By the store's embedder, if that is the bundled one."""
+
+    @property
+    def situation(self) -> str:
+        """When it matters, "" if it does not say."""
+        return str(self.record.get("situation", "") or "")
+
+    @property
+    def statement(self) -> str:
+        """What it says."""
+        return str(self.record.get("statement", ""))
 
 
 class MemoryIndex:
@@ -53,6 +50,8 @@ class MemoryIndex:
     def __init__(self, folder: Path) -> None:
         """Raises `sqlite3.Error` where there is none."""
         self._folder = folder
+        self.table = TaskTable()
+        self._read_marks: TaskMarks | None = None
         self.db = sqlite3.connect(
             f"{(folder / 'index.db').as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None
         )
@@ -139,75 +138,42 @@ class MemoryIndex:
     def _comparable(self) -> bool:
         return bool(self._meta("embedder") == EMBEDDER)
 
-    def nearest(self, code: int, topics: int, numbers: Sequence[int], limit: int) -> list[int]:
-        """The memories nearest to a prompt, by the code of its vector and by its topics, nearest first."""
+    def nearest(self, code: int, numbers: Sequence[int], limit: int) -> list[int]:
+        """The memories nearest to a prompt by the code of its task vector, nearest first."""
         numbers = numbers if len(numbers) <= MOST_COMPARED else sorted(numbers)[-MOST_COMPARED:]
-        if not numbers:
-            return []
-        known, own = self._marks_of(numbers), topics.bit_count()
-        scores = [
-            (code ^ other).bit_count() - shared * TOPIC_BITS / (own * about.bit_count()) ** 0.5
-            if (shared := (topics & about).bit_count())
-            else (code ^ other).bit_count()
-            for other, about in known
-        ]
-        return [numbers[place] for place in sorted(range(len(numbers)), key=scores.__getitem__)[:limit]]
+        known = self.marks().codes
+        compared = [n for n in numbers if n in known]
+        distances = [(code ^ known[n]).bit_count() for n in compared]
+        return [compared[place] for place in sorted(range(len(compared)), key=distances.__getitem__)[:limit]]
 
-    def refresh_marks(self) -> None:
-        """Bring the file of marks up to date."""
-        self._marks_of([])
+    def marks(self, *, all_of_them: bool = False) -> TaskMarks:
+        """The task vectors, brought up to date as far as a prompt may wait for, or for all memories."""
+        if self._read_marks is not None:
+            return self._read_marks
+        path = self._folder / MARKS
+        state = MarkedState(self._generation, int(self._meta("change") or 0), model_number())
+        known = TaskMarks.read(path)
+        if (known.state.generation, known.state.model) != (state.generation, state.model):
+            known = TaskMarks.empty()
+        if known.state != state:
+            known = self._updated(known, state, all_of_them=all_of_them)
+            known.write(path)
+        self._read_marks = known
+        return known
 
-    def _marks_of(self, numbers: Sequence[int]) -> list[Marks]:
-        """The code and the topics of each memory."""
-        path, generation, change = self._folder / MARKS, self._generation, int(self._meta("change") or 0)
-        known, seen = _read_marks(path, generation)
-        if seen != change:
-            fresh = self._computed("SELECT n FROM docs WHERE change > ? AND kind = 'memory'", seen, generation)
-            missing = [n for n in numbers if n not in known and n not in fresh]
-            fresh |= self._computed("SELECT value AS n FROM json_each(?)", json.dumps(missing), generation)
-            if fresh or seen < 0:
-                known |= fresh
-                _write_marks(path, generation, change, known)
-        return [known.get(n, NO_MARKS) for n in numbers]
-
-    def _computed(self, numbers: str, parameter: object, generation: int) -> dict[int, Marks]:
-        """The marks of the memories that a query names, from their vectors and terms."""
+    def _updated(self, known: TaskMarks, state: MarkedState, *, all_of_them: bool) -> TaskMarks:
         rows = self.db.execute(
-            f"SELECT t.n, t.statement, t.about, v.vector FROM ({numbers}) c CROSS JOIN texts t ON t.n = c.n "
-            "LEFT JOIN vectors v ON v.generation = ? AND v.n = t.n",
-            (parameter, generation if self._comparable else -1),
-        )
-        mask = table().mask
-        return {
-            n: (code_of(vector) if vector and len(vector) == 2 * BITS else 0, mask(f"{about} {said}".split()))
-            for n, said, about, vector in rows
-        }
+            "SELECT d.n, d.change FROM docs d WHERE d.kind = 'memory' AND d.status = 'active' ORDER BY d.n DESC LIMIT ?",
+            (MOST_COMPARED,),
+        ).fetchall()
+        changes = {n: change for n, change in rows if known.changes.get(n) != change}
+        wanted = list(changes) if all_of_them else list(changes)[:READ_AT_A_PROMPT]
+        if len(wanted) < len(changes):
+            state = replace(state, change=UNFINISHED)
+        memories = self.memories(wanted)
+        vectors = vectors_of(memories, self.table, at_once=all_of_them and len(memories) >= AT_ONCE)
+        return known.with_more(state, vectors, changes)
 
 
 def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
-
-
-def _read_marks(path: Path, generation: int) -> tuple[dict[int, Marks], int]:
-    """The known marks by number, and the last change they cover; -1 where the file is missing or another generation's."""
-    try:
-        data = read_bytes(path)
-        magic, of_generation, change, count = _HEADER.unpack_from(data)
-    except (OSError, struct.error):
-        return {}, -1
-    start = _HEADER.size + 8 * count
-    if magic != _MAGIC or of_generation != generation or len(data) != start + _BYTES * count:
-        return {}, -1
-    numbers, read = array("q", data[_HEADER.size : start]), int.from_bytes
-    places = range(start, len(data), _BYTES)
-    marks = [(read(data[at : at + _CODE]), read(data[at + _CODE : at + _BYTES])) for at in places]
-    return dict(zip(numbers, marks, strict=True)), change
-
-
-def _write_marks(path: Path, generation: int, change: int, known: dict[int, Marks]) -> None:
-    marks = b"".join([code.to_bytes(_CODE) + topics.to_bytes(_TOPICS) for code, topics in known.values()])
-    data = _HEADER.pack(_MAGIC, generation, change, len(known)) + array("q", known).tobytes() + marks
-    try:
-        replace_file(path, data, durable=False)
-    except OSError:
-        return  # a read-only cache only costs time

@@ -58,15 +58,11 @@ def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = (
 
 def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
     """The candidates for a prompt with the probability that each is about it, best first."""
-    matcher = SituationMatcher(prompt)
-    near = index.nearest(matcher.code, matcher.topic_mask, index.active(scopes), NEAREST)
-    numbers = dict.fromkeys([*near, *index.by_words(prompt, scopes, BY_WORDS)])
-    memories = index.memories(list(numbers))
-    rows = matcher.features([_situated(memory) for memory in memories])
+    matcher, marks = SituationMatcher(prompt, index.table), index.marks()
+    near = index.nearest(matcher.code, index.active(scopes), NEAREST)
+    memories = index.memories(list(dict.fromkeys([*near, *index.by_words(prompt, scopes, BY_WORDS)])))
+    rows = matcher.features(
+        [Situated(one.statement, one.situation, one.vector, marks.vector(one.n)) for one in memories]
+    )
     found = [(probability(row), memory) for row, memory in zip(rows, memories, strict=True)]
     return sorted(found, key=lambda one: -one[0])
-
-
-def _situated(memory: IndexedMemory) -> Situated:
-    record = memory.record
-    return Situated(str(record.get("statement", "")), str(record.get("situation", "") or ""), memory.vector)

@@ -1,8 +1,8 @@
 """Whether a memory is about the task that a prompt describes: a calibrated probability, on the standard library alone.
 
 A prompt rarely repeats the words of a memory's situation ("bump the axios version" is "upgrading a dependency"), so both are
-compared by their words, by the bundled vectors of single words and of the whole texts, and by their topics (`engram.models.topics`). A few dozen
-small trees turn that into a probability; training/train_situations.py trains them on prompts and memories of two writers.
+compared by their task vectors (`engram.models.task_vectors`), by their words, and by the bundled vectors of single words and of the whole texts. A few dozen
+small trees turn that into a probability; training/train_situations.py trains them.
 """
 
 import json
@@ -11,26 +11,27 @@ from math import exp, log1p
 from pathlib import Path
 from typing import Any
 
-from engram.embedding.plain import HALF, PlainTable, code_of_values, cosine, similarity
+from engram.embedding.plain import HALF, code_of_values, cosine, similarity
 from engram.embedding.tokenizer import words
 from engram.model.lazy import cached_property, dataclass
-from engram.models.topics import TopicVector, alike, topics_of
+from engram.models.task_vectors import TaskTable, likeness
 from engram.text.tokens import query_terms, tokens
 
 __all__ = ["FEATURES", "Situated", "SituationMatcher", "probability"]
 
 FEATURES = (
-    "meaning", "situation_meaning", "situation_covered", "prompt_covered",
+    "task", "meaning", "situation_meaning", "situation_covered", "prompt_covered",
     "prompt_in_situation", "strongest", "second", "shared", "rarest_shared", "shared_count", "situation_shared",
-    "prompt_size", "memory_size", "has_situation", "situation_topics", "topics", "topics_shared", "topics_of_prompt",
-    "meaning_lead", "topics_lead",
+    "prompt_size", "memory_size", "has_situation", "task_lead", "meaning_lead", "task_above_third",
 )  # fmt: skip
 WORDS_READ = 60
 """Words of a prompt, of a situation and of a statement that are compared."""
 CHARACTERS_READ = 4_000
 LEAST_WEIGHT = 0.5
 """Words that say less ("the", "with") are not compared."""
-_MEANING, _TOPICS = FEATURES.index("meaning"), FEATURES.index("topics")
+_TASK, _MEANING = FEATURES.index("task"), FEATURES.index("meaning")
+RELATIVE = 3
+"""The last features, which compare a memory with the others."""
 _NAME_WEIGHT = 3.0
 _ALIKE = 0.35
 """From this similarity on two words count as related."""
@@ -44,13 +45,15 @@ class Situated:
     situation: str
     vector: bytes
     """Of both, as the index stores it; b"" where there is none."""
+    task: bytes
+    """Its task vector, rounded."""
 
 
 class SituationMatcher:
     """One prompt, and what it is compared by."""
 
-    def __init__(self, prompt: str, table: PlainTable | None = None) -> None:
-        self.table = table or PlainTable()
+    def __init__(self, prompt: str, tasks: TaskTable) -> None:
+        self.tasks, self.table = tasks, tasks.table
         self._text = prompt[:CHARACTERS_READ]
 
     @cached_property
@@ -59,23 +62,18 @@ class SituationMatcher:
         return self.table.embed(self._text, WORDS_READ)
 
     @cached_property
+    def task(self) -> Any:
+        """The prompt's task vector."""
+        return self.tasks.prompt(self._text)
+
+    @property
     def code(self) -> int:
-        """The code of that vector."""
-        return code_of_values(self.vector)
+        """The code of the task vector."""
+        return code_of_values(self.task)
 
     @cached_property
     def _words(self) -> list[tuple[int, float]]:
         return self._known(self._text)
-
-    @cached_property
-    def topics(self) -> TopicVector:
-        """What the prompt is about."""
-        return topics_of(tokens(self._text))
-
-    @property
-    def topic_mask(self) -> int:
-        """A bit for each topic of the prompt."""
-        return sum(1 << topic for topic in self.topics)
 
     @cached_property
     def _terms(self) -> dict[str, float]:
@@ -103,8 +101,6 @@ class SituationMatcher:
         strong = sorted((w * s for w, s in zip(weights, in_whole, strict=True) if s >= _ALIKE), reverse=True)
         said_terms, situation_terms = tokens(memory.statement), tokens(memory.situation)
         terms = {*situation_terms, *said_terms}
-        situation_topics = topics_of(situation_terms)
-        topics = topics_of([*situation_terms, *said_terms])
         shared = [weight for term, weight in self._terms.items() if term in terms]
         known = sum(self._terms.values())
         about_terms = set(query_terms(memory.situation)) if about else set()
@@ -112,6 +108,7 @@ class SituationMatcher:
         stored = len(memory.vector) == HALF.size
         own = HALF.unpack(memory.vector) if stored else self.table.embed(memory.statement, WORDS_READ)
         return [
+            likeness(self.task, memory.task),
             cosine(self.vector, own),
             cosine(self.vector, situation) if situation is not None else 0.0,
             _weighted([w for _, w in about], self._covered(about)),
@@ -126,10 +123,6 @@ class SituationMatcher:
             log1p(len(self._words)),
             log1p(len(whole)),
             1.0 if about else 0.0,
-            alike(self.topics, situation_topics),
-            alike(self.topics, topics),
-            sum(min(weight, topics[topic]) for topic, weight in self.topics.items() if topic in topics),
-            sum(self.topics.values()),
         ]
 
     def _best(self, others: Sequence[tuple[int, float]]) -> list[float]:
@@ -144,9 +137,11 @@ class SituationMatcher:
 
 
 def with_leads(rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Rows of features with how far each memory is above the best of the others, in meaning and in topics."""
-    leads = [_leads([row[place] for row in rows]) for place in (_MEANING, _TOPICS)]
-    return [[*row, *lead] for row, *lead in zip(rows, *leads, strict=True)]
+    """Rows of features with how far each memory is above the best of the others, and above the third."""
+    tasks, meanings = ([row[place] for row in rows] for place in (_TASK, _MEANING))
+    third = sorted([*tasks, 0.0, 0.0, 0.0], reverse=True)[2]
+    leads = zip(rows, _leads(tasks), _leads(meanings), tasks, strict=True)
+    return [[*row, lead, meaning_lead, task - third] for row, lead, meaning_lead, task in leads]
 
 
 def _leads(values: Sequence[float]) -> list[float]:

@@ -1,0 +1,113 @@
+"""The task vectors of a store's memories, in a small file next to the index.
+
+The hook that reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start.
+"""
+
+import struct
+from array import array
+from binascii import crc32
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from engram.disk import read_bytes, replace_file
+from engram.embedding.plain import BITS, code_of_bytes
+from engram.model.lazy import dataclass
+from engram.models.task_vectors import FILE, TaskTable
+
+if TYPE_CHECKING:
+    from engram.hooks.memory_index import IndexedMemory
+
+Vector = bytes
+_HEADER = struct.Struct("<8sqqqq")
+_MAGIC = b"engmark2"
+_CODE = BITS // 8
+NO_VECTOR = bytes(BITS)
+UNFINISHED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedState:
+    """What a file of marks was made of."""
+
+    generation: int
+    """Of the index, which numbers its memories anew when it is rebuilt."""
+    change: int
+    """The last change of the index that it covers; UNFINISHED while memories are missing."""
+    model: int
+    """Which task vectors it has."""
+
+
+class TaskMarks:
+    """Codes and vectors by the number of a memory."""
+
+    def __init__(
+        self, state: MarkedState, changes: dict[int, int], codes: dict[int, int], data: bytes, start: int
+    ) -> None:
+        self.state, self.changes, self.codes = state, changes, codes
+        self._places = {n: start + BITS * place for place, n in enumerate(codes)}
+        self._data = data
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Of no memory."""
+        return cls(MarkedState(-1, UNFINISHED, 0), {}, {}, b"", 0)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The marks of a file; none where it is missing or damaged."""
+        try:
+            data = read_bytes(path)
+            magic, generation, change, model, count = _HEADER.unpack_from(data)
+        except (OSError, struct.error):
+            return cls.empty()
+        codes = _HEADER.size + 16 * count
+        vectors = codes + _CODE * count
+        if magic != _MAGIC or len(data) != vectors + BITS * count:
+            return cls.empty()
+        head, read = array("q", data[_HEADER.size : codes]), int.from_bytes
+        numbers = head[:count]
+        known = dict(zip(numbers, [read(data[at : at + _CODE]) for at in range(codes, vectors, _CODE)], strict=True))
+        changes = dict(zip(numbers, head[count:], strict=True))
+        return cls(MarkedState(generation, change, model), changes, known, data, vectors)
+
+    def vector(self, n: int) -> Vector:
+        """The vector of a memory; zero where it is not known."""
+        place = self._places.get(n)
+        return self._data[place : place + BITS] if place is not None else NO_VECTOR
+
+    def with_more(self, state: MarkedState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "TaskMarks":
+        """These and others, which come instead of older ones."""
+        vectors = {n: self.vector(n) for n in self.codes} | dict(more)
+        codes = {n: code_of_bytes(vector) if n in more else self.codes[n] for n, vector in vectors.items()}
+        seen = {n: changes[n] if n in more else self.changes[n] for n in vectors}
+        return TaskMarks(state, seen, codes, b"".join(vectors.values()), 0)
+
+    def write(self, path: Path) -> None:
+        """Replace the file; a read-only cache only costs time."""
+        state = self.state
+        data = b"".join(
+            [
+                _HEADER.pack(_MAGIC, state.generation, state.change, state.model, len(self.codes)),
+                array("q", [*self.codes, *self.changes.values()]).tobytes(),
+                *(code.to_bytes(_CODE) for code in self.codes.values()),
+                *map(self.vector, self.codes),
+            ]
+        )
+        try:
+            replace_file(path, data, durable=False)
+        except OSError:
+            return
+
+
+def model_number() -> int:
+    """Which task vectors this version of engram has: other ones are not compared with these."""
+    with FILE.open("rb") as file:
+        return crc32(file.read(65_536))
+
+
+def vectors_of(memories: "Sequence[IndexedMemory]", table: TaskTable, *, at_once: bool) -> dict[int, Vector]:
+    """The stored vectors of memories; at once is faster from about a hundred on."""
+    parts = [(memory.situation, memory.statement) for memory in memories]
+    found = table.notes(parts) if at_once else [table.stored(*part) for part in parts]
+    return {memory.n: vector for memory, vector in zip(memories, found, strict=True)}

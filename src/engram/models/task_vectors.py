@@ -1,0 +1,179 @@
+"""Vectors of tasks: they put a prompt near the situation it is about, in whatever words ("bump axios" and "upgrading a dependency").
+
+The vector of a text is the sum of its words' bundled vectors and of rows learned for words and pairs of words, one set for prompts and one for notes
+(training/train_task_vectors.py). Rows are found by a checksum of their words; each number takes four bits. Prompts are embedded with the standard
+library, for hooks; many notes at once with numpy.
+"""
+
+import mmap
+import os
+import struct
+from array import array
+from binascii import crc32
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from math import sqrt
+from operator import mul
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.embedding.plain import BITS, PlainTable, unit
+from engram.embedding.tokenizer import words
+from engram.model.lazy import cached_property
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Matrix32 = npt.NDArray[np.float32]
+
+__all__ = ["LEVELS", "WORDS_READ", "TaskTable", "likeness", "packed_file"]
+
+FILE = Path(__file__).with_name("task_vectors.bin")
+LEVELS = 7
+"""The largest number that a half byte says; the smallest is its negative."""
+WORDS_READ = 60
+"""Words of a text that count."""
+CHARACTERS_READ = 4_000
+_MAGIC = b"engtask1"
+_HEADER = struct.Struct("<8sIff")
+_ROW = BITS // 2
+_HIGH = bytes((value >> 4) - 8 & 0xFF for value in range(256))
+_LOW = bytes((value & 15) - 8 & 0xFF for value in range(256))
+PROMPTS, NOTES = 0, 1
+ROUNDED = 127
+"""The largest number of a stored vector."""
+
+
+class TaskTable:
+    """The learned rows beside the bundled table, read where a word needs them."""
+
+    def __init__(self, table: PlainTable | None = None) -> None:
+        self.table = table or PlainTable()
+
+    @cached_property
+    def _file(self) -> mmap.mmap:
+        descriptor = os.open(FILE, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(descriptor)
+
+    @cached_property
+    def _header(self) -> tuple[int, float, float]:
+        magic, count, about, said = _HEADER.unpack_from(self._file)
+        if magic != _MAGIC:
+            raise ValueError(f"{FILE} is not what this version of engram reads; reinstall engram")
+        return count, about, said
+
+    @cached_property
+    def _keys(self) -> "memoryview[int]":
+        return memoryview(self._file)[_HEADER.size : _HEADER.size + 4 * self._header[0]].cast("I")
+
+    def _scales(self, side: int) -> "memoryview[float]":
+        count = self._header[0]
+        start = _HEADER.size + 4 * count * (1 + side)
+        return memoryview(self._file)[start : start + 4 * count].cast("f")
+
+    def _row(self, side: int, place: int) -> bytes:
+        count = self._header[0]
+        start = _HEADER.size + 12 * count + _ROW * (side * count + place)
+        return self._file[start : start + _ROW]
+
+    def _places(self, read: Sequence[str]) -> list[int]:
+        """The learned rows of words and of pairs of them."""
+        known, found = self._keys, []
+        for key in (*read, *map(" ".join, pairwise(read))):
+            number = crc32(key.encode())
+            place = bisect_left(known, number)
+            if place < len(known) and known[place] == number:
+                found.append(place)
+        return found
+
+    def prompt(self, text: str) -> "array[float]":
+        """The unit vector of a prompt."""
+        return unit(self._summed(text, PROMPTS))
+
+    def note(self, situation: str, statement: str) -> "array[float]":
+        """The unit vector of a memory."""
+        _, about, said = self._header
+        whole = [said * value for value in unit(self._summed(statement, NOTES))]
+        if situation:
+            whole = [one + about * more for one, more in zip(whole, unit(self._summed(situation, NOTES)), strict=True)]
+        return unit(whole)
+
+    def stored(self, situation: str, statement: str) -> bytes:
+        """The vector of a memory, rounded as it is stored."""
+        vector = self.note(situation, statement)
+        largest = max(map(abs, vector)) or 1.0
+        return array("b", [round(value / largest * ROUNDED) for value in vector]).tobytes()
+
+    def _summed(self, text: str, side: int) -> list[float]:
+        read = words(text[:CHARACTERS_READ])[:WORDS_READ]
+        total, scales = self.table.summed(read), self._scales(side)
+        for place in self._places(read):
+            row, scale = self._row(side, place), scales[place]
+            halves = array("b", row.translate(_HIGH) + row.translate(_LOW))
+            total = [value + scale * more for value, more in zip(total, halves, strict=True)]
+        return total
+
+    def notes(self, notes: Sequence[tuple[str, str]]) -> list[bytes]:
+        """The vectors of many memories (situation, statement), rounded as they are stored."""
+        import numpy as np
+
+        _, about, said = self._header
+        has = np.array([[1.0 if situation else 0.0] for situation, _ in notes], dtype=np.float32)
+        whole = said * self._many([statement for _, statement in notes])
+        whole += about * has * self._many([situation for situation, _ in notes])
+        largest = np.abs(whole).max(axis=1, keepdims=True)
+        rounded = np.rint(whole / np.where(largest, largest, 1) * ROUNDED).astype(np.int8)
+        return [row.tobytes() for row in rounded]
+
+    def _many(self, texts: Sequence[str]) -> "Matrix32":
+        """The unit vectors of parts of notes."""
+        import numpy as np
+
+        from engram.embedding.protocol import unit_rows
+        from engram.embedding.static import StaticEmbedder
+
+        read = [words(text[:CHARACTERS_READ])[:WORDS_READ] for text in texts]
+        total = StaticEmbedder().summed([" ".join(one) for one in read])
+        rows, scales = self._matrix, np.asarray(self._scales(NOTES))
+        for place, one in enumerate(read):
+            own = self._places(one)
+            if own:
+                taken = rows[own]
+                halves = np.concatenate([(taken >> 4).astype(np.int8), (taken & 15).astype(np.int8)], axis=1) - 8
+                total[place] += scales[own] @ halves.astype(np.float32)
+        return unit_rows(total)
+
+    @cached_property
+    def _matrix(self) -> Any:
+        import numpy as np
+
+        count = self._header[0]
+        start = _HEADER.size + 12 * count + _ROW * NOTES * count
+        return np.frombuffer(self._file, dtype=np.uint8, count=_ROW * count, offset=start).reshape(count, _ROW)
+
+
+def likeness(vector: Sequence[float], stored: bytes) -> float:
+    """The cosine of a prompt's unit vector and a stored one; 0 where there is none."""
+    values = array("b", stored)
+    length = sqrt(sum(map(mul, values, values)))
+    return sum(map(mul, vector, values)) / length if length else 0.0
+
+
+def packed_file(keys: "npt.NDArray[np.uint32]", rows: "Matrix32", shares: tuple[float, float]) -> bytes:
+    """The file for these rows (prompts and notes x keys x numbers), whose keys are in order."""
+    import numpy as np
+
+    if (np.diff(keys.astype(np.int64)) <= 0).any():
+        raise ValueError("two keys have the same checksum, or they are out of order")
+    scales = np.abs(rows).max(axis=-1) / LEVELS
+    levels = np.rint(rows / np.where(scales, scales, 1)[..., None]).astype(np.int8) + 8
+    high, low = levels[..., :_ROW].astype(np.uint8), levels[..., _ROW:].astype(np.uint8)
+    packed = (high << 4 | low).astype(np.uint8)
+    head = _HEADER.pack(_MAGIC, len(keys), *shares)
+    parts: list[bytes] = [head, keys.astype("<u4").tobytes(), scales.astype("<f4").tobytes(), packed.tobytes()]
+    return b"".join(parts)

