@@ -79,6 +79,8 @@ class PairAttention:
         """
         import numpy as np
 
+        from engram.embedding.products import crossed
+
         known = {id(token): token for pair in pairs for each in pair for token in each.tokens[:LONGEST]}
         numbers = {token: place for place, token in enumerate(known, 1)}
         read = {id(each): [numbers[id(token)] for token in each.tokens[:LONGEST]] for pair in pairs for each in pair}
@@ -88,9 +90,10 @@ class PairAttention:
         for row, (older, newer) in zip(at, pairs, strict=True):
             for statement, start in ((older, 0), (newer, wide[0])):
                 row[start : start + len(read[id(statement)])] = read[id(statement)]
-        words, likeness, same, content = self._words(list(known.values()))
-        two, seen = (at[:, :, None], at[:, None]), at > 0
-        likeness, same = likeness[two], same[two]
+        words, vectors, hashes, content = self._words(list(known.values()))
+        seen, stems = at > 0, hashes[at]
+        same = ((stems[:, :, None] == stems[:, None]) & seen[:, :, None] & seen[:, None]).astype(np.float32)
+        likeness = np.maximum(crossed(vectors[at]), same)
         side = np.arange(sum(wide)) >= wide[0]
         other = np.broadcast_to((side[:, None] != side).astype(np.float32), same.shape)
         best = (likeness * other * content[at][:, None]).max(2)
@@ -106,7 +109,7 @@ class PairAttention:
         )
 
     def _words(self, tokens: Sequence[Token]) -> tuple[Any, Any, Any, Any]:
-        """Words by themselves, the first row for none: their rows, how like each two are, whether they are the same, and whether they have a meaning of
+        """Words by themselves, the first row for none: their rows, their unit vectors, the hashes of their stems, and whether they have a meaning of
         their own.
         """
         import numpy as np
@@ -120,13 +123,11 @@ class PairAttention:
         vectors[kinds == KINDS.index(NUMBER)] = 0.0
         own = [0 if token.kind in (NUMBER, NAME) else self.places.get(token.stem, 0) for token in tokens]
         hashes = np.array([0, *(hash(token.stem) for token in tokens)])
-        same = (hashes[:, None] == hashes).astype(np.float32)
-        same[0] = same[:, 0] = 0.0
         content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
         content[0] = 0.0
         rows = multiplied(vectors, self.turned["v_weight"])
         rows += self.weights["st_weight"][[0, *own]] + self.weights["k_weight"][kinds]
-        return rows, np.maximum(vectors @ vectors.T, same), same, content
+        return rows, vectors, hashes, content
 
     def _layer(self, name: str, rows: Any, likenesses: Any) -> Any:
         """One layer: every word takes up what the words it attends to have to say."""

@@ -7,7 +7,7 @@ never met. training/train_pairs.py uses the same functions.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, repeat, starmap
+from itertools import starmap
 from typing import Any
 from zlib import crc32
 
@@ -235,11 +235,11 @@ def _contrasted(pair: Alignment) -> list[tuple[str, str]]:
     old, new = pair.older, pair.newer
     theirs = [at for at, hit in enumerate(pair.matched_old) if not hit]
     mine = [at for at, hit in enumerate(pair.matched_new) if not hit]
+    contrastive = [at for at in theirs if at in old.contrastive]
     return [
         (new.canonical[one], old.canonical[other])
         for one in mine
-        for other in theirs
-        if one in new.contrastive or other in old.contrastive
+        for other in (theirs if one in new.contrastive else contrastive)
     ]
 
 
@@ -324,19 +324,13 @@ def _grams(label: str, keys: tuple[str, ...], functions: tuple[str, ...]) -> Any
     """The buckets of up to three words in a row, and of the function words."""
     import numpy as np
 
-    windows = map(_window, repeat(label), keys, (*keys[1:], None), (*keys[2:], None, None))
-    return np.array([*chain.from_iterable(windows), *(bucket(f"{label}@{key}") for key in functions)])
-
-
-@lru_cache(maxsize=1 << 16)
-def _window(label: str, one: str, two: str | None, three: str | None) -> tuple[int, ...]:
-    """The buckets of the n-grams that begin with a word."""
-    found = [f"{label}{one}"]
-    if two is not None:
-        found.append(f"{label}{one} {two}")
-    if three is not None:
-        found += (f"{label}{one} {two} {three}", f"{label}{one} * {three}")
-    return tuple(map(bucket, found))
+    follows = [f" {key}".encode("utf-8", "surrogatepass") for key in keys]
+    # The hash of a longer n-gram goes on from that of the shorter one.
+    ones = [crc32(f"{label}{key}".encode("utf-8", "surrogatepass")) for key in keys]
+    twos = list(map(crc32, follows[1:], ones))
+    threes = map(crc32, follows[2:], twos)
+    apart = (crc32(b" *" + third, one) for third, one in zip(follows[2:], ones, strict=False))
+    return np.array([*ones, *twos, *threes, *apart, *(bucket(f"{label}@{key}") for key in functions)]) % BUCKETS
 
 
 def _twins(pair: Alignment, twins: list[int], best: list[float]) -> Iterator[str]:
