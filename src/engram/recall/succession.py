@@ -65,7 +65,7 @@ def features(question: str, pairs: Sequence[tuple[Claim, Claim]], best: float) -
     answers = _Answers(asked, [read_statement(text) for text in texts])
     places = {text: place for place, text in enumerate(texts)}
     steps = [(places[older.text], places[newer.text]) for older, newer in pairs]
-    relations = relate_pairs([(older.text, newer.text) for older, newer in pairs])
+    relations = relate_pairs([(older.text, newer.text) for older, newer in pairs], reasons=False)
     rows = [
         (
             *(relation.same, relation.update, relation.contradiction, relation.refinement, relation.different),

@@ -263,7 +263,10 @@ class Index:
             found.semantic = search.semantic(
                 self.db, self._last, matrix, query.vector, clause, query.limit, by, of_sessions
             )
-        found.positions = self.document_positions([n for n, _ in (*found.lexical, *found.semantic)])
+        numbers = [n for n, _ in (*found.lexical, *found.semantic)]
+        # A memory belongs to no session.
+        alone = filters.kinds == ("memory",)
+        found.positions = dict.fromkeys(numbers, _ALONE) if alone else self.document_positions(numbers)
         return found
 
     def _has_any(self, kinds: Sequence[str]) -> bool:
