@@ -187,11 +187,6 @@ class Searcher:
         reads = self.reads or SharedReads(self.store)
         return self._retrieved(replace(query.checked(), vector=_vector(query, reads)), reads)
 
-    def finds_the_same(self, query: SearchQuery, filters: Filters) -> bool:
-        """Whether the retrievers find the same documents with other filters, so that a search with these ranks them in the same order."""
-        (own, _), (other, _) = self.retrieved(query), self.retrieved(replace(query, filters=filters))
-        return own.lexical == other.lexical and own.semantic == other.semantic
-
     def _retrieved(self, query: SearchQuery, reads: SharedReads) -> tuple[Candidates, SearchQuery]:
         query = with_terms(query, self.zone)
         candidates = reads.candidates(query.store_query, query.store_filters)
