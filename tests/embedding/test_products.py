@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engram.embedding.products import multiplied, products, scores
+from engram.embedding.products import crossed, multiplied, products, scores
 from tests.tables import table
 
 
@@ -27,3 +27,10 @@ def test_many_rows_times_few_weights_are_the_product(rows: int) -> None:
     left = rng.standard_normal((rows, 96), dtype=np.float32)
     weights = rng.standard_normal((96, 288), dtype=np.float32)
     assert np.allclose(multiplied(left, weights), left @ weights, atol=1e-4)
+
+
+@table(("batches", "rows"), [(0, 3), (2, 0), (1, 1), (16, 30), (3, 80)])
+def test_each_two_rows_of_a_batch_are_multiplied(batches: int, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    given = rng.standard_normal((batches, rows, 256), dtype=np.float32)
+    assert np.allclose(crossed(given), given @ given.transpose(0, 2, 1), atol=1e-4)

@@ -135,7 +135,7 @@ def test_nothing_heavy_is_loaded_before_the_first_call(tmp_path: Path) -> None:
         "from engram.mcp.tools import TOOLS\n"
         "serving.build(serving.LazyMemory(lambda: None), anyio.CapacityLimiter(1))\n"
         "[serving.listed(tool) for tool in TOOLS.values()]\n"
-        "print(*[name for name in ('engram.client', 'engram.store', 'numpy', 'rich', 'ryaml') if name in sys.modules])\n"
+        "print(*[name for name in ('engram.client', 'engram.gates', 'engram.store', 'numpy', 'rich', 'ryaml') if name in sys.modules])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path

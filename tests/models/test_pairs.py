@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from engram.models.pairs import LABELS, LIKELY_CHANGE, SAME, SURE_UPDATE, Relation, relate, relate_all
+from engram.model.lazy import replace
+from engram.models.pairs import LABELS, LIKELY_CHANGE, SAME, SURE_UPDATE, Relation, relate, relate_all, relate_pairs
 
 PAIRS = """
 update || The team deploys with Jenkins. || The team moved from Jenkins to GitHub Actions.
@@ -120,3 +121,10 @@ def test_unlike_statements_are_not_compared() -> None:
 def test_the_reason_names_what_was_replaced() -> None:
     assert relate("The API listens on port 8080.", "The API listens on port 9090 now.").reason.startswith("8080 → 9090")
     assert relate("The launch is in March.", "The launch slipped to April").reason.startswith("march → april")
+
+
+def test_without_reasons_the_probabilities_are_the_same() -> None:
+    pair = ("The project uses yarn.", "We switched from yarn to pnpm.")
+    (plain,), (explained,) = relate_pairs([pair], reasons=False), relate_pairs([pair])
+    assert plain == replace(explained, reason="")
+    assert explained.reason

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.polarity import NOT, canonical, converse, opposite, read, rival
+from engram.text.polarity import NOT, any_opposite, any_rival, canonical, converse, opposite, read, rival
 from tests.tables import table
 
 
@@ -116,3 +116,29 @@ def test_any_text_can_be_read(text: str) -> None:
 
 def test_a_long_text_is_read_up_to_a_bound() -> None:
     assert len(read("word " * 1_000_000).sequence) < 2_000
+
+
+CONTRASTED = (
+    "enabl",
+    "disabl",
+    "alway",
+    "never",
+    "saf",
+    "unsaf",
+    "unit",
+    "it",
+    "npm",
+    "pnpm",
+    "yarn",
+    "display",
+    "play",
+    "non",
+    "x",
+)
+
+
+@given(st.lists(st.sampled_from(CONTRASTED)), st.lists(st.sampled_from(CONTRASTED)))
+def test_two_groups_contrast_where_a_word_of_each_does(some: list[str], others: list[str]) -> None:
+    crossed = [(one, other) for one in some for other in others]
+    assert any_opposite(some, others) == any(opposite(*pair) for pair in crossed)
+    assert any_rival(some, others) == any(rival(*pair) for pair in crossed)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float32]
 
-__all__ = ["multiplied", "products", "scores"]
+__all__ = ["crossed", "multiplied", "products", "scores"]
 
 SCORED_AT_ONCE = 400_000
 """Numbers of a matrix that OpenBLAS multiplies with a vector on one thread."""
@@ -57,3 +57,13 @@ def multiplied(rows: Floats, weights: Floats) -> Floats:
     padded[: len(rows)] = rows
     found: Floats = (padded.reshape(blocks, step, -1) @ weights).reshape(blocks * step, -1)[: len(rows)]
     return found
+
+
+def crossed(batches: Floats) -> Floats:
+    """The product of each two rows of a batch, for each batch."""
+    _, rows, size = batches.shape
+    step = max(1, MULTIPLIED_AT_ONCE // max(1, rows * size))
+    turned = batches.transpose(0, 2, 1)
+    if rows <= step:
+        return batches @ turned
+    return np.concatenate([batches @ turned[:, :, at : at + step] for at in range(0, rows, step)], axis=2)

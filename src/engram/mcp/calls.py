@@ -24,9 +24,9 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from engram.gates.secrets.scan import redact
 from engram.mcp.approval import DISAGREED, ApprovalQuestion, PersonNeeded, decide
 from engram.mcp.client_log import ClientLog
+from engram.mcp.redaction import redacted
 from engram.mcp.results import ToolResult
 from engram.model.errors import EngramError, NotFound
 from engram.model.lazy import dataclass
@@ -259,4 +259,4 @@ def _wrong(error: ValidationError, tool: "Tool") -> str:
 
 def _refused(words: str) -> CallToolResult:
     """An error result; anything that looks like a secret is redacted."""
-    return CallToolResult(content=[TextContent(type="text", text=notice(redact(words)[0]))], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=notice(redacted(words)))], is_error=True)

@@ -8,7 +8,7 @@ from mcp.server import ServerRequestContext
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import EmptyResult, LoggingLevel, SetLevelRequestParams
 
-from engram.gates.secrets.scan import redact
+from engram.mcp.redaction import redacted
 from engram.text.display import notice
 
 LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
@@ -40,7 +40,7 @@ class ClientLog:
         with warnings.catch_warnings():
             # Clients up to 2025 have no other way to show what a server has to say.
             warnings.simplefilter("ignore", MCPDeprecationWarning)
-            sending = ctx.session.send_log_message(level, notice(redact(text)[0]), LOGGER, ctx.request_id)
+            sending = ctx.session.send_log_message(level, notice(redacted(text)), LOGGER, ctx.request_id)
         await sending
 
     async def warn(self, ctx: ServerRequestContext[Any, Any], notes: Iterable[str]) -> None:

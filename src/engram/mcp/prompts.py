@@ -22,7 +22,7 @@ from mcp.types import (
     TextContent,
 )
 
-from engram.gates.secrets.scan import redact
+from engram.mcp.redaction import redacted
 from engram.model.lazy import cached_property, dataclass
 from engram.text.display import quoted
 
@@ -88,7 +88,7 @@ class PromptLibrary:
         """One prompt, filled in; an unknown name or argument is an error."""
         prompt = self._prompts.get(params.name)
         if prompt is None:
-            name = quoted(redact(params.name)[0][:60])
+            name = quoted(redacted(params.name)[:60])
             raise MCPError(INVALID_PARAMS, f"Unknown prompt {name}; the prompts are {', '.join(self._prompts)}")
         given = params.arguments or {}
         if unknown := sorted(given.keys() - prompt.arguments.keys()):

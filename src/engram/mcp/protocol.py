@@ -24,10 +24,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from engram import __version__
-from engram.gates.secrets.scan import redact
 from engram.mcp.calls import LazyMemory, ToolCaller
 from engram.mcp.client_log import ClientLog
 from engram.mcp.prompts import PromptLibrary
+from engram.mcp.redaction import redacted
 from engram.mcp.resources import ResourceReader
 from engram.mcp.tools import TOOLS, Tool
 from engram.text.display import quoted
@@ -71,7 +71,7 @@ def build(
     ) -> CallToolResult | InputRequiredResult:
         tool = tools.get(params.name)
         if tool is None:
-            name = quoted(redact(params.name)[0][:60])
+            name = quoted(redacted(params.name)[:60])
             raise MCPError(INVALID_PARAMS, f"Unknown tool {name}; the tools are {', '.join(tools)}")
         return await caller.call(ctx, tool, params)
 

@@ -27,8 +27,8 @@ from mcp.types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from engram.gates.secrets.scan import redact
 from engram.mcp.calls import LazyMemory
+from engram.mcp.redaction import redacted
 from engram.mcp.results import QUOTED, Shown
 from engram.mcp.tools import seen
 from engram.model.errors import EngramError, NotFound
@@ -107,7 +107,7 @@ class ResourceReader:
         except NotFound:
             raise
         except (EngramError, OSError) as error:
-            raise MCPError(INTERNAL_ERROR, notice(redact(str(error))[0])) from None
+            raise MCPError(INTERNAL_ERROR, notice(redacted(str(error)))) from None
 
 
 _ALWAYS = (
@@ -168,6 +168,6 @@ _READS = {RECALL: _recall, STATUS: _status}
 
 
 def _no_such(ctx: Context, uri: str, advice: str) -> MCPError:
-    text = f"No resource {quoted(redact(uri)[0][:100])}; {notice(redact(advice)[0])}"
+    text = f"No resource {quoted(redacted(uri)[:100])}; {notice(redacted(advice))}"
     code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else NOT_FOUND_UNTIL_2025
-    return MCPError(code, text, {"uri": inert(redact(uri)[0][:200])})
+    return MCPError(code, text, {"uri": inert(redacted(uri)[:200])})

@@ -45,11 +45,10 @@ class PairAttention:
         """A row of probabilities of the labels for each pair, given its measures if the model was trained with any."""
         import numpy as np
 
-        hidden, seen, likenesses, newer = self._read(pairs)
+        rows, seen, likenesses, newer = self._read(pairs)
         for layer in range(self.layers):
-            hidden = self._layer(f"bl_{layer}_", hidden, likenesses)
-        hidden = self._normalized("n", hidden)
-        parts = self._pooled(hidden, seen, newer)
+            rows = self._layer(f"bl_{layer}_", rows, seen, likenesses)
+        parts = self._pooled(_spread(self._normalized("n", rows), seen), seen, newer)
         if measures is not None:
             scaled = (measures - self.weights["mean"]) / self.weights["sd"]
             parts.append(scaled.clip(-MOST_DEVIATIONS, MOST_DEVIATIONS))
@@ -60,24 +59,26 @@ class PairAttention:
     def _linear(self, name: str, rows: Any) -> Any:
         from engram.embedding.products import multiplied
 
-        found = multiplied(rows.reshape(-1, rows.shape[-1]), self.turned[f"{name}_weight"])
+        found = multiplied(rows, self.turned[f"{name}_weight"])
         found += self.weights[f"{name}_bias"]
-        return found.reshape(*rows.shape[:-1], -1)
+        return found
 
     def _normalized(self, name: str, rows: Any) -> Any:
         import numpy as np
 
-        centred = rows - rows.sum(-1, keepdims=True) / rows.shape[-1]
-        centred /= np.sqrt(np.einsum("...i,...i->...", centred, centred)[..., None] / rows.shape[-1] + 1e-5)
+        centred = rows - rows.sum(1, keepdims=True) / rows.shape[1]
+        centred /= np.sqrt(np.einsum("ij,ij->i", centred, centred)[:, None] / rows.shape[1] + 1e-5)
         centred *= self.weights[f"{name}_weight"]
         centred += self.weights[f"{name}_bias"]
         return centred
 
     def _read(self, pairs: Sequence[tuple[Statement, Statement]]) -> tuple[Any, Any, Any, Any]:
-        """The words of each pair as rows; which of them there are; how like each two are, whether they are the same, whether they stand in
-        different statements and whether the second is missing; and which places are those of the newer statement.
+        """The words of all pairs as rows, one after the other; which places of each pair have one; how like each two are, whether they are the same,
+        whether they stand in different statements and whether the second is missing; and which places are those of the newer statement.
         """
         import numpy as np
+
+        from engram.embedding.products import crossed
 
         known = {id(token): token for pair in pairs for each in pair for token in each.tokens[:LONGEST]}
         numbers = {token: place for place, token in enumerate(known, 1)}
@@ -88,9 +89,10 @@ class PairAttention:
         for row, (older, newer) in zip(at, pairs, strict=True):
             for statement, start in ((older, 0), (newer, wide[0])):
                 row[start : start + len(read[id(statement)])] = read[id(statement)]
-        words, likeness, same, content = self._words(list(known.values()))
-        two, seen = (at[:, :, None], at[:, None]), at > 0
-        likeness, same = likeness[two], same[two]
+        words, vectors, hashes, content = self._words(list(known.values()))
+        seen, stems = at > 0, hashes[at]
+        same = ((stems[:, :, None] == stems[:, None]) & seen[:, :, None] & seen[:, None]).astype(np.float32)
+        likeness = np.maximum(crossed(vectors[at]), same)
         side = np.arange(sum(wide)) >= wide[0]
         other = np.broadcast_to((side[:, None] != side).astype(np.float32), same.shape)
         best = (likeness * other * content[at][:, None]).max(2)
@@ -99,14 +101,14 @@ class PairAttention:
         placed = placed + self.weights["pos_weight"][np.concatenate([np.arange(each) for each in wide])]
         missing = np.broadcast_to(~seen[:, None], same.shape)
         return (
-            words[at] + placed + self._linear("m", marks),
+            words[at[seen]] + placed[np.nonzero(seen)[1]] + self._linear("m", marks[seen]),
             seen,
             np.stack([likeness, same, other, missing], axis=1),
             side,
         )
 
     def _words(self, tokens: Sequence[Token]) -> tuple[Any, Any, Any, Any]:
-        """Words by themselves, the first row for none: their rows, how like each two are, whether they are the same, and whether they have a meaning of
+        """Words by themselves, the first row for none: their rows, their unit vectors, the hashes of their stems, and whether they have a meaning of
         their own.
         """
         import numpy as np
@@ -120,22 +122,20 @@ class PairAttention:
         vectors[kinds == KINDS.index(NUMBER)] = 0.0
         own = [0 if token.kind in (NUMBER, NAME) else self.places.get(token.stem, 0) for token in tokens]
         hashes = np.array([0, *(hash(token.stem) for token in tokens)])
-        same = (hashes[:, None] == hashes).astype(np.float32)
-        same[0] = same[:, 0] = 0.0
         content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
         content[0] = 0.0
         rows = multiplied(vectors, self.turned["v_weight"])
         rows += self.weights["st_weight"][[0, *own]] + self.weights["k_weight"][kinds]
-        return rows, np.maximum(vectors @ vectors.T, same), same, content
+        return rows, vectors, hashes, content
 
-    def _layer(self, name: str, rows: Any, likenesses: Any) -> Any:
+    def _layer(self, name: str, rows: Any, seen: Any, likenesses: Any) -> Any:
         """One layer: every word takes up what the words it attends to have to say."""
         import numpy as np
 
-        total, width, size = rows.shape
+        (total, width), size = seen.shape, rows.shape[1]
         each = size // HEADS
-        split = self._linear(f"{name}qkv", self._normalized(f"{name}n1", rows)).reshape(total, width, 3, HEADS, each)
-        asked, offered, said = split.transpose(2, 0, 3, 1, 4)
+        split = _spread(self._linear(f"{name}qkv", self._normalized(f"{name}n1", rows)), seen)
+        asked, offered, said = split.reshape(total, width, 3, HEADS, each).transpose(2, 0, 3, 1, 4)
         weights = np.vstack([BIAS_SCALE * self.weights[f"{name}b"], np.full(HEADS, _NONE, dtype=np.float32)])
         biases = weights.T @ likenesses.reshape(total, len(weights), -1)
         scores = asked @ offered.transpose(0, 1, 3, 2)
@@ -144,7 +144,7 @@ class PairAttention:
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         heard = (scores @ said) / scores.sum(-1, keepdims=True)
-        rows = rows + self._linear(f"{name}p", heard.transpose(0, 2, 1, 3).reshape(total, width, size))
+        rows = rows + self._linear(f"{name}p", heard.transpose(0, 2, 1, 3)[seen].reshape(len(rows), size))
         return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", self._normalized(f"{name}n2", rows))))
 
     @staticmethod
@@ -156,6 +156,15 @@ class PairAttention:
         means = (sides @ hidden) / np.maximum(sides.sum(2, keepdims=True), 1.0)
         most = np.where(sides[..., None] > 0, hidden[:, None], _NONE).max(2).clip(-50.0)
         return [each.reshape(len(seen), -1) for each in (means, most)]
+
+
+def _spread(rows: Any, seen: Any) -> Any:
+    """Rows in their places in each pair, zeros where there is no word."""
+    import numpy as np
+
+    found = np.zeros((*seen.shape, rows.shape[1]), dtype=np.float32)
+    found[seen] = rows
+    return found
 
 
 def _gelu(rows: Any) -> Any:

@@ -7,13 +7,12 @@ never met. training/train_pairs.py uses the same functions.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, repeat, starmap
 from typing import Any
 from zlib import crc32
 
 from engram.model.lazy import cached_property, dataclass
 from engram.models.pair_words import FUNCTION, KINDS, NAME, NUMBER, TIME, WORD, WORDING, Statement, Token
-from engram.text.polarity import opposite, rival
+from engram.text.polarity import any_opposite, any_rival
 
 __all__ = ["BUCKETS", "Alignment", "Alignments", "align", "bucket"]
 
@@ -225,22 +224,15 @@ def _filled(parts: Sequence[Any], seen: Any) -> Any:
 def _of_words(pair: Alignment) -> tuple[float, ...]:
     """What is sooner told word by word: opposites and rivals among what is left over, the frame, numbers, and whether the verb is the same."""
     old, new = pair.older, pair.newer
-    crossed = _contrasted(pair) if old.contrastive or new.contrastive else ()
-    contrast = any(starmap(opposite, crossed)), any(starmap(rival, crossed))
+    contrast = _contrast(pair) if old.contrastive or new.contrastive else (False, False)
     return (*contrast, *_frame(old, new), *_numbers(pair), old.verb == new.verb != "")
 
 
-def _contrasted(pair: Alignment) -> list[tuple[str, str]]:
-    """What is left over in both, word by word, where one of the two may have an opposite or a rival."""
-    old, new = pair.older, pair.newer
-    theirs = [at for at, hit in enumerate(pair.matched_old) if not hit]
-    mine = [at for at, hit in enumerate(pair.matched_new) if not hit]
-    return [
-        (new.canonical[one], old.canonical[other])
-        for one in mine
-        for other in theirs
-        if one in new.contrastive or other in old.contrastive
-    ]
+def _contrast(pair: Alignment) -> tuple[bool, bool]:
+    """Whether there are opposites and rivals among what is left over in both."""
+    theirs = [word for word, hit in zip(pair.older.canonical, pair.matched_old, strict=True) if not hit]
+    mine = [word for word, hit in zip(pair.newer.canonical, pair.matched_new, strict=True) if not hit]
+    return any_opposite(mine, theirs), any_rival(mine, theirs)
 
 
 def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
@@ -324,19 +316,13 @@ def _grams(label: str, keys: tuple[str, ...], functions: tuple[str, ...]) -> Any
     """The buckets of up to three words in a row, and of the function words."""
     import numpy as np
 
-    windows = map(_window, repeat(label), keys, (*keys[1:], None), (*keys[2:], None, None))
-    return np.array([*chain.from_iterable(windows), *(bucket(f"{label}@{key}") for key in functions)])
-
-
-@lru_cache(maxsize=1 << 16)
-def _window(label: str, one: str, two: str | None, three: str | None) -> tuple[int, ...]:
-    """The buckets of the n-grams that begin with a word."""
-    found = [f"{label}{one}"]
-    if two is not None:
-        found.append(f"{label}{one} {two}")
-    if three is not None:
-        found += (f"{label}{one} {two} {three}", f"{label}{one} * {three}")
-    return tuple(map(bucket, found))
+    follows = [f" {key}".encode("utf-8", "surrogatepass") for key in keys]
+    # The hash of a longer n-gram goes on from that of the shorter one.
+    ones = [crc32(f"{label}{key}".encode("utf-8", "surrogatepass")) for key in keys]
+    twos = list(map(crc32, follows[1:], ones))
+    threes = map(crc32, follows[2:], twos)
+    apart = (crc32(b" *" + third, one) for third, one in zip(follows[2:], ones, strict=False))
+    return np.array([*ones, *twos, *threes, *apart, *(bucket(f"{label}@{key}") for key in functions)]) % BUCKETS
 
 
 def _twins(pair: Alignment, twins: list[int], best: list[float]) -> Iterator[str]:

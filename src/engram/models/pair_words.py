@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from engram.model.lazy import dataclass
+from engram.model.lazy import cached_property, dataclass
 from engram.text.polarity import canonical, is_contrastive
 from engram.text.stems import stem
 from engram.text.verbs import is_past, kind_of, revises
@@ -82,38 +82,134 @@ class Token:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
 class Statement:
-    """What two statements are compared by: all words, those with a meaning of their own, and whatever can be said of one statement alone."""
+    """What two statements are compared by: all words, those with a meaning of their own, and whatever can be said of one statement alone.
 
-    tokens: tuple[Token, ...]
-    words: tuple[Token, ...]
-    places: tuple[int, ...]
-    rows: Any
-    """A unit vector for each of `words`."""
-    weights: Any
-    sum: Any
-    """The weighted sum of `rows`."""
-    marks: Any
-    """A row for each of `words`: its weight, whether it precedes the verb, whether it follows it, whether it is of each of `KINDS`, and whether it is a
-    name before the verb.
+    Only the tokens are read at once: most statements are compared by them alone, or not at all.
     """
-    hashes: Any
-    """Those of the stems of `words`."""
-    canonical: tuple[str, ...]
-    """The stems of `words` under which opposites and rivals are found; `contrastive` are the places of those that may have one."""
-    contrastive: tuple[int, ...]
-    shown: tuple[str, ...]
-    """The tokens as the model learns them: the kind of a name, number or time, else the stem."""
-    functions: tuple[str, ...]
-    stems: tuple[str, ...]
-    """Those of the tokens but for articles and commas; `kinds` has a letter for each, `known` has them without order."""
-    kinds: str
-    known: frozenset[str]
-    verb: str
-    verb_place: int
-    wording: Any
-    """How many words and tokens it has, the values of `WORDING`, and which of `_CONTRASTED` it has."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.strip().rstrip(_LAST_MARKS)
+        self.tokens = tuple(_joined(_tokens(self._text)))[:_MOST_WORDS]
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """Where `words` stand among the tokens."""
+        return tuple(place for place, token in enumerate(self.tokens) if token.kind != FUNCTION)
+
+    @cached_property
+    def words(self) -> tuple[Token, ...]:
+        """The tokens with a meaning of their own."""
+        return tuple(self.tokens[place] for place in self.places)
+
+    @cached_property
+    def _vectors(self) -> tuple[Any, Any]:
+        import numpy as np
+
+        rows = word_vectors([token.key for token in self.words])
+        lengths = np.sqrt((rows * rows).sum(1))
+        rows /= np.maximum(lengths, 1e-6)[:, None]
+        return rows, np.clip(lengths, _LEAST_WEIGHT, _MOST_WEIGHT)
+
+    @property
+    def rows(self) -> Any:
+        """A unit vector for each of `words`."""
+        return self._vectors[0]
+
+    @property
+    def weights(self) -> Any:
+        """How much each of `words` tells."""
+        return self._vectors[1]
+
+    @cached_property
+    def sum(self) -> Any:
+        """The weighted sum of `rows`."""
+        return self.weights @ self.rows
+
+    @cached_property
+    def marks(self) -> Any:
+        """A row for each of `words`: its weight, whether it precedes the verb, whether it follows it, whether it is of each of `KINDS`, and whether it is
+        a name before the verb.
+        """
+        import numpy as np
+
+        verb = self.verb_place
+        marks = [
+            (weight, place < verb, place > verb, *(kind == each for each in KINDS), kind == NAME and place < verb)
+            for weight, place, kind in zip(
+                self.weights.tolist(), self.places, (token.kind for token in self.words), strict=True
+            )
+        ]
+        return np.array(marks, dtype=np.float32).reshape(len(self.words), MARKS)
+
+    @cached_property
+    def hashes(self) -> Any:
+        """Those of the stems of `words`."""
+        import numpy as np
+
+        return np.array([hash(token.stem) for token in self.words], dtype=np.int64)
+
+    @cached_property
+    def canonical(self) -> tuple[str, ...]:
+        """The stems of `words` under which opposites and rivals are found."""
+        return tuple(canonical(token.key) for token in self.words)
+
+    @cached_property
+    def contrastive(self) -> tuple[int, ...]:
+        """The places in `canonical` of words that may have an opposite or a rival."""
+        return tuple(at for at, word in enumerate(self.canonical) if is_contrastive(word))
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """The tokens as the model learns them: the kind of a name, number or time, else the stem."""
+        return tuple(token.stem if token.kind in (WORD, FUNCTION) else f"<{token.kind}>" for token in self.tokens)
+
+    @cached_property
+    def functions(self) -> tuple[str, ...]:
+        """The tokens without a meaning of their own."""
+        return tuple(token.key for token in self.tokens if token.kind == FUNCTION)
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        """Those of the tokens but for articles and commas."""
+        return tuple(token.stem for token in self.tokens if token.key not in _ARTICLES)
+
+    @cached_property
+    def kinds(self) -> str:
+        """A letter for each of `stems`."""
+        return "".join(token.kind for token in self.tokens if token.key not in _ARTICLES)
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The stems without their order."""
+        return frozenset(self.stems)
+
+    @cached_property
+    def word_stems(self) -> frozenset[str]:
+        """The stems of `words`."""
+        return frozenset(token.stem for token in self.words)
+
+    @cached_property
+    def verb_place(self) -> int:
+        """Where the verb stands; behind the last token where there is none."""
+        verbs = word_class("wordclasses", "verb")
+        places = (at for at, token in enumerate(self.tokens) if token.key in verbs or token.stem in verbs)
+        return next(places, len(self.tokens))
+
+    @property
+    def verb(self) -> str:
+        """The stem of the verb; "" where there is none."""
+        return self.tokens[self.verb_place].stem if self.verb_place < len(self.tokens) else ""
+
+    @cached_property
+    def wording(self) -> Any:
+        """How many words and tokens it has, the values of `WORDING`, and which of `_CONTRASTED` it has."""
+        import numpy as np
+
+        keys = [token.key for token in self.tokens]
+        wording = _wording(self._text, self.tokens, keys)
+        contrasted = (word in keys for word in _CONTRASTED)
+        return np.array((len(self.words), len(keys), *wording, *contrasted), dtype=np.float32)
 
     def beside(self, place: int, step: int) -> str:
         """The stem of the word next to a place; "" at the end."""
@@ -254,46 +350,7 @@ def word_vectors(words: list[str]) -> Any:
 @lru_cache(maxsize=4096)
 def read_statement(text: str) -> Statement:
     """A statement as it is compared; of a long text, the beginning."""
-    import numpy as np
-
-    text = text.strip().rstrip(_LAST_MARKS)
-    tokens = tuple(_joined(_tokens(text)))[:_MOST_WORDS]
-    places = tuple(place for place, token in enumerate(tokens) if token.kind != FUNCTION)
-    words = tuple(tokens[place] for place in places)
-    rows = word_vectors([token.key for token in words])
-    lengths = np.sqrt((rows * rows).sum(1))
-    weights = np.clip(lengths, _LEAST_WEIGHT, _MOST_WEIGHT)
-    rows /= np.maximum(lengths, 1e-6)[:, None]
-    shown = tuple(token.stem if token.kind in (WORD, FUNCTION) else f"<{token.kind}>" for token in tokens)
-    verbs = word_class("wordclasses", "verb")
-    verb = next((place for place, token in enumerate(tokens) if token.key in verbs or token.stem in verbs), len(tokens))
-    marks = [
-        (weight, place < verb, place > verb, *(kind == each for each in KINDS), kind == NAME and place < verb)
-        for weight, place, kind in zip(weights.tolist(), places, (token.kind for token in words), strict=True)
-    ]
-    framed = [token for token in tokens if token.key not in _ARTICLES]
-    keys = [token.key for token in tokens]
-    wording = (len(words), len(tokens), *_wording(text, tokens, keys), *(word in keys for word in _CONTRASTED))
-    return Statement(
-        tokens=tokens,
-        words=words,
-        places=places,
-        rows=rows,
-        weights=weights,
-        sum=weights @ rows,
-        marks=np.array(marks, dtype=np.float32).reshape(len(words), MARKS),
-        hashes=np.array([hash(token.stem) for token in words], dtype=np.int64),
-        canonical=(canonicals := tuple(canonical(token.key) for token in words)),
-        contrastive=tuple(at for at, word in enumerate(canonicals) if is_contrastive(word)),
-        shown=shown,
-        functions=tuple(token.key for token in tokens if token.kind == FUNCTION),
-        stems=(stems := tuple(token.stem for token in framed)),
-        kinds="".join(token.kind for token in framed),
-        known=frozenset(stems),
-        verb=tokens[verb].stem if verb < len(tokens) else "",
-        verb_place=verb,
-        wording=np.array(wording, dtype=np.float32),
-    )
+    return Statement(text)
 
 
 WORDING = ("not", "me", "we", "past", "change", "state", "clauses", "begins", "refers", "formal")

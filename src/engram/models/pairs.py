@@ -93,8 +93,8 @@ def relate_all(older: Sequence[str], newer: str, cosines: Sequence[float] | None
     return found
 
 
-def relate_pairs(pairs: Sequence[tuple[str, str]]) -> list[Relation]:
-    """How the newer statement of each pair, the second, relates to the older one; many pairs cost less in one go."""
+def relate_pairs(pairs: Sequence[tuple[str, str]], *, reasons: bool = True) -> list[Relation]:
+    """How the newer statement of each pair, the second, relates to the older one; many pairs cost less in one go, and less without reasons."""
     read = [(read_statement(older), read_statement(newer)) for older, newer in pairs]
     found = [_SAME if _identical(*each) else _APART for each in read]
     unlike = [at for at, known in enumerate(found) if known is _APART]
@@ -103,7 +103,7 @@ def relate_pairs(pairs: Sequence[tuple[str, str]]) -> list[Relation]:
     aligned = Alignments([read[at] for at in unlike])
     for place, (at, row) in enumerate(zip(unlike, probabilities(aligned).tolist(), strict=True)):
         label = LABELS[row.index(max(row))]
-        reason = "" if label == "different" else _reason(aligned[place], label)
+        reason = _reason(aligned[place], label) if reasons and label != "different" else ""
         found[at] = Relation(row[0], row[1], row[2], row[3], row[4], reason)
     return found
 
@@ -163,12 +163,14 @@ class PairNetwork:
         """A row of probabilities of `LABELS` for each pair of `inputs`."""
         import numpy as np
 
+        from engram.embedding.products import multiplied
+
         rows = ((rows - self.mean) * self.scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
         grams = np.add.reduceat(self.grams.take(places, 0), starts, 0, dtype=np.int32)
         scores = rows @ self.measures + grams.astype(np.float32) * self.gram_scale + self.bias
         hidden, hidden_bias, out, bias = self.hidden
         seen = np.hstack([rows[:, :MEASURES], scores])
-        logits = np.maximum(seen @ hidden + hidden_bias, 0) @ out + bias
+        logits = np.maximum(multiplied(seen, hidden) + hidden_bias, 0) @ out + bias
         likely = np.exp(logits - logits.max(1, keepdims=True))
         return likely / likely.sum(1, keepdims=True)
 

@@ -12,7 +12,6 @@ from engram.model.errors import InvalidInput
 from engram.model.hit import Filtered, Hit, Hits, HitTrace
 from engram.model.lazy import replace
 from engram.rules.sources import is_evidence
-from engram.text.time.words import words
 from engram.text.word_tables import word_class
 
 __all__ = ["ABOUT", "HALF", "HELPFUL", "LOOKED_UP", "MOST_NEAREST", "NEAREST", "SURE", "about", "among", "asks_for_several",
@@ -93,6 +92,8 @@ def asks_for_several(question: str) -> bool:
     comparison ("all my", "how many", "versus"), in the plural ("what are", "which servers", "where do my sisters"), or twice
     ("and who").
     """
+    from engram.text.time.words import words  # the MCP server starts with the numbers of this module alone
+
     keys = [word.key for word in words(question)]
     named = keys[:1] == ["list"] or not word_class("asking", "several").isdisjoint(keys)
     return named or any(starmap(_is_of_several, pairwise(keys))) or _agrees_in_plural(keys)

@@ -89,7 +89,7 @@ class Recaller:
         """Parse the question, search, and phrase the answer; with a trace if the query asks for one. Records no use."""
         moment = in_zone(at or self.clock(), self.zone)
         question = parse(query.text, moment) if query.narrowed else self.understood(query.text, moment)
-        searcher = replace(self.searcher, log=[]) if query.explain else self.searcher
+        searcher = self.searcher.for_recall(explain=query.explain)
         floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
         answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
         trace = None

@@ -15,8 +15,9 @@ from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, with_excerpts
+from engram.recall.shared_reads import SharedReads
 from engram.rules import numbers as n
-from engram.rules.eligibility import Eligibility, eligibility
+from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.strength import (
     anchor_boost,
@@ -124,26 +125,34 @@ class Searcher:
     """The zone of the days that a question names."""
     log: list[SearchTrace] | None = None
     """Collects a trace of each search, if given."""
+    reads: SharedReads | None = None
+    """What the searches of one recall share; None where each search reads for itself."""
+
+    def for_recall(self, *, explain: bool) -> "Searcher":
+        """A searcher for all searches of one recall."""
+        return replace(self, log=[] if explain else None, reads=SharedReads(self.store))
 
     def search(self, query: SearchQuery) -> Hits:
         """The best documents, best first. Archived memories answer only when nothing current does."""
-        query = query.checked()
-        hits = self._search(query)
+        if self.reads is None:
+            return replace(self, reads=SharedReads(self.store)).search(query)
+        query, reads = query.checked(), self.reads
+        hits = self._search(query, reads)
         if not hits and query.filters.statuses == LIVE and "memory" in query.filters.kinds and not query.filters.as_of:
-            archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))))
+            archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))), reads)
             hits.extend(replace(hit, note="archived") for hit in archived)
         return hits
 
-    def _search(self, query: SearchQuery) -> Hits:
+    def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
         without_embedder = False
-        query = replace(query, vector=self._vector(query))
+        query = replace(query, vector=_vector(query, reads))
         if query.mode == "semantic" and query.vector is None:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
-            candidates, query = self._retrieved(query)
+            candidates, query = self._retrieved(query, reads)
             ranked = _listed(candidates) if query.everything else rank(self.store, candidates, query)
-            considered, filtered = self._records(query, ranked)
+            considered, filtered = self._records(query, ranked, reads)
             if query.filters.known_at is None and not query.filters.as_of:
                 considered = self._disputed(considered)
             if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
@@ -175,11 +184,12 @@ class Searcher:
 
     def retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
         """The candidates and the completed query, before they are ranked; the training scripts learn from them."""
-        return self._retrieved(replace(query.checked(), vector=self._vector(query)))
+        reads = self.reads or SharedReads(self.store)
+        return self._retrieved(replace(query.checked(), vector=_vector(query, reads)), reads)
 
-    def _retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
+    def _retrieved(self, query: SearchQuery, reads: SharedReads) -> tuple[Candidates, SearchQuery]:
         query = with_terms(query, self.zone)
-        candidates = self.store.candidates(query.store_query, query.store_filters)
+        candidates = reads.candidates(query.store_query, query.store_filters)
         return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
 
     def _known_then(self, known_at: datetime | None) -> dict[int, Memory | None]:
@@ -189,12 +199,6 @@ class Searcher:
         images = self.store.known_at(known_at)
         numbers = self.store.numbers(list(images))
         return {numbers[memory_id]: memory for memory_id, memory in images.items() if memory_id in numbers}
-
-    def _vector(self, query: SearchQuery) -> "Vectors | None":
-        if query.mode == "keyword" or not query.text.strip():
-            return None
-        vectors = self.store.embed([query.text[:MAX_QUESTION]])
-        return vectors[0] if vectors is not None else None
 
     def _weighed(self, query: SearchQuery, considered: Sequence[tuple[StoredRecord, Ranked]]) -> "list[Scored]":
         now = self.clock()
@@ -206,10 +210,10 @@ class Searcher:
         return scored
 
     def _records(
-        self, query: SearchQuery, ranked: Sequence[Ranked]
+        self, query: SearchQuery, ranked: Sequence[Ranked], reads: SharedReads
     ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
         """The records of the ranked documents, as they are or were at `known_at`, and those that fail a filter on the record."""
-        found = {f.n: f for f in self.store.get_many([place.n for place in ranked])}
+        found = reads.records([place.n for place in ranked])
         pairs = [(found[place.n], place) for place in ranked if place.n in found]
         if query.filters.known_at is not None:
             pairs = list(_as_known(pairs, query.known_then))
@@ -244,6 +248,12 @@ class Searcher:
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
+
+
+def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
+    if query.mode == "keyword" or not query.text.strip():
+        return None
+    return reads.vector(query.text[:MAX_QUESTION])
 
 
 def with_terms(query: SearchQuery, zone: tzinfo) -> SearchQuery:
@@ -286,18 +296,20 @@ def _read_with(question: str, considered: Sequence[tuple[StoredRecord, Ranked]])
 
     statements = [found.record.statement if isinstance(found.record, Memory) else "" for found, _ in considered]
     relevance = answer_relevance(question, statements, [place.relevance for _, place in considered])
-    judged = [
-        (found, replace(place, relevance=value)) for (found, place), value in zip(considered, relevance, strict=True)
-    ]
     if not all(statements):
-        return judged
-    shares = [{**place.shares, "answers": as_match(place.relevance)} for _, place in judged]
+        return [
+            (found, replace(place, relevance=value))
+            for (found, place), value in zip(considered, relevance, strict=True)
+        ]
+    shares = [
+        {**place.shares, "answers": as_match(value)} for (_, place), value in zip(considered, relevance, strict=True)
+    ]
     best = max((sum(each.values()) for each in shares), default=0.0)
     scale = RELEVANCE_SCALE / best if best > 0 else 0.0
     scaled = [{name: value * scale for name, value in each.items()} for each in shares]
     return [
-        (found, replace(place, match=sum(own.values()), shares=own))
-        for (found, place), own in zip(judged, scaled, strict=True)
+        (found, Ranked(place.n, sum(own.values()), own, place.found_by, place.raw, value))
+        for (found, place), own, value in zip(considered, scaled, relevance, strict=True)
     ]
 
 
@@ -326,6 +338,8 @@ def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
 
 def _outlived(memory: Memory, now: datetime) -> str:
     """Why a current memory answers no more until it is verified or told again; "" where it does."""
+    if memory.decay_days is None and not is_speculative(memory):
+        return ""
     state = eligibility(memory, now)
     return f"{state.state}: {state.reason}" if state.state in ("stale", "expired") and not state.found else ""
 

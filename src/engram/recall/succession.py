@@ -35,6 +35,8 @@ FEATURES = (
 _LEAST_RELEVANT = 0.002
 """The relevance of what no search found."""
 _SAID = 0.995
+_NO_LENGTH = 1e-9**0.5
+"""Vectors whose lengths have a smaller product are taken for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +61,21 @@ def features(question: str, pairs: Sequence[tuple[Claim, Claim]], best: float) -
     from engram.models.pairs import relate_pairs
 
     asked = read_statement(question)
-    read = {claim.text: _answer(asked, read_statement(claim.text)) for pair in pairs for claim in pair}
-    relations = relate_pairs([(older.text, newer.text) for older, newer in pairs])
+    texts = list(dict.fromkeys(claim.text for pair in pairs for claim in pair))
+    answers = _Answers(asked, [read_statement(text) for text in texts])
+    places = {text: place for place, text in enumerate(texts)}
+    steps = [(places[older.text], places[newer.text]) for older, newer in pairs]
+    relations = relate_pairs([(older.text, newer.text) for older, newer in pairs], reasons=False)
     rows = [
         (
             *(relation.same, relation.update, relation.contradiction, relation.refinement, relation.different),
             *_relevances(older, newer, best),
-            *_worded(asked, read[older.text], read[newer.text]),
-            *_besides(asked, read[older.text].told, read[newer.text].told),
+            *worded,
+            *_besides(asked, answers.told[old], answers.told[new]),
         )
-        for (older, newer), relation in zip(pairs, relations, strict=True)
+        for (older, newer), relation, worded, (old, new) in zip(
+            pairs, relations, answers.worded(steps), steps, strict=True
+        )
     ]
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(FEATURES))
 
@@ -78,70 +85,64 @@ def _relevances(older: Claim, newer: Claim, best: float) -> tuple[float, ...]:
     return old, new, new - old, old - most
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """A statement beside the question: how nearly it has each word of it, and how much of it altogether."""
+class _Answers:
+    """Statements beside the question: how nearly each has each word of it, and how much of it altogether. One row for each statement."""
 
-    told: "Statement"
-    likeness: Any
-    said: Any
-    cosine: float
-    covered: float
-    share: float
+    def __init__(self, asked: "Statement", told: "Sequence[Statement]") -> None:
+        import numpy as np
 
+        self.asked, self.told = asked, told
+        weights = np.array(asked.weights, dtype=np.float32)
+        self._weights = weights / max(float(weights.sum()), 1e-6)
+        likeness = np.array([self._likeness_of(each) for each in told], dtype=np.float32)
+        self._likeness = likeness.reshape(len(told), len(weights))
+        self._said = self._likeness > _SAID
+        self._covered, self._share = self._likeness @ self._weights, self._said @ self._weights
+        sums = np.array([asked.sum, *(each.sum for each in told)])
+        products = (sums @ sums.T).astype(np.float64)
+        lengths = np.sqrt(np.outer(products.diagonal(), products.diagonal()))
+        self._cosines = np.where(lengths > _NO_LENGTH, products / np.maximum(lengths, _NO_LENGTH), 0.0)
 
-def _answer(asked: "Statement", told: "Statement") -> _Answer:
-    import numpy as np
+    def _likeness_of(self, told: "Statement") -> Any:
+        import numpy as np
 
-    stems = {token.stem for token in told.words}
-    said = np.array([token.stem in stems for token in asked.words], dtype=bool)
-    if asked.words and told.words:
-        likeness = np.maximum((asked.rows @ told.rows.T).max(axis=1).clip(0.0), said)
-    else:
-        likeness = np.zeros(len(asked.words), dtype=np.float32)
-    said = likeness > _SAID
-    weights = _weights(asked)
-    return _Answer(told, likeness, said, _cosine(asked.sum, told.sum), float(weights @ likeness), float(weights @ said))
+        if not self.asked.words or not told.words:
+            return np.zeros(len(self.asked.words), dtype=np.float32)
+        said = [token.stem in told.word_stems for token in self.asked.words]
+        return np.maximum((self.asked.rows @ told.rows.T).max(axis=1).clip(0.0), said)
 
+    def worded(self, steps: Sequence[tuple[int, int]]) -> list[list[float]]:
+        """For each older statement and newer one: how both have the question's words, and what of these only the older one has."""
+        import numpy as np
 
-def _weights(asked: "Statement") -> Any:
-    import numpy as np
+        from engram.models.pair_words import NAME
 
-    weights = np.array(asked.weights, dtype=np.float32)
-    return weights / max(float(weights.sum()), 1e-6)
-
-
-def _cosine(one: Any, other: Any) -> float:
-    length = float(one @ one) * float(other @ other)
-    return float(one @ other) / length**0.5 if length > 1e-9 else 0.0
-
-
-def _worded(asked: "Statement", old: _Answer, new: _Answer) -> tuple[float, ...]:
-    """How both have the question's words, and what of these only the older one has."""
-    from engram.models.pair_words import NAME
-
-    weights, change = _weights(asked), new.likeness - old.likeness
-    lost, unsaid = (-change).clip(0.0), old.said & ~new.said
-    names = [token.kind == NAME for token in asked.words]
-    return (
-        _cosine(old.told.sum, new.told.sum), old.cosine, new.cosine, old.covered, new.covered, old.share, new.share,
-        float(weights @ lost), float(lost.max(initial=0.0)), float(weights @ change.clip(0.0)),
-        float(weights @ unsaid), float((weights * unsaid).max(initial=0.0)), sum(names), float(unsaid[names].sum()),
-    )  # fmt: skip
+        old, new = np.array(steps, dtype=np.int64).reshape(-1, 2).T
+        change = self._likeness[new] - self._likeness[old]
+        lost, unsaid = (-change).clip(0.0), self._said[old] & ~self._said[new]
+        names = np.array([token.kind == NAME for token in self.asked.words], dtype=bool)
+        columns = (
+            *(self._cosines[old + 1, new + 1], self._cosines[0, old + 1], self._cosines[0, new + 1]),
+            *(self._covered[old], self._covered[new], self._share[old], self._share[new]),
+            *(lost @ self._weights, lost.max(axis=1, initial=0.0), change.clip(0.0) @ self._weights),
+            *(unsaid @ self._weights, (self._weights * unsaid).max(axis=1, initial=0.0)),
+            *(np.full(len(steps), names.sum()), unsaid[:, names].sum(axis=1)),
+        )
+        found: list[list[float]] = np.array(columns).T.tolist()
+        return found
 
 
 def _besides(asked: "Statement", old: "Statement", new: "Statement") -> tuple[float, ...]:
     """What the two share, and what each has that neither the question nor the other has: its value."""
     from engram.models.pair_words import NAME, NUMBER, TIME, WORD
 
-    stems = [{token.stem for token in each.words} for each in (asked, old, new)]
-    shared = stems[1] & stems[2]
-    known = stems[0] | shared
+    shared = old.word_stems & new.word_stems
+    known = asked.word_stems | shared
     places = [[at for at, token in enumerate(each.words) if token.stem not in known] for each in (old, new)]
     kinds = [[each.words[at].kind for at in own] for each, own in zip((old, new), places, strict=True)]
     likeness = float((old.rows[places[0]] @ new.rows[places[1]].T).max()) if all(places) else -1.0
     counts = (own.count(kind) for kind in (NAME, NUMBER, TIME, WORD) for own in kinds)
-    return len(shared), len(shared - stems[0]), likeness, len(new.words), *counts
+    return len(shared), len(shared - asked.word_stems), likeness, len(new.words), *counts
 
 
 @cache

@@ -7,7 +7,7 @@ script is compared word by word or character by character.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from engram.model.lazy import dataclass, lazy_pattern
@@ -51,6 +51,7 @@ _SENTENCE_ENDS = frozenset(".!?。！？؟\n")
 _SILENT_SYMBOLS = frozenset("\"'`“”‘’«»[]{}「」『』《》*_-–—|•·\u200d\ufe0f")
 _NAME_SHAPE = re.compile(r"[\d_./\\@$]|[a-z][A-Z]")
 _PREFIXES = ("un", "non", "dis")
+_NOTHING: frozenset[str] = frozenset()
 _NOT_PREFIXED = frozenset(
     ("display", "discov", "discount", "discharg", "discours", "dispos", "disk", "unit", "unless", "until")
 )
@@ -148,6 +149,46 @@ def rival(one: str, other: str) -> bool:
     """Whether two stems are different choices of one group, such as two package managers."""
     first, second = _rivals().get(one), _rivals().get(other)
     return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+
+
+def any_opposite(some: Collection[str], others: Collection[str]) -> bool:
+    """Whether a stem of the first group and one of the second are opposites; faster than comparing each two."""
+    if any(not _antonyms_of().get(word, _NOTHING).isdisjoint(others) for word in some):
+        return True
+    return _any_prefixed(some, others) or _any_prefixed(others, some)
+
+
+def _any_prefixed(some: Collection[str], others: Collection[str]) -> bool:
+    """Whether a stem of the first group is one of the second with un-, non- or dis- before it."""
+    longer = [word.rstrip("e") for word in some if word.startswith(_PREFIXES)]
+    shorter = {word.rstrip("e") for word in others} if longer else _NOTHING
+    return any(
+        word.startswith(prefix) and len(word) >= len(prefix) + 3 and word[len(prefix) :] in shorter
+        for word in longer
+        if word not in _NOT_PREFIXED
+        for prefix in _PREFIXES
+    )
+
+
+def any_rival(some: Collection[str], others: Collection[str]) -> bool:
+    """Whether a stem of the first group and one of the second are different choices of one group."""
+    table = _rivals()
+    theirs = [table[word] for word in others if word in table]
+    return any(
+        first[0] == second[0] and first[1] != second[1]
+        for first in (table[word] for word in some if word in table)
+        for second in theirs
+    )
+
+
+@lru_cache(maxsize=1)
+def _antonyms_of() -> dict[str, frozenset[str]]:
+    """Stem → those that are its opposites by the table."""
+    found: dict[str, set[str]] = {}
+    for both in _antonyms():
+        for one in both:
+            found.setdefault(one, set()).update(both - {one} or both)
+    return {word: frozenset(others) for word, others in found.items()}
 
 
 @lru_cache(maxsize=65536)

@@ -393,7 +393,8 @@ class FactFinder:
                 heads.setdefault(head.id, head)
         if not heads:
             return self.search(query)
-        if len(found) >= query.limit:  # versions of one fact may have taken the places of others
+        # Versions of one fact may have taken the places of others.
+        if len(found) >= query.limit and any(hit.id not in heads for hit in found):
             live = self.search(replace(query, purpose=CROWDED))
             heads.update({hit.id: hit for hit in live if hit.id not in heads})
         left = [Filtered(hit.id, "not current") for hit in found if hit.id not in heads]

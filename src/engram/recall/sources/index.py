@@ -15,7 +15,7 @@ from engram.model.lazy import dataclass
 from engram.recall.sources.source import Source, SourceContent, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.connection import connect, immediate, split_statements
-from engram.store.files.index.search import document_frequencies, semantic
+from engram.store.files.index.search import Clause, LastRankings, document_frequencies, semantic
 from engram.store.files.index.vectors import Matrix, boot_id
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements
@@ -180,7 +180,8 @@ class SourceIndex:
         frequency = document_frequencies(self._db, terms, total)
         kept = prune(frequency)
         by_words = self._lexical(kept) if kept else []
-        by_meaning = [pair for group in groups for pair in self._semantic(vector, group, limit)]
+        last = LastRankings()
+        by_meaning = [pair for group in groups for pair in self._semantic(last, vector, group, limit)]
         return Candidates(
             sorted((pair for group in groups for pair in _first(by_words, group, limit)), key=_by_score),
             sorted(by_meaning, key=_by_score),
@@ -195,9 +196,12 @@ class SourceIndex:
         weights = ", ".join(map(str, FIELD_WEIGHTS))
         return self._db.execute(_statements()["lexical"].replace("WEIGHTS", weights), (match,)).fetchall()
 
-    def _semantic(self, vector: "Vectors", kinds: Sequence[str], limit: int) -> list[tuple[int, float]]:
+    def _semantic(
+        self, last: LastRankings, vector: "Vectors", kinds: Sequence[str], limit: int
+    ) -> list[tuple[int, float]]:
         rows = self._vectors()
-        return semantic(self._db, rows, vector, (_OF_KINDS, [json.dumps(list(kinds))]), limit) if len(rows) else []
+        clause: Clause = _OF_KINDS, [json.dumps(list(kinds))]
+        return semantic(self._db, last, rows, vector, clause, limit) if len(rows) else []
 
     def _vectors(self) -> "Vectors":
         """The vectors of all passages, row n of passage n."""

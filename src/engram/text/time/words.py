@@ -64,6 +64,10 @@ _SHORTENED = frozenset(
 )
 
 
+_SHORT_TEXT = 600
+"""Characters of a text whose words are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """One word as it stands in a text."""
@@ -83,6 +87,16 @@ class Word:
 
 def words(text: str) -> list[Word]:
     """Every word of the text in order. Hyphens part words only where they part a time ("mid-March")."""
+    return list(_short_text_words(text)) if len(text) <= _SHORT_TEXT else _text_words(text)
+
+
+@lru_cache(maxsize=64)
+def _short_text_words(text: str) -> tuple[Word, ...]:
+    """The same; a question is read a dozen times on the way to its answer."""
+    return tuple(_text_words(text))
+
+
+def _text_words(text: str) -> list[Word]:
     found: list[Word] = []
     for match in _chunks(text):
         cut = _words_of(text, match.start(), match.end())

@@ -60,6 +60,7 @@ class Index:
         self._counted = 0
         self._kinds: dict[str, int] = {}
         self._kinds_counted = 0
+        self._last = search.LastRankings()
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -249,22 +250,28 @@ class Index:
             found.frequency = self._frequencies(query.terms, count)
             kept = prune(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
-            between = self._between(filters) or self._newest(kept, found.frequency)
-            found.lexical = search.lexical(self.db, kept, clause, query.limit, between)
+        by, of_sessions = self._few(filters, count), self._between(filters)
+        if by and not self._has_any(filters.kinds):
+            return found
+        if query.terms:
+            between = of_sessions or self._newest(kept, found.frequency)
+            found.lexical = search.lexical(self.db, self._last, kept, clause, query.limit, between)
             if between is not None and filters.parents is None and len(found.lexical) < query.limit:
-                found.lexical = search.lexical(self.db, kept, clause, query.limit)
+                found.lexical = search.lexical(self.db, self._last, kept, clause, query.limit)
         if query.vector is not None and self.can_embed():
+            matrix = self.matrix_rows(count)
             found.semantic = search.semantic(
-                self.db,
-                self.matrix_rows(count),
-                query.vector,
-                clause,
-                query.limit,
-                self._few(filters, count),
-                self._between(filters),
+                self.db, self._last, matrix, query.vector, clause, query.limit, by, of_sessions
             )
-        found.positions = self.document_positions([n for n, _ in (*found.lexical, *found.semantic)])
+        numbers = [n for n, _ in (*found.lexical, *found.semantic)]
+        # A memory belongs to no session.
+        alone = filters.kinds == ("memory",)
+        found.positions = dict.fromkeys(numbers, _ALONE) if alone else self.document_positions(numbers)
         return found
+
+    def _has_any(self, kinds: Sequence[str]) -> bool:
+        """Whether there is a document of one of these kinds."""
+        return self.one("of_kinds", json.dumps(list(kinds))) is not None
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""

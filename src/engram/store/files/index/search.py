@@ -2,9 +2,9 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.sql import FilterCondition
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 Clause = tuple[str, list[object]]
+_Found = TypeVar("_Found")
 MARKS = "marks.bin"
 """The file next to the index in which hooks keep what they derive of memories."""
 _LARGEST = 2**63 - 1
@@ -117,8 +118,31 @@ def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) 
     return seen * total // _SAMPLE if seen >= _ENOUGH else 0
 
 
+class LastRankings:
+    """The rankings before the filter of the last question: the searches of one recall ask for the same with different filters.
+
+    They are valid until this connection or another one writes to the index.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[int, int] | None = None
+        self._found: dict[str, tuple[object, Any]] = {}
+
+    def get(self, connection: sqlite3.Connection, retriever: str, asked: object, rank: Callable[[], _Found]) -> _Found:
+        """The ranking of a retriever for what it is asked, by `rank` unless it is known."""
+        state = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+        if state != self._state:
+            self._state, self._found = state, {}
+        known, found = self._found.get(retriever, (None, None))
+        if known != asked:
+            found = rank()
+            self._found[retriever] = asked, found
+        return cast(_Found, found)
+
+
 def lexical(
     connection: sqlite3.Connection,
+    last: LastRankings,
     terms: Sequence[str],
     clause: "Clause",
     limit: int,
@@ -132,9 +156,10 @@ def lexical(
     if between is not None:
         return _lexical_joined(connection, match, weights, clause, limit, between)
     wide = max(limit * _SLACK, _LEAST)
-    rows = connection.execute(
-        f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?", (match, wide)
-    ).fetchall()
+    sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
+    rows: Ranking = last.get(
+        connection, "lexical", (match, wide), lambda: connection.execute(sql, (match, wide)).fetchall()
+    )
     passing = _first_allowed(connection, [n for n, _ in rows], clause, limit)
     if len(passing) >= limit or len(rows) < wide:
         return [row for row in rows if row[0] in passing][:limit]
@@ -179,6 +204,7 @@ def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause
 
 def semantic(
     connection: sqlite3.Connection,
+    last: LastRankings,
     matrix: "Vectors",
     vector: "Vectors",
     clause: "Clause",
@@ -192,17 +218,21 @@ def semantic(
     """
     from engram.embedding import products
 
-    first, last = between or (0, len(matrix) - 1)
-    if by and (between is None or last - first > _SCANNED):
+    begin, end = between or (0, len(matrix) - 1)
+    if by and (between is None or end - begin > _SCANNED):
         return _scan_allowed(connection, matrix, vector, clause, limit, by)
-    scores = products.scores(matrix[first : last + 1], vector)
     wide = max(limit * _SLACK, _LEAST)
-    top = _best(scores, wide)
-    numbers = (top + first).tolist()
-    passing = _first_allowed(connection, numbers, clause, limit)
-    if len(passing) < limit and len(top) < len(scores):
+
+    def scanned() -> Ranking:
+        scores = products.scores(matrix[begin : end + 1], vector)
+        top = _best(scores, wide)
+        return list(zip((top + begin).tolist(), scores[top].tolist(), strict=True))
+
+    found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scanned)
+    passing = _first_allowed(connection, [n for n, _ in found], clause, limit)
+    if len(passing) < limit and len(found) <= end - begin:
         return _scan_allowed(connection, matrix, vector, clause, limit, by)
-    kept = [(n, score) for n, score in zip(numbers, scores[top].tolist(), strict=True) if n in passing]
+    kept = [(n, score) for n, score in found if n in passing]
     return [(n, score) for n, score in kept[:limit] if score != 0]
 
 

@@ -110,6 +110,9 @@ SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE
     (SELECT max(l.position) FROM docs l WHERE l.parent = d.parent AND l.parent <> '') END
 FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value
 
+-- name: of_kinds
+SELECT 1 FROM json_each(?) k CROSS JOIN docs d INDEXED BY docs_scope ON d.kind = k.value LIMIT 1
+
 -- name: between
 SELECT min(f.n), max(l.n) FROM json_each(?) p
 LEFT JOIN docs f ON f.n = (SELECT n FROM docs WHERE parent = p.value AND parent <> '' ORDER BY position LIMIT 1)

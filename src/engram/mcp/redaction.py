@@ -1,0 +1,10 @@
+"""Text for a client, without the secrets in it. The scanner is loaded with the first text: a server starts without it."""
+
+__all__ = ["redacted"]
+
+
+def redacted(text: str) -> str:
+    """The text with every secret replaced by a mark."""
+    from engram.gates.secrets.scan import redact
+
+    return redact(text)[0]

@@ -1,0 +1,51 @@
+"""What the searches of one recall read from the store. They ask for much the same with different filters, so that each thing is read once."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engram.store.protocol import Candidates, Filters, Query, Store, StoredRecord
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+__all__ = ["SharedReads"]
+
+
+class SharedReads:
+    """Reads for one recall, and no longer: what others write meanwhile is found by the next recall.
+
+    It grows by at most a few hundred records for each search.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._vectors: dict[str, Vectors | None] = {}
+        self._candidates: list[tuple[Query, Filters, Candidates]] = []
+        self._records: dict[int, StoredRecord] = {}
+
+    def vector(self, text: str) -> "Vectors | None":
+        """The vector of a text; None without an embedder."""
+        if text not in self._vectors:
+            found = self._store.embed([text])
+            self._vectors[text] = found[0] if found is not None else None
+        return self._vectors[text]
+
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What each retriever finds."""
+        for asked, given, found in self._candidates:
+            if _is_same(asked, query) and given == filters:
+                return found
+        found = self._store.candidates(query, filters)
+        self._candidates.append((query, filters, found))
+        return found
+
+    def records(self, numbers: Sequence[int]) -> dict[int, StoredRecord]:
+        """Records by document number, without those that are gone."""
+        missing = [n for n in numbers if n not in self._records]
+        self._records.update((found.n, found) for found in (self._store.get_many(missing) if missing else ()))
+        return {n: self._records[n] for n in numbers if n in self._records}
+
+
+def _is_same(one: Query, other: Query) -> bool:
+    """Whether two queries are the same; those of one text share their vector."""
+    return one.terms == other.terms and one.vector is other.vector and one.limit == other.limit
