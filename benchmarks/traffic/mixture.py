@@ -127,6 +127,7 @@ def _report(
         "kills": register.kills,
         "disconnections": register.disconnections,
         "notices": register.notices,
+        "late": register.late,
         "errors": register.errors,
         "wrong": {name: found for name, found in wrong.items() if found},
         "passed": not register.errors and not any(wrong.values()),
@@ -145,6 +146,7 @@ def text(report: Mapping[str, Any]) -> str:
             for name, one in operations.items()
         ),
         *(f"  notice: {notice}" for notice in report["notices"]),
+        *(f"  late: {late}" for late in report["late"]),
         *(f"  error: {error}" for error in report["errors"]),
         *(f"  {name}: {one}" for name, found in report["wrong"].items() for one in found),
         "  no error, no lost write, no process left" if report["passed"] else "  NOT PASSED",

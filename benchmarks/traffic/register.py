@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 from engram.bench.floors import percentile
 
+GAVE_UP = "it took longer than"
+"""How a hook reports that its time was over."""
+
 
 @dataclass
 class Write:
@@ -40,6 +43,8 @@ class Register:
     """Sessions that were started, and whether their end was acknowledged."""
     typed: list[str] = field(default_factory=list)
     """What users typed to the agents whose transcripts are harvested."""
+    late: list[str] = field(default_factory=list)
+    """Hooks that gave up after their time, or took longer than Claude Code waits: a busy machine's, and not the store's."""
     notices: list[str] = field(default_factory=list)
     """What servers said unasked: warnings for their users."""
     hook_failures: set[tuple[str, float]] = field(default_factory=set)
@@ -66,7 +71,7 @@ class Register:
         with self._lock:
             if (event, at) not in self.hook_failures:
                 self.hook_failures.add((event, at))
-                self.errors.append(f"hook {event}: {message}")
+                (self.late if GAVE_UP in message else self.errors).append(f"hook {event}: {message}")
 
     def wrote(self, memory_id: str, statement: str, status: str) -> Write:
         """Note a memory that was stored."""

@@ -74,3 +74,16 @@ def test_where_the_home_cannot_be_written_the_failure_is_kept_in_the_cache(hooke
     assert hooked("stop") == ""
     assert not hooked.finding().ok
     assert "stop failed" in hooked.finding().message
+
+
+def test_where_nothing_can_be_written_a_sessions_start_reports_its_own_failure(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> str:
+        raise RuntimeError("the disk is gone")
+
+    hook_log.path_of(hooked.home).mkdir(parents=True)
+    hook_log.fallback(hooked.cache).mkdir(parents=True)
+    monkeypatch.setattr(runner, "_handled", failing)
+    assert "Engram's hook session-start failed: “RuntimeError: the disk is gone”" in hooked("session-start")
+    assert hooked("stop") == ""

@@ -106,7 +106,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.gates.policies import policy_problems
     from engram.harnesses.registration import wiring_finding
     from engram.settings import read_settings
-    from engram.store.scopes import repository_of
+    from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now
     from engram.upkeep.upkeep import diagnose
 
@@ -126,7 +126,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
         found = diagnose(store, utc_now(), seconds)
     finally:
         store.close()
-    wired = wiring_finding(repository_of(Path.cwd()))
+    wired = wiring_finding(repository_of(working_directory()))
     return found.plus(first=[_settings_finding(problems)], last=[wired] if wired is not None else [])
 
 
@@ -148,9 +148,10 @@ def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | N
 def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
     from engram.store.files.store import FilesStore
     from engram.store.files.team import attach_team
+    from engram.store.scopes import working_directory
 
     store = FilesStore(place, embedder)
-    attach_team(store, Path.cwd())
+    attach_team(store, working_directory())
     return store
 
 

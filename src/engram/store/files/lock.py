@@ -13,6 +13,8 @@ from engram.disk import FILE_MODE, open_plain
 from engram.model.errors import StoreBusy, StoreReadOnly
 
 DEFAULT_DEADLINE = 30.0
+LONG = 1.0
+"""Seconds from which on a writer that is waited for may be stuck; whoever waits less meets an ordinary write."""
 
 
 class WriterLock:
@@ -90,6 +92,8 @@ class WriterLock:
             self._descriptor = None
 
     def _busy(self, deadline: float) -> StoreBusy:
+        if deadline < LONG:
+            return StoreBusy(f"another process is writing to {self._path.parent}")
         return StoreBusy(
             f"another process has been writing to {self._path.parent} for {deadline:.0f} s; try again, "
             "or look for a stuck `engram` process"

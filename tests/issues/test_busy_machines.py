@@ -1,0 +1,43 @@
+"""What a minute of mixed traffic showed: an ordinary wait is no alarm, and a removed working directory stops nobody."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from engram.model.errors import StoreBusy
+from engram.store.files.lock import WriterLock
+from tests.mcp.talking import environment
+
+
+def test_a_writer_that_was_waited_for_briefly_is_not_called_stuck(tmp_path: Path) -> None:
+    with WriterLock(tmp_path / "lock").held():
+        with pytest.raises(StoreBusy) as briefly, WriterLock(tmp_path / "lock").held(0.05):
+            pass
+        with pytest.raises(StoreBusy) as long, WriterLock(tmp_path / "lock").held(1.0):
+            pass
+    assert "stuck" not in str(briefly.value)
+    assert "stuck" in str(long.value)
+
+
+def test_a_store_opens_where_the_working_directory_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "worktree"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
+        mem.add("Deploys go through staging first")
+        assert mem.recall("How do deploys go?").hits
+
+
+@pytest.mark.parametrize("verb", ["status", "doctor", "list"])
+def test_a_verb_runs_where_the_working_directory_was_removed(tmp_path: Path, verb: str) -> None:
+    gone = tmp_path / "worktree"
+    gone.mkdir()
+    program = f"import os, sys; os.rmdir({str(gone)!r}); from engram.cli.main import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", program, verb], cwd=gone, env=environment(tmp_path), capture_output=True, text=True
+    )
+    assert (done.returncode, "No such file" in done.stderr) == (0, False), done.stderr
