@@ -71,9 +71,9 @@ def _changed(register: Register, memories: dict[str, dict[str, Any]]) -> Iterato
 def _revived(place: TrafficPlace, register: Register, memories: dict[str, dict[str, Any]]) -> Iterator[str]:
     """What was destroyed and is there: as a memory, or as a word in any file of the store or its cache."""
     yield from (f"{memory_id} was purged" for memory_id in register.purged if memory_id in memories)
-    words = {word.encode(): memory_id for memory_id, word in register.purged.items()}
+    words = {word.lower().encode(): memory_id for memory_id, word in register.purged.items()}
     for path in _files(place):
-        data = path.read_bytes()
+        data = path.read_bytes().lower()
         yield from (f"{path} has words of {memory_id}" for word, memory_id in words.items() if word in data)
 
 
@@ -96,7 +96,7 @@ def _unharvested(place: TrafficPlace, register: Register, memories: dict[str, di
     with tempfile.TemporaryDirectory(prefix="engram-bench-") as name:
         alone = TrafficPlace(Path(name))
         alone.prepare()
-        found = alone.json("harvest", str(place.transcripts))
+        found = alone.json("harvest", str(place.transcripts), "--harness", "claude-code")
     proposed = {fact["statement"] for fact in found["facts"] if fact["outcome"] == "proposed"}
     if found["turns"] < len(register.typed):
         yield f"{len(register.typed)} turns were typed, and {found['turns']} are in the transcripts"
