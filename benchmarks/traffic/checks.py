@@ -29,21 +29,25 @@ def check(place: TrafficPlace, register: Register) -> dict[str, list[str]]:
         "doubled": list(_doubled(memories)),
         "sessions": list(_sessions(place, register)),
         "turns not harvested": list(_unharvested(place, register, memories)),
-        "doctor": _doctor(place),
+        "doctor": doctor(place),
         "files left": list(_files_left(place)),
     }
 
 
 def _harvest(place: TrafficPlace) -> list[str]:
     """Harvest until nothing waits."""
+    problems = [str(problem) for found in _harvests(place) for problem in found["problems"]]
+    waiting = spool.waiting(place.home)
+    return problems + ([f"{waiting} sessions still wait"] if waiting else [])
+
+
+def _harvests(place: TrafficPlace, *words: str) -> Iterator[dict[str, Any]]:
+    """Harvests until none leaves something for the next."""
     for _ in range(MOST_HARVESTS):
-        found = place.json("harvest")
-        if found["problems"]:
-            return [str(problem) for problem in found["problems"]]
+        found = place.json("harvest", *words)
+        yield found
         if not found["postponed"]:
             break
-    waiting = spool.waiting(place.home)
-    return [f"{waiting} sessions still wait"] if waiting else []
 
 
 def _memories(place: TrafficPlace) -> dict[str, dict[str, Any]]:
@@ -96,15 +100,17 @@ def _unharvested(place: TrafficPlace, register: Register, memories: dict[str, di
     with tempfile.TemporaryDirectory(prefix="engram-bench-") as name:
         alone = TrafficPlace(Path(name))
         alone.prepare()
-        found = alone.json("harvest", str(place.transcripts), "--harness", "claude-code")
-    proposed = {fact["statement"] for fact in found["facts"] if fact["outcome"] == "proposed"}
-    if found["turns"] < len(register.typed):
-        yield f"{len(register.typed)} turns were typed, and {found['turns']} are in the transcripts"
+        found = list(_harvests(alone, str(place.transcripts), "--harness", "claude-code"))
+    proposed = {fact["statement"] for one in found for fact in one["facts"] if fact["outcome"] == "proposed"}
+    turns = sum(one["turns"] for one in found)
+    if turns < len(register.typed):
+        yield f"{len(register.typed)} turns were typed, and {turns} are in the transcripts"
     kept = {memory["statement"] for memory in memories.values()}
     yield from (f"{statement!r} was not proposed" for statement in proposed - kept)
 
 
-def _doctor(place: TrafficPlace) -> list[str]:
+def doctor(place: TrafficPlace) -> list[str]:
+    """The problems that `engram doctor` finds."""
     done = place.run("engram", "doctor", "--json")
     try:
         checks = json.loads(done.stdout)["checks"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.traffic import texts
 from benchmarks.traffic.agents import BY_CONTRACT, STORED
+from benchmarks.traffic.checks import doctor
 from benchmarks.traffic.place import TrafficPlace, said
 from benchmarks.traffic.register import Register, Write
 
@@ -34,7 +35,7 @@ class Commands:
     def _endless(self, first: int) -> Iterator[Callable[[], None]]:
         everything = [
             self._add, self._recall, self._purge, self._look("queue"), self._look("harvest"), self._learn_fact, self._update,
-            self._look("doctor"), self._add, self._export, self._look("status"), self._learn,
+            self._doctor, self._add, self._export, self._look("status"), self._learn,
             self._add, self._look("worker", "--once"), self._purge, self._rate, self._look("list"), self._learn, self._prepare, self._forget,
             self._look("sync"), self._search, self._backup, self._look("session", "list"), self._look("ledger", "verify"),
         ]  # fmt: skip
@@ -54,6 +55,12 @@ class Commands:
         if done.returncode and not (verb == "update" and BY_CONTRACT in said(done)):
             self._register.fail(f"{self.name} {verb}", f"exit {done.returncode}: {said(done)}")
         return None if done.returncode else json.loads(done.stdout)
+
+    def _doctor(self) -> None:
+        with self._register.timed("cli doctor"):
+            wrong = doctor(self._place)
+        if wrong:
+            self._register.fail(f"{self.name} doctor", "; ".join(wrong))
 
     def _look(self, *words: str) -> Callable[[], None]:
         return lambda: self._run(*words)
