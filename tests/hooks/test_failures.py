@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from engram.cli.main import main
 from engram.hooks import runner
 from engram.store.files import hook_log
 
@@ -30,6 +31,15 @@ def test_a_failure_is_the_doctors_finding_until_the_hook_succeeds(hooked: Hooked
     assert "stop failed 2 times" in found.message
     hooked("stop")
     assert hooked.finding().ok
+
+
+def test_the_verb_doctor_names_a_failure(hooked: Hooked, capsys: pytest.CaptureFixture[str]) -> None:
+    hooked.learned("Deploys go through staging")
+    hooked.raw("stop", b"{not json")
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--home", str(hooked.home)])
+    assert ended.value.code == 1
+    assert "stop failed 1 time" in capsys.readouterr().out
 
 
 def test_a_secret_in_a_failure_is_not_kept(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,10 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreBusy
+from engram.store.files import health
 from engram.store.files.lock import WriterLock
+from engram.store.files.purge_plan import MARKER
+from tests.faults.consistency import store_of
 from tests.mcp.talking import environment
 
 
@@ -20,6 +23,16 @@ def test_a_writer_that_was_waited_for_briefly_is_not_called_stuck(tmp_path: Path
             pass
     assert "stuck" not in str(briefly.value)
     assert "stuck" in str(long.value)
+
+
+def test_a_purge_that_is_under_way_is_not_reported_as_interrupted(tmp_path: Path) -> None:
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache") as mem:
+        mem.add("Deploys go through staging first")
+        home = store_of(mem).context.home
+        (home.state / MARKER).write_text("{}")
+        assert "purge" in [check.name for check in health.interrupted(store_of(mem).context)]
+        with WriterLock(home.lock).held():
+            assert health.interrupted(store_of(mem).context) == []
 
 
 def test_a_store_opens_where_the_working_directory_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
