@@ -1,6 +1,7 @@
 """A hook that fails disturbs nobody: it says so to the doctor, and once to the next session."""
 
 import json
+import sqlite3
 
 import pytest
 
@@ -74,6 +75,17 @@ def test_a_store_of_a_newer_version_is_reported_and_left_alone(hooked: Hooked) -
     assert hooked("prompt", prompt="please deploy the payments service") == ""
     card.write_text(before)
     assert "Upgrade Engram" in hooked("session-start")
+
+
+@pytest.mark.parametrize("event", ["session-start", "prompt", "drain"])
+def test_an_index_that_is_only_being_made_is_no_failure(hooked: Hooked, event: str) -> None:
+    hooked.learned("Deploys go through staging")
+    (index,) = hooked.cache.rglob("index.db")
+    index.unlink()
+    sqlite3.connect(index).close()
+    index.touch()
+    hooked(event, prompt="please deploy the payments service", source="compact")
+    assert hook_log.failures(hook_log.path_of(hooked.home)) == []
 
 
 def test_where_the_home_cannot_be_written_the_failure_is_kept_in_the_cache(hooked: Hooked) -> None:
