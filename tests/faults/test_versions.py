@@ -28,6 +28,25 @@ def test_a_store_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> 
     assert card.read_bytes() == before
 
 
+def test_a_store_whose_format_is_raised_meanwhile_takes_no_more_writes(tmp_path: Path) -> None:
+    with _open(tmp_path) as mem:
+        known = mem.add(sentence(1))
+        card = tmp_path / "home" / "store.json"
+        before = card.read_text()
+        card.write_text(json.dumps({**json.loads(before), "format": 99}))
+        journal = journal_lines(tmp_path / "home")
+        for write in (
+            lambda: mem.add(sentence(2)),
+            lambda: mem.forget(known.id),
+            lambda: mem.observe("s1", "user", "hello"),
+        ):
+            with pytest.raises(UnknownVersion, match=r"format 99.*Upgrade Engram"):
+                write()
+        assert journal_lines(tmp_path / "home") == journal
+        card.write_text(before)
+        assert mem.add(sentence(2)).id != known.id
+
+
 def test_a_newer_record_in_the_journal_costs_that_memory_only(tmp_path: Path) -> None:
     with _open(tmp_path) as mem:
         first, second = mem.add(sentence(1)), mem.add(sentence(2))

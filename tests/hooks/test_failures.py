@@ -1,9 +1,11 @@
 """A hook that fails disturbs nobody: it says so to the doctor, and once to the next session."""
 
 import json
+import sqlite3
 
 import pytest
 
+from engram.cli.main import main
 from engram.hooks import runner
 from engram.store.files import hook_log
 
@@ -30,6 +32,15 @@ def test_a_failure_is_the_doctors_finding_until_the_hook_succeeds(hooked: Hooked
     assert "stop failed 2 times" in found.message
     hooked("stop")
     assert hooked.finding().ok
+
+
+def test_the_verb_doctor_names_a_failure(hooked: Hooked, capsys: pytest.CaptureFixture[str]) -> None:
+    hooked.learned("Deploys go through staging")
+    hooked.raw("stop", b"{not json")
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--home", str(hooked.home)])
+    assert ended.value.code == 1
+    assert "stop failed 1 time" in capsys.readouterr().out
 
 
 def test_a_secret_in_a_failure_is_not_kept(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +77,17 @@ def test_a_store_of_a_newer_version_is_reported_and_left_alone(hooked: Hooked) -
     assert "Upgrade Engram" in hooked("session-start")
 
 
+@pytest.mark.parametrize("event", ["session-start", "prompt", "drain"])
+def test_an_index_that_is_only_being_made_is_no_failure(hooked: Hooked, event: str) -> None:
+    hooked.learned("Deploys go through staging")
+    (index,) = hooked.cache.rglob("index.db")
+    index.unlink()
+    sqlite3.connect(index).close()
+    index.touch()
+    hooked(event, prompt="please deploy the payments service", source="compact")
+    assert hook_log.failures(hook_log.path_of(hooked.home)) == []
+
+
 def test_where_the_home_cannot_be_written_the_failure_is_kept_in_the_cache(hooked: Hooked) -> None:
     hooked.learned("Deploys go through staging")
     blocked = hooked.home / "state" / "spool"
@@ -74,3 +96,16 @@ def test_where_the_home_cannot_be_written_the_failure_is_kept_in_the_cache(hooke
     assert hooked("stop") == ""
     assert not hooked.finding().ok
     assert "stop failed" in hooked.finding().message
+
+
+def test_where_nothing_can_be_written_a_sessions_start_reports_its_own_failure(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> str:
+        raise RuntimeError("the disk is gone")
+
+    hook_log.path_of(hooked.home).mkdir(parents=True)
+    hook_log.fallback(hooked.cache).mkdir(parents=True)
+    monkeypatch.setattr(runner, "_handled", failing)
+    assert "Engram's hook session-start failed: “RuntimeError: the disk is gone”" in hooked("session-start")
+    assert hooked("stop") == ""

@@ -56,6 +56,17 @@ def test_a_harvest_of_the_spool_reads_its_transcripts_alone(hooked: Hooked) -> N
     assert spool.waiting(hooked.home) == 0
 
 
+@pytest.mark.parametrize("path", [f"/{'x' * 300}.jsonl", "/a\0b.jsonl", "/\ud83d.jsonl"])
+def test_a_path_that_no_file_can_have_holds_up_no_other_session(hooked: Hooked, path: str) -> None:
+    hooked("stop", session_id="first", transcript_path=path)
+    transcript(hooked.project)
+    hooked("stop")
+    with hooked.open() as mem:
+        found = mem.harvest_spooled()
+    assert [fact.outcome for fact in found.facts] == ["proposed"]
+    assert list(spool.folder(hooked.home).iterdir()) == []
+
+
 def test_an_ordinary_harvest_empties_the_spool(hooked: Hooked) -> None:
     transcript(hooked.project)
     hooked("stop")

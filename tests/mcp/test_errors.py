@@ -9,7 +9,7 @@ from mcp import MCPError
 
 from engram.mcp.calls import Call, LazyMemory, answered
 from engram.mcp.cards import Card
-from engram.mcp.json_text import whole_characters
+from engram.mcp.json_text import unreadable_request, whole_characters
 from engram.mcp.tools import TOOLS
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
@@ -132,6 +132,34 @@ def test_half_a_surrogate_pair_in_an_argument_is_answered(tmp_path: Path) -> Non
         for half in ("\ud83d tabs", "\udc00", "a\\ud800b", "\ud83d\ude00 whole"):
             answer = exchange(running, "tools/call", name="recall", arguments={"question": f"what about {half}?"})
             assert "result" in answer, answer
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        '"method": "tools/call", "params": [1]',
+        '"method": 7',
+        '"params": {}',
+        f'"method": "tools/call", "params": {{"name": "recall", "arguments": {{"limit": {"9" * 5000}}}}}',
+    ],
+)
+def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path, fields: str) -> None:
+    with process(tmp_path) as server:
+        initialize(server)
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(f'{{"jsonrpc": "2.0", "id": "odd", {fields}}}\n'.encode())
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        assert (answer["id"], answer["error"]["code"]) == ("odd", -32600)
+        assert exchange(server, "ping")["result"] == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["{nope", "null", "[1]", "[" * 100_000, '{"id": 1, "result": 3}', '{"id": true}', '{"id": null}', "{}"]
+)
+def test_what_is_no_request_is_answered_with_nothing(text: str) -> None:
+    assert unreadable_request(text) is None
 
 
 def test_only_halves_of_pairs_are_replaced() -> None:

@@ -19,6 +19,7 @@ from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
 from engram.store.location import Server, owner_config, requested_server
 from engram.store.protocol import Progress, Store
+from engram.store.scopes import working_directory
 from engram.store.sources import utc_now
 from engram.text.time.zone import VARIABLE, zone_named
 
@@ -87,7 +88,7 @@ class Engram(WriteVerbs, ContextVerbs, WorkVerbs):
         In the time zone, "tomorrow" and times without a zone are read; by default it is the system's.
         """
         server = requested_server(home, url, tenant, ephemeral=ephemeral)
-        where = Path(directory).absolute() if directory else Path.cwd()
+        where = Path(directory).absolute() if directory else working_directory()
         now = clock or utc_now
         # Settings that cannot be used are reported before anything is created.
         setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy, time_zone)

@@ -5,7 +5,6 @@ A process that only recalls never loads the gates, one that only writes never lo
 
 from collections.abc import Callable
 from datetime import datetime, tzinfo
-from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -20,6 +19,7 @@ from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT, find_memory, no_memory
+from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.text.time.zone import SYSTEM
 
@@ -116,7 +116,7 @@ class Facets:
         self._clock = clock
         self.time_zone = zone
         """The zone in which time phrases, and times without a zone, are read."""
-        self.directory = Path.cwd()
+        self.directory = working_directory()
         self._temporary: str | None = None
         self._policy: str | MemoryPolicy = ""
 

@@ -106,5 +106,9 @@ def _failures(place: HookPlace) -> str:
     if not untold:
         return ""
     hook_log.mark_told(*place.logs)
-    told = [f"Engram's hook {display.word(one.event)} failed: {display.quoted(one.message)}" for one in untold]
-    return "\n".join([*told, "`engram doctor` says more."])
+    return "\n".join([*(failed(one.event, one.message) for one in untold), "`engram doctor` says more."])
+
+
+def failed(event: str, message: str) -> str:
+    """One failure in a line."""
+    return f"Engram's hook {display.word(event)} failed: {display.quoted(message)}"

@@ -60,6 +60,11 @@ class MemoryIndex:
         """Close it."""
         self.db.close()
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether its tables are there; a process that has only begun to make it has none yet."""
+        return self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'docs'").fetchone() is not None
+
     def _meta(self, key: str) -> Any:
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None

@@ -56,7 +56,7 @@ class HookPlace:
         return read_settings(self.root / CONFIG)[0].prompt_recall
 
     def index(self) -> "MemoryIndex | None":
-        """The index, opened; None where there is none yet. Raises `StoreCorrupt` if it cannot be read."""
+        """The index, opened; None where there is none yet, or only its file. Raises `StoreCorrupt` if it cannot be read."""
         if self.home is None or not (self.home.index / "index.db").exists():
             return None
         import sqlite3
@@ -64,7 +64,11 @@ class HookPlace:
         from engram.hooks.memory_index import MemoryIndex
 
         try:
-            return MemoryIndex(self.home.index)
+            index = MemoryIndex(self.home.index)
+            if index.has_tables:
+                return index
+            index.close()
+            return None
         except sqlite3.Error as error:
             raise StoreCorrupt(f"the index cannot be read ({error}); run `engram doctor`") from None
 

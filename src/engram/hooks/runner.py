@@ -98,12 +98,17 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def _record(event: str, error: BaseException, home: str) -> None:
-    """Keep a failure for the doctor and the next session's start; where even that fails there is nothing left to do."""
+    """Keep a failure for the doctor and the next session's start. Where nothing can be written, a session's start reports its own."""
     try:
         from engram.gates.secrets.scan import redact
 
         reason = str(error) or type(error).__name__
         message = reason if isinstance(error, (HookTimeout, ValueError)) else f"{type(error).__name__}: {reason}"
-        hook_log.record(event, redact(message)[0], *HookPlace(home).logs)
+        told = redact(message)[0]
+        if not hook_log.record(event, told, *HookPlace(home).logs) and event == "session-start":
+            from engram.hooks.digest import failed
+
+            sys.stdout.write(answer(_NAMES[event], failed(event, told)))
+            sys.stdout.flush()
     except Exception:
         return

@@ -14,6 +14,14 @@ _LONGEST_FOLDER = 100
 _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 
 
+def working_directory() -> Path:
+    """The current directory; the user's home where it was removed meanwhile, as the worktree of a session may be."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path.home()
+
+
 def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
     """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
 

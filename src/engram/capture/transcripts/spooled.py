@@ -27,6 +27,14 @@ def harvest_spooled(run: HarvestRun, root: Path, seconds: float | None = None) -
 
 def _harvested(run: HarvestRun, entry: spool.SpoolEntry) -> HarvestReport:
     transcript = Path(entry.transcript)
-    if not transcript.is_absolute() or transcript.suffix != SUFFIX or not transcript.is_file():
+    if not _is_transcript(transcript):
         return HarvestReport(warnings=[f"{transcript}: the transcript of a session is gone; it was not harvested"])
     return run.harvest(HarvestSelection((entry.harness,), transcript))
+
+
+def _is_transcript(path: Path) -> bool:
+    """Whether a path can be a transcript; one that no file can have, such as a name that is too long, is none."""
+    try:
+        return path.is_absolute() and path.suffix == SUFFIX and path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -106,11 +106,12 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.gates.policies import policy_problems
     from engram.harnesses.registration import wiring_finding
     from engram.settings import read_settings
-    from engram.store.scopes import repository_of
+    from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now
+    from engram.upkeep.hook_health import hook_findings
     from engram.upkeep.upkeep import diagnose
 
-    config, opened = _to_examine(surface.home)
+    config, opened, place = _to_examine(surface.home)
     settings, problems = read_settings(config)
     problems += policy_problems(settings.policy, settings.policies, str(config))
     problems += signal_problems(settings.signals, config)
@@ -126,31 +127,33 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
         found = diagnose(store, utc_now(), seconds)
     finally:
         store.close()
-    wired = wiring_finding(repository_of(Path.cwd()))
-    return found.plus(first=[_settings_finding(problems)], last=[wired] if wired is not None else [])
+    wired = wiring_finding(repository_of(working_directory()))
+    last = [*hook_findings(place), *([wired] if wired is not None else [])]
+    return found.plus(first=[_settings_finding(problems)], last=last)
 
 
-def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":
-    """Where the settings are, and how the store is opened once they are read."""
+def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store], Home | None]":
+    """Where the settings are, how the store is opened once they are read, and its home; None on a server."""
     from engram.store.location import owner_config, requested_server
     from engram.store.postgres.setup import open_store
     from engram.store.sources import utc_now
 
     server = requested_server(home)
     if server is not None:
-        return owner_config(), lambda embedder: open_store(server.url, server.tenant, embedder, clock=utc_now)
+        return owner_config(), lambda embedder: open_store(server.url, server.tenant, embedder, clock=utc_now), None
     from engram.store.files.home import open_home
 
     place = open_home(home)
-    return place.config, lambda embedder: _files_store(place, embedder)
+    return place.config, lambda embedder: _files_store(place, embedder), place
 
 
 def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
     from engram.store.files.store import FilesStore
     from engram.store.files.team import attach_team
+    from engram.store.scopes import working_directory
 
     store = FilesStore(place, embedder)
-    attach_team(store, Path.cwd())
+    attach_team(store, working_directory())
     return store
 
 

@@ -21,7 +21,7 @@ from engram.model.errors import EngramError, InvalidInput
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
 from engram.store.files.index.search import document_frequencies
-from engram.store.scopes import scopes_seen, trusted_of
+from engram.store.scopes import scopes_seen, trusted_of, working_directory
 from engram.text import display
 from engram.text.display import visible_json
 from engram.text.tokens import prune, query_terms
@@ -52,7 +52,7 @@ def hook(surface: Surface, action: Action, text: Prompt = None, limit: Limit = 5
     if action != "recall":
         raise InvalidInput(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
     payload = _payload(text or [])
-    place = cwd or payload.get("cwd") or Path.cwd()
+    place = cwd or payload.get("cwd") or working_directory()
     answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MOST))
     sys.stdout.write(visible_json(json.dumps(answer, ensure_ascii=False)) + "\n")
     surface.answered = True

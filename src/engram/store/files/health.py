@@ -19,6 +19,9 @@ from engram.store.files.state import checkpoints_path, is_lost, session_path, ta
 from engram.store.ledger import LEDGER_OP, TASK, parse_checkpoint
 from engram.store.reports import Check
 
+_BRIEFLY = 0.05
+"""Seconds that a check waits for a writer."""
+
 
 def facts(context: StoreContext) -> dict[str, Any]:
     """The figures that `status` and `doctor` show."""
@@ -50,8 +53,15 @@ def busy(error: StoreBusy) -> Check:
 
 
 def interrupted(context: StoreContext) -> list[Check]:
-    """The check for an interrupted purge, if there is one."""
-    if not unfinished(context.home):
+    """The check for an interrupted purge, if there is one; one that another process is carrying out is none."""
+    try:
+        with context.lock.held(_BRIEFLY):
+            left = unfinished(context.home)
+    except StoreBusy:
+        left = False
+    except StoreReadOnly:
+        left = unfinished(context.home)
+    if not left:
         return []
     if broken := marker_problem(context.home):
         return [Check("purge", False, broken, "`engram doctor --repair` moves the file to quarantine")]

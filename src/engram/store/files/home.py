@@ -205,6 +205,28 @@ def _read_card(card: Path) -> dict[str, str]:
     return {"id": re.sub(r"[^0-9a-zA-Z-]", "", store_id) or "store"}
 
 
+class FormatGuard:
+    """Notices that a newer Engram changed the store's format while this process has it open."""
+
+    def __init__(self, root: Path) -> None:
+        self._card = root / "store.json"
+        self._seen = self._stamp()
+
+    def __call__(self) -> None:
+        """Raises `UnknownVersion` for a format that this Engram does not know; costs one look at the file."""
+        stamp = self._stamp()
+        if stamp != self._seen and stamp is not None:
+            _read_card(self._card)
+            self._seen = stamp
+
+    def _stamp(self) -> tuple[int, ...] | None:
+        try:
+            found = self._card.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def scope_folder(scope: str) -> str:
     """The name of a scope's folder below `engrams/`."""
     return "session" if scope.startswith("session:") else file_name(scope)

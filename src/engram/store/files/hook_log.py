@@ -45,8 +45,8 @@ def failures(*paths: Path) -> list[HookFailure]:
     return sorted(found, key=lambda one: one.event)
 
 
-def record(event: str, message: str, *paths: Path) -> None:
-    """Keep a failure in the first of the files that can be written."""
+def record(event: str, message: str, *paths: Path) -> bool:
+    """Keep a failure in the first of the files that can be written; returns whether there is one."""
     for path in paths:
         known = _read(path)
         before = known.get(event)
@@ -58,7 +58,8 @@ def record(event: str, message: str, *paths: Path) -> None:
             "told": repeated and isinstance(before, dict) and bool(before.get("told")),
         }
         if _written(path, known):
-            return
+            return True
+    return False
 
 
 def succeeded(event: str, *paths: Path) -> None:

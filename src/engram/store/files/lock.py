@@ -6,13 +6,15 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from engram.disk import FILE_MODE, open_plain
 from engram.model.errors import StoreBusy, StoreReadOnly
 
 DEFAULT_DEADLINE = 30.0
+LONG = 1.0
+"""Seconds from which on a writer that is waited for may be stuck; whoever waits less meets an ordinary write."""
 
 
 class WriterLock:
@@ -23,8 +25,9 @@ class WriterLock:
     end the wait.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, check: Callable[[], None] = lambda: None) -> None:
+        """`check` runs whenever the lock was taken; what it raises ends the block before it begins."""
+        self._path, self._check = path, check
         self._thread_lock = threading.RLock()
         self._descriptor: int | None = None
         self._waiting: int | None = None
@@ -43,6 +46,8 @@ class WriterLock:
                 self._descriptor = self._acquire(left, deadline)
             self._depth += 1
             try:
+                if self._depth == 1:
+                    self._check()
                 yield
             finally:
                 # A child forked inside the block leaves it too, without the lock.
@@ -90,6 +95,8 @@ class WriterLock:
             self._descriptor = None
 
     def _busy(self, deadline: float) -> StoreBusy:
+        if deadline < LONG:
+            return StoreBusy(f"another process is writing to {self._path.parent}")
         return StoreBusy(
             f"another process has been writing to {self._path.parent} for {deadline:.0f} s; try again, "
             "or look for a stuck `engram` process"

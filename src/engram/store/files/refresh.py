@@ -22,7 +22,7 @@ from engram.model.errors import EmbedderError, StoreBusy, StoreClosed, StoreCorr
 from engram.store.files import file_sync, purge, recovery
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
-from engram.store.files.home import Home
+from engram.store.files.home import FormatGuard, Home
 from engram.store.files.index.connection import is_busy, is_damaged, is_unwritable
 from engram.store.files.index.index import Index
 from engram.store.files.index.vectors import fill_vectors
@@ -171,7 +171,7 @@ class RefreshedStore:
             usage=Usage(home.usage),
             ledger=Ledger(home.ledger, home.quarantine),
             index=Index(home.index, embedder.name if embedder else "", embedder.dim if embedder else 0),
-            lock=WriterLock(home.lock),
+            lock=WriterLock(home.lock, FormatGuard(home.root)),
             embedder=embedder,
             clock=clock,
             token=token,
