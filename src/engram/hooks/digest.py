@@ -29,7 +29,7 @@ def start_session(place: HookPlace, payload: HookPayload) -> str:
     memo = SessionMemo(place.root, payload.session)
     memo.sweep()
     parts = [_again(place, memo)] if payload.source == "compact" else [_digest(place, payload, memo)]
-    parts += [_failures(place)]
+    parts += [untold_failures(place)]
     return "\n".join(part for part in parts if part)
 
 
@@ -100,11 +100,14 @@ def _again(place: HookPlace, memo: SessionMemo) -> str:
     return "\n".join([COMPACTED, *map(memory_lines.line, found)]) if found else ""
 
 
-def _failures(place: HookPlace) -> str:
-    """What failed and was not told yet."""
+def untold_failures(place: HookPlace) -> str:
+    """What failed and was not told yet; it counts as told from now on."""
     untold = [one for one in hook_log.failures(*place.logs) if not one.told]
     if not untold:
         return ""
     hook_log.mark_told(*place.logs)
-    told = [f"Engram's hook {display.word(one.event)} failed: {display.quoted(one.message)}" for one in untold]
+    told = [
+        f"Engram's hook {display.word(one.event)} failed{' and works again' if one.recovered else ''}: {display.quoted(one.message)}"
+        for one in untold
+    ]
     return "\n".join([*told, "`engram doctor` says more."])
