@@ -15,6 +15,8 @@ SERVER = "engram"
 """The name of the entry."""
 CLAUDE_CODE, CODEX, OPENCODE, CURSOR = "claude-code", "codex", "opencode", "cursor"
 HARNESSES = (CLAUDE_CODE, CODEX, OPENCODE, CURSOR)
+_ADDRESSES = ("url", "serverUrl", "httpUrl")
+"""Keys of an entry whose server runs elsewhere; with a command next to them no client would know which one to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,17 @@ class ConfigFile:
             known = known.get(key) if isinstance(known, dict) else None
         if not isinstance(known, dict):
             return entry
+        if any(key in known for key in _ADDRESSES):
+            raise InvalidInput("its entry `engram` names a server by its address; remove that entry first")
         kept = {**known, **entry}
         for part in ("env", "environment"):
             if isinstance(known.get(part), dict):
                 kept[part] = {**known[part], **entry.get(part, {})}
         return None if kept == known else kept
+
+    def is_blank(self, text: str) -> bool:
+        """Whether a text says nothing, not even in a comment: no settings at all."""
+        return "".join(text.split()) in ("", "{}")
 
     def without_entry(self, text: str) -> str:
         """The text without the entry; checked likewise."""

@@ -16,6 +16,9 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _ATOM = re.compile(r"[^\s,:\[\]{}\"/]+")
 _REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*(?=\r?\n))")
 """A comment after a member, up to the end of the line."""
+_LINE_COMMENT = re.compile(r"(?>[\s,]+|//[^\n]*\n|/\*.*?\*/)*+//[^\n]*", re.DOTALL)
+"""Blanks and comments that end in a comment up to the end of the line."""
+_LINE_END = re.compile(r"[ \t]*\r?\n")
 _DEEPEST = 200
 
 
@@ -103,21 +106,19 @@ def _added(text: str, owner: JsonValue, key: str, data: Any, depth: int, indent:
 
 def _removed(text: str, owner: JsonValue, key: str) -> str:
     member = owner.members[key]
-    start, end = member.start, member.value.end
+    earlier = [one.value.end for one in owner.members.values() if one.value.end < member.start]
+    gap = text[max(earlier, default=owner.start + 1) : member.start]
+    start, end = member.start - (len(gap) - len(gap.rstrip(" \t\r\n"))), member.value.end
     after = _skip(text, end)
-    before = text[owner.start + 1 : start]
     if text[after : after + 1] == ",":
         end = after + 1
-        start -= len(before) - len(before.rstrip(" \t\r\n"))
-    else:
-        start -= len(before) - len(before.rstrip(" \t\r\n"))
-        others = [one.value.end for one in owner.members.values() if one.value.end < start]
-        comma = _skip(text, max(others)) if others else start
-        if text[comma : comma + 1] == "," and comma < start:
-            text = text[:comma] + text[comma + 1 :]
-            start, end = start - 1, end - 1
-    if len(owner.members) == 1:
+    elif earlier and text[comma := _skip(text, max(earlier))] == ",":
+        text = text[:comma] + text[comma + 1 :]
+        start, end = start - 1, end - 1
+    if len(owner.members) == 1 and not gap.strip():
         end += len(text[end:]) - len(text[end:].lstrip(" \t\r\n"))
+    elif _LINE_COMMENT.fullmatch(gap.rstrip(" \t\r\n,")) and not _LINE_END.match(text, end):
+        return f"{text[:start]}{_newline(text)}{text[end:].lstrip(' ')}"
     return text[:start] + text[end:]
 
 

@@ -20,6 +20,8 @@ BACKUP = ".engram-backup"
 """The suffix of the copy of a file as it was before the first change."""
 PATIENCE = 10.0
 """Seconds a server has to answer; some clients wait no longer."""
+_FOLDERS = (".codex", ".cursor", ".opencode", "opencode")
+"""Folders that `wire` may have made."""
 _PROTOCOL = "2025-06-18"
 _OWN_VARIABLES = {"ENGRAM_HOME", "ENGRAM_URL"}
 
@@ -34,13 +36,15 @@ class WiringChange:
     """Empty if nothing changes."""
     backup: Path | None = None
     """The copy of the file as it was; None if there was none, or it is not needed any more."""
+    is_removed: bool = False
+    """Whether the file went with its entry, since nothing else was in it."""
 
 
 def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) -> WiringChange:
     """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
     file = _read(config)
     text = _changed(config, lambda: config.with_entry(file.text, server))
-    backup = _backup_of(file.path) if file.exists else None
+    backup = _backup_of(file.path) if file.exists and not _is_only_ours(config, file.text) else None
     if text != file.text and not dry_run:
         if backup is not None and (backup.is_symlink() or not backup.exists()):
             _copy(file, backup)
@@ -54,20 +58,72 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
     file = _read(config)
     if not file.exists:
         return WiringChange(config.harness, config.path, "")
-    text = _changed(config, lambda: config.without_entry(file.text))
     backup = _backup_of(file.path)
+    before = _before(config, file, backup)
+    text = _changed(config, lambda: config.without_entry(file.text) if before is None else before)
+    is_removed = text != file.text and before is None and config.is_blank(text) and not _had_more(config, file, backup)
     if text != file.text and not dry_run:
-        if not backup.exists() and not config.parsed(text):
-            if not remove_user_file(file):
-                raise Refused(f"{config.path} is being changed by another program; close it and try again")
+        if is_removed:
+            _remove(config, file)
         else:
             _write(config, file, text)
     is_restored = backup.exists() and read_bytes(backup) == file.mark + text.encode(file.encoding)
     if is_restored and not dry_run:
         backup.unlink()
-    return WiringChange(
-        config.harness, config.path, _diff(file.text, text, config.path), None if is_restored else backup
-    )
+    diff = _diff(file.text, "" if is_removed else text, config.path)
+    return WiringChange(config.harness, config.path, diff, None if is_restored else backup, is_removed)
+
+
+def _is_only_ours(config: ConfigFile, text: str) -> bool:
+    """Whether the file was made by `wire` and nobody added anything: then there is nothing to keep a copy of."""
+    server = config.server_in(config.parsed(text))
+    return server is not None and _is_own(server, config) and _is_only_entry(config, text)
+
+
+def _is_only_entry(config: ConfigFile, text: str) -> bool:
+    try:
+        return config.server_in(config.parsed(text)) is not None and config.is_blank(config.without_entry(text))
+    except InvalidInput:
+        return False
+
+
+def _before(config: ConfigFile, file: UserFile, backup: Path) -> str | None:
+    """The text before the first change, if nothing but the entry was added to it since; None otherwise.
+
+    It restores what removing the entry cannot know: an empty object, blank lines, a last line without its end.
+    """
+    text = _backup_text(file, backup)
+    try:
+        server = config.server_in(config.parsed(file.text))
+        if text is None or server is None or config.server_in(config.parsed(text)) is not None:
+            return None
+        return text if config.with_entry(text, server) == file.text else None
+    except InvalidInput:
+        return None
+
+
+def _had_more(config: ConfigFile, file: UserFile, backup: Path) -> bool:
+    """Whether the file had more than an entry of Engram before the first change."""
+    text = _backup_text(file, backup)
+    return text is not None and not _is_only_entry(config, text)
+
+
+def _backup_text(file: UserFile, backup: Path) -> str | None:
+    if backup.is_symlink() or not backup.is_file():
+        return None
+    try:
+        return read_bytes(backup).removeprefix(file.mark).decode(file.encoding)
+    except UnicodeDecodeError:
+        return None
+
+
+def _remove(config: ConfigFile, file: UserFile) -> None:
+    """Delete the file, and the harness's folder if it is empty then."""
+    if not remove_user_file(file):
+        raise Refused(f"{config.path} is being changed by another program; close it and try again")
+    if file.path.parent.name in _FOLDERS:
+        with suppress(OSError):
+            file.path.parent.rmdir()
 
 
 def generic_entry(home: Path | None) -> dict[str, Any]:

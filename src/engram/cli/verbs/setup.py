@@ -67,6 +67,10 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
     from engram.store.scopes import repository_of
 
     home = surface.home.expanduser().absolute() if surface.home else None
+    if harness not in HARNESSES and (project or undo or dry_run):
+        raise InvalidInput(
+            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(HARNESSES)}"
+        )
     if harness not in HARNESSES:
         entry = generic_entry(home)
         surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
@@ -87,7 +91,8 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
         surface.hint("engram: nothing was written")
     else:
         kept = f"; as it was: {change.backup}" if change.backup and change.backup.exists() else ""
-        surface.hint(f"engram: wrote {change.path}{kept}. Restart {harness} to take it up")
+        done = "removed" if change.is_removed else "wrote"
+        surface.hint(f"engram: {done} {change.path}{kept}. Restart {harness} to make it take effect")
 
 
 def _is_missing(home: Path | None) -> bool:
