@@ -127,8 +127,8 @@ def _remove(config: ConfigFile, file: UserFile) -> None:
 
 
 def generic_entry(home: Path | None) -> dict[str, Any]:
-    """The entry that most other clients read."""
-    server = server_command(is_shared=False, home=home)
+    """The entry that most other clients read; many of them are desktop applications."""
+    server = server_command(is_shared=False, home=home, is_desktop=True)
     entry: dict[str, Any] = {"command": server.command, "args": list(server.arguments)}
     return {"mcpServers": {SERVER: entry | ({"env": dict(server.environment)} if server.environment else {})}}
 

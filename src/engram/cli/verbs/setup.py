@@ -62,7 +62,7 @@ def init(
 
 def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bool) -> None:
     """Change the configuration of a harness, or print the entry that others read."""
-    from engram.harnesses.configuration import HARNESSES, config_file, server_command
+    from engram.harnesses.configuration import DESKTOP, HARNESSES, config_file, server_command
     from engram.harnesses.registration import generic_entry, unwire, wire
     from engram.store.scopes import repository_of
 
@@ -77,11 +77,8 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
         surface.hint(f"engram: {harness!r} is not known here; put this entry into its MCP configuration")
         return
     config = config_file(harness, (repository_of(Path.cwd()) or Path.cwd()) if project else None)
-    change = (
-        unwire(config, dry_run=dry_run)
-        if undo
-        else wire(config, server_command(is_shared=project, home=home), dry_run=dry_run)
-    )
+    server = server_command(is_shared=project, home=home, is_desktop=harness in DESKTOP)
+    change = unwire(config, dry_run=dry_run) if undo else wire(config, server, dry_run=dry_run)
     data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}
     data |= {"diff": change.diff, "backup": str(change.backup) if change.backup else None}
     surface.answer(data, lambda: display.block(change.diff))
