@@ -1,8 +1,8 @@
 """`engram hook`: the events of a harness, and keyword recall, on the standard library alone, in a few dozen milliseconds.
 
 A hook runs before every prompt, so its start is its cost: this path imports neither numpy nor rich nor pydantic. It reads the
-existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It records no
-use and takes in no edited files; the next ordinary verb does that.
+existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It takes in no
+edited files; the next ordinary verb does that. Memories given to a session are noted as used, those that `recall` lists are not.
 """
 
 import json
