@@ -76,7 +76,7 @@ def test_a_wrong_embedder_in_the_file_can_be_set_right(cli: Console) -> None:
 
 
 def test_version(cli: Console) -> None:
-    assert cli("version").stdout == f"engram {__version__}\n"
+    assert cli("version").stdout == cli("--version").stdout == f"engram {__version__}\n"
     assert cli.json("version")["engram"] == __version__
 
 

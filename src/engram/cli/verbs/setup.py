@@ -203,7 +203,7 @@ def demo(surface: Surface, fast: Fast = False) -> None:
 
 
 def version(surface: Surface) -> None:
-    """Print the version."""
+    """Print the version; `engram --version` does so, too."""
     import platform
 
     from engram import __version__
