@@ -17,7 +17,7 @@ from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.hooks.runner import SECONDS, run
 from engram.model.arguments import MOST
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.errors import EngramError, Refused
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
 from engram.store.files.index.search import document_frequencies
@@ -50,7 +50,8 @@ def hook(surface: Surface, action: Action, text: Prompt = None, limit: Limit = 5
         surface.answered = True
         return
     if action != "recall":
-        raise InvalidInput(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
+        # Not a usage error, whose exit code is 2: a harness takes that as an order to block the session.
+        raise Refused(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
     payload = _payload(text or [])
     place = cwd or payload.get("cwd") or Path.cwd()
     answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MOST))
