@@ -77,7 +77,7 @@ class Learned(ToolResult):
         other_waits = self.other is not None and self.other.status == "candidate"
         step = BOTH_WAIT if outcome == Outcome.CONTRADICTION and other_waits else NEXT_STEP.get(outcome, "")
         where = f"Only {word(self.memory.scope)} sees it: {notice(self.placed)}." if self.memory and self.placed else ""
-        first = " ".join(filter(None, [f"{self.outcome}{named}: {notice(self.reason)}.", step, where]))
+        first = " ".join(filter(None, [f"{self.outcome}{named}: {notice(self.reason).rstrip('.')}.", step, where]))
         asked = ["Where it replaces one of these:"] if self.related else []
         return "\n".join([first, *asked, *(one.as_text() for one in self.related)]) + _noted(self.warnings)
 

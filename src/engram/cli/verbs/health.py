@@ -127,7 +127,16 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     finally:
         store.close()
     wired = wiring_finding(repository_of(Path.cwd()))
-    return found.plus(first=[_settings_finding(problems)], last=[wired] if wired is not None else [])
+    last = [*_hook_findings(surface.home), *([wired] if wired is not None else [])]
+    return found.plus(first=[_settings_finding(problems)], last=last)
+
+
+def _hook_findings(home: Path | None) -> list[Finding]:
+    from engram.store.files.home import open_home
+    from engram.store.location import requested_server
+    from engram.upkeep.hook_health import hook_findings
+
+    return hook_findings(None if requested_server(home) is not None else open_home(home, create=False))
 
 
 def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":
