@@ -198,7 +198,33 @@ def test_nothing_but_the_bare_server_of_a_repository_is_started(
     (home / "repo").mkdir()
     wire(ConfigFile("cursor", home / "repo" / ".cursor" / "mcp.json", True), server)
     finding = wiring_finding(home / "repo")
-    assert finding is not None and "was not started" in finding.message
+    assert finding is not None and "was not started" in finding.message and finding.level == "advice"
+
+
+def test_a_command_of_the_users_own_is_no_problem_and_shows_no_secret(home: Path) -> None:
+    key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    wire(
+        config_file("cursor", None), ServerCommand("uvx", ("--from", f"git+https://{key}@host/engram", "engram", "mcp"))
+    )
+    finding = wiring_finding(None)
+    assert finding is not None and finding.ok and key not in finding.message
+
+
+def test_the_module_that_the_docs_name_is_started_once_for_all_harnesses(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[ServerCommand] = []
+
+    def answer(server: ServerCommand) -> str:
+        started.append(server)
+        return "13"
+
+    monkeypatch.setattr("engram.harnesses.registration.ask_tools", answer)
+    for harness in ("cursor", "codex"):
+        wire(config_file(harness, None), ServerCommand(sys.executable, ("-m", "engram.mcp")))
+    finding = wiring_finding(None)
+    assert finding is not None and finding.message.count("13 tools") == 2
+    assert len(started) == 1
 
 
 def test_what_the_user_added_to_the_entry_is_kept(home: Path) -> None:

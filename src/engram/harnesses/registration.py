@@ -22,6 +22,8 @@ PATIENCE = 10.0
 """Seconds a server has to answer; some clients wait no longer."""
 _FOLDERS = (".codex", ".cursor", ".opencode", "opencode")
 """Folders that `wire` may have made."""
+_NOT_STARTED = "`{}` is not plainly this program's server, so it was not started"
+_LONGEST_COMMAND = 200
 _PROTOCOL = "2025-06-18"
 _OWN_VARIABLES = {"ENGRAM_HOME", "ENGRAM_URL"}
 
@@ -180,23 +182,36 @@ def _diff(before: str, after: str, path: Path) -> str:
 
 def wiring_finding(project: Path | None) -> Finding | None:
     """Whether the servers that harnesses are told to start answer; None if no harness names one."""
-    told, problems = [], []
+    told: list[str] = []
+    problems: list[str] = []
+    others: list[str] = []
     answers: dict[tuple[Any, ...], str] = {}
     for config in _files(project):
         server, problem = _named(config)
-        if server is None and not problem:
-            continue
         name = f"{config.harness} ({config.path})"
-        if server is not None:
+        if server is not None and not _is_own(server, config):
+            others.append(f"{name}: {_NOT_STARTED.format(_shown(server))}")
+        elif server is not None:
             key = (*server.words, *sorted((server.environment or {}).items()))
-            answers.setdefault(key, problem or _answer(server, config))
-            problem = "" if answers[key].isdigit() else answers[key]
-            told.append(f"{name}: {answers[key]} tools" if not problem else "")
-        if problem:
+            if key not in answers:
+                answers[key] = _answer(server)
+            if answers[key].isdigit():
+                told.append(f"{name}: {answers[key]} tools")
+            else:
+                problems.append(f"{name}: {answers[key]}")
+        elif problem:
             problems.append(f"{name}: {problem}")
     if problems:
-        return Finding.of("wiring", False, "; ".join(problems), "`engram init HARNESS` writes the entry again")
-    return Finding.of("wiring", True, "; ".join(filter(None, told))) if told else None
+        return Finding.of("wiring", False, "; ".join(problems + others), "`engram init HARNESS` writes the entry again")
+    advice = "try it in the harness itself, or let `engram init HARNESS` write the entry again" if others else ""
+    return Finding.of("wiring", True, "; ".join(told + others), advice) if told or others else None
+
+
+def _shown(server: ServerCommand) -> str:
+    """The command, as it may be shown: an argument may be a key."""
+    from engram.gates.secrets.scan import redact
+
+    return redact(" ".join(server.words))[0][:_LONGEST_COMMAND]
 
 
 def _files(project: Path | None) -> list[ConfigFile]:
@@ -221,15 +236,11 @@ def _raw(path: Path) -> str:
         return ""
 
 
-def _answer(server: ServerCommand, config: ConfigFile) -> str:
+def _answer(server: ServerCommand) -> str:
     """How many tools the server lists, as digits; else what is wrong."""
     import shutil
 
-    if not _is_own(server, config):
-        return f"`{' '.join(server.words)}` is not simply this program's server; it was not started"
-    if shutil.which(server.command) is None:
-        return f"`{server.command}` was not found"
-    return ask_tools(server)
+    return ask_tools(server) if shutil.which(server.command) is not None else f"`{_shown(server)}` was not found"
 
 
 def _is_own(server: ServerCommand, config: ConfigFile) -> bool:
@@ -237,7 +248,7 @@ def _is_own(server: ServerCommand, config: ConfigFile) -> bool:
     own = ServerCommand(SERVER).arguments
     if config.is_shared:
         return server.command == SERVER and server.arguments == own and not server.environment
-    is_module = server.arguments == ("-m", "engram", *own)
+    is_module = server.arguments in (("-m", "engram", *own), ("-m", "engram.mcp"))
     known = set(server.environment or {}) <= _OWN_VARIABLES
     return known and ((Path(server.command).name == SERVER and server.arguments == own) or is_module)
 
