@@ -16,6 +16,7 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _ATOM = re.compile(r"[^\s,:\[\]{}\"/]+")
 _REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*(?=\r?\n))")
 """A comment after a member, up to the end of the line."""
+_COMMENT = re.compile(r"//|/\*")
 _LINE_COMMENT = re.compile(r"(?>[\s,]+|//[^\n]*\n|/\*.*?\*/)*+//[^\n]*", re.DOTALL)
 """Blanks and comments that end in a comment up to the end of the line."""
 _LINE_END = re.compile(r"[ \t]*\r?\n")
@@ -72,7 +73,11 @@ def with_member(text: str, path: Sequence[str], data: Any) -> str:
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
-    """The text without the member at a path, and without the objects that are empty then; unchanged if it is not there."""
+    """The text without the member at a path, and without the objects that are empty then; unchanged if it is not there.
+
+    An object with a comment stays: somebody wrote it.
+    """
+    is_emptied = False
     while path:
         chain = [parse(text)]
         for key in path:
@@ -80,7 +85,12 @@ def without_member(text: str, path: Sequence[str]) -> str:
                 return text
             chain.append(chain[-1].members[key].value)
         owner = chain[-2]
-        text = _removed(text, owner, path[-1])
+        member = owner.members[path[-1]]
+        after = _skip(text, member.value.end)
+        end = after if text[after : after + 1] == "," else member.value.end
+        if is_emptied and _COMMENT.search(text, member.start, end):
+            return text
+        text, is_emptied = _removed(text, owner, path[-1]), True
         if len(owner.members) > 1:
             return text
         path = path[:-1]
