@@ -1,5 +1,7 @@
 """learn feedback, learn fact, update, show and list, with spec 3's flags and lines."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.conftest import Console
@@ -147,3 +149,26 @@ def test_a_field_cannot_forge_a_line(cli: Console) -> None:
 def test_json_has_the_warnings(cli: Console) -> None:
     decision = cli.json("learn", *fact("targ", situation="when the bug was found"))
     assert len(decision["warnings"]) == 1
+
+
+def test_a_lesson_about_a_repository_is_stored_for_it_alone(cli: Console) -> None:
+    (Path.cwd() / ".git").mkdir()
+    lesson = (
+        "--behavior",
+        "skipped the dry run",
+        "--impact",
+        "a day was lost",
+        "--action",
+        "start our importer with --dry-run",
+    )
+    result = cli("learn", "feedback", "--situation", "loading customer data", *lesson)
+    assert "stored for project:work alone: it says “our”" in result.stderr
+    assert cli.json("show", "loading-customer-data")["scope"] == "project:work"
+    assert cli("learn", *TDD, "--scope", "global").exit_code == 0
+    assert cli.json("show", "implementing-new-features")["scope"] == "global"
+
+
+def test_what_a_person_asks_to_remember_is_placed_likewise(cli: Console) -> None:
+    (Path.cwd() / ".git").mkdir()
+    assert cli.json("remember", "We deploy this repo on Tuesdays")["memory"]["scope"] == "project:work"
+    assert cli.json("remember", "I prefer pnpm over npm")["memory"]["scope"] == "global"

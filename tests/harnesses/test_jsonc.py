@@ -54,6 +54,17 @@ def test_an_empty_file_becomes_an_object() -> None:
     assert parse(with_member("", PATH, ENTRY)).data == {"mcpServers": {"engram": ENTRY}}
 
 
+def test_a_comment_before_the_entry_does_not_swallow_what_follows_it() -> None:
+    made = '{\n  "a": 1, // one\n  "mcpServers": {"engram": {}}, "b": 2\n}\n'
+    assert parse(without_member(made, PATH)).data == {"a": 1, "b": 2}
+    assert parse(without_member('{\n  // mine\n  "mcpServers": {"engram": {}}}', PATH)).data == {}
+
+
+def test_an_emptied_object_with_a_comment_stays() -> None:
+    text = '{\n  "mcpServers": {\n    // none yet\n  },\n  "a": 1\n}\n'
+    assert without_member(with_member(text, PATH, ENTRY), PATH) == text
+
+
 def test_what_is_not_there_is_not_removed() -> None:
     assert without_member('{"a": 1}', PATH) == '{"a": 1}'
 

@@ -47,6 +47,51 @@ def test_a_file_with_comments_is_as_it_was_afterwards(home: Path) -> None:
     assert not change.backup.exists()
 
 
+BLANK = ["", "\n", "   ", "\ufeff", "{}", "{ }", "{\r\n}\r\n", "{ /* mine */ }", "// a\n{\n  // b\n}\n"]
+JSON_FILES = [*BLANK, '{"mcpServers": {}, "mcp": {}}', '{"mcp": {"servers": {}}}', '{"a": 1}\r\n', '{\r\n  "a": 1\r\n}']
+TOML_FILES = ["", "\n", "\n\n", "# mine", "a = 1", "a = 1\r\n\r\n[b]\r\nx = 1", "a = 1\n\n\n", "[mcp_servers]\n"]
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_a_file_of_any_form_is_byte_for_byte_as_it_was_afterwards(home: Path, harness: str) -> None:
+    config, changed = config_file(harness, None), []
+    config.path.parent.mkdir(parents=True, exist_ok=True)
+    for text in TOML_FILES if harness == "codex" else JSON_FILES:
+        config.path.write_bytes(text.encode())
+        wire(config, SERVER)
+        wire(config, ServerCommand("engram", environment={"ENGRAM_HOME": "/elsewhere"}))
+        unwire(config)
+        if config.path.read_bytes() != text.encode() or len(list(config.path.parent.glob("*.engram-backup"))):
+            changed.append(text)
+    assert changed == []
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_an_entry_renewed_in_a_new_file_leaves_nothing_behind(home: Path, harness: str) -> None:
+    config = config_file(harness, None)
+    wire(config, SERVER)
+    wire(config, ServerCommand("engram", environment={"ENGRAM_HOME": "/elsewhere"}))
+    assert unwire(config).is_removed
+    assert [path for path in home.rglob("*") if path.name != ".config"] == []
+
+
+def test_a_new_file_with_a_comment_of_the_users_stays(home: Path) -> None:
+    config = config_file("cursor", None)
+    wire(config, SERVER)
+    config.path.write_text("// mine\n" + config.path.read_text())
+    assert not unwire(config).is_removed
+    assert config.path.read_text().startswith("// mine\n{")
+
+
+def test_an_entry_that_names_an_address_is_left_to_the_user(home: Path) -> None:
+    config = config_file("cursor", None)
+    config.path.parent.mkdir()
+    config.path.write_text('{"mcpServers": {"engram": {"url": "http://127.0.0.1:8377/mcp"}}}')
+    with pytest.raises(Refused, match="by its address"):
+        wire(config, SERVER)
+    assert config.path.read_text() == '{"mcpServers": {"engram": {"url": "http://127.0.0.1:8377/mcp"}}}'
+
+
 def test_what_was_added_since_is_kept(home: Path) -> None:
     config = config_file("cursor", None)
     config.path.parent.mkdir()
@@ -153,7 +198,33 @@ def test_nothing_but_the_bare_server_of_a_repository_is_started(
     (home / "repo").mkdir()
     wire(ConfigFile("cursor", home / "repo" / ".cursor" / "mcp.json", True), server)
     finding = wiring_finding(home / "repo")
-    assert finding is not None and "was not started" in finding.message
+    assert finding is not None and "was not started" in finding.message and finding.level == "advice"
+
+
+def test_a_command_of_the_users_own_is_no_problem_and_shows_no_secret(home: Path) -> None:
+    key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    wire(
+        config_file("cursor", None), ServerCommand("uvx", ("--from", f"git+https://{key}@host/engram", "engram", "mcp"))
+    )
+    finding = wiring_finding(None)
+    assert finding is not None and finding.ok and key not in finding.message
+
+
+def test_the_module_that_the_docs_name_is_started_once_for_all_harnesses(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[ServerCommand] = []
+
+    def answer(server: ServerCommand) -> str:
+        started.append(server)
+        return "13"
+
+    monkeypatch.setattr("engram.harnesses.registration.ask_tools", answer)
+    for harness in ("cursor", "codex"):
+        wire(config_file(harness, None), ServerCommand(sys.executable, ("-m", "engram.mcp")))
+    finding = wiring_finding(None)
+    assert finding is not None and finding.message.count("13 tools") == 2
+    assert len(started) == 1
 
 
 def test_what_the_user_added_to_the_entry_is_kept(home: Path) -> None:

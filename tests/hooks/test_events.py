@@ -64,6 +64,14 @@ def test_a_memory_is_given_once_per_session(hooked: Hooked) -> None:
     assert DEPLOYS in hooked("prompt", prompt=TASK, session_id="another")
 
 
+def test_what_a_session_is_given_is_noted_as_a_use(hooked: Hooked) -> None:
+    known = hooked.learned(DEPLOYS, SITUATION)
+    hooked("prompt", prompt=TASK)
+    hooked("prompt", prompt=TASK)
+    with hooked.open() as mem:
+        assert [(use.kind, use.ids) for use in mem.store.uses_of([known])] == [("injected", (known,))]
+
+
 def test_an_unrelated_prompt_gets_a_note_once_and_then_nothing(hooked: Hooked) -> None:
     hooked.learned(DEPLOYS, SITUATION)
     assert hooked("prompt", prompt="who painted the night watch and when") == prompt.NOTE

@@ -32,6 +32,24 @@ def test_a_failure_is_the_doctors_finding_until_the_hook_succeeds(hooked: Hooked
     assert "stop failed 2 times" in found.message
     hooked("stop")
     assert hooked.finding().ok
+    assert "stop failed 2 times" in hooked.finding().message
+    assert "and works again" in hooked.finding().message
+
+
+def test_a_failure_between_two_successes_is_told_to_the_next_session(hooked: Hooked) -> None:
+    hooked.raw("stop", b"{not json")
+    hooked("stop")
+    assert "Engram's hook stop failed and works again: “the hook's input is not JSON" in hooked("session-start")
+    assert "failed" not in hooked("session-start")
+
+
+def test_a_start_that_fails_each_time_is_told_to_the_second_session(hooked: Hooked) -> None:
+    hooked.learned("Deploys go through staging")
+    card = hooked.home / "store.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "format": 99}))
+    assert hooked("session-start") == ""
+    assert "Engram's hook session-start failed: “UnknownVersion: " in hooked("session-start")
+    assert hooked("session-start") == ""
 
 
 def test_the_verb_doctor_names_a_failure(hooked: Hooked, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,3 +70,5 @@ def test_a_summary_that_repeats_a_rejected_text_is_not_injected(summary: str) ->
         mem.review.reject(waiting.id, actor="human")
         assert "ficus" not in mem.session("Water the lobby plant").injection.text
         assert "ficus" not in mem.get_context_block("Which plant is in the lobby?", session=first.id)
+        finding = next(one for one in mem.doctor(seconds=0).findings if one.code == "summaries")
+        assert f"{first.id} repeats what was rejected ({waiting.id})" in finding.message

@@ -172,3 +172,12 @@ def test_what_is_about_the_project_is_learned_for_it_and_the_answer_says_why(tmp
     assert (mine["memory"]["scope"], mine["placed"]) == ("global", "")
     assert (named["memory"]["scope"], named["placed"]) == ("global", "")
     assert replaced["memory"]["scope"] == "global"
+
+
+def test_recall_without_a_question_says_where_there_are_no_sessions(
+    inside: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert inside.ask("recall")["text"] == "No recent sessions of this project."

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from engram.store.scopes import session_scope
+import pytest
+
+from engram import Engram
+from engram.rules.scopes import parse_scope
+from engram.store.scopes import scope_of, session_scope
 
 
 def test_a_folder_that_exists_has_its_own_scope(tmp_path: Path) -> None:
@@ -22,5 +26,18 @@ def test_a_relative_folder_is_not_the_one_engram_runs_in() -> None:
     assert session_scope("src") == "project:src"
 
 
-def test_a_very_long_name_still_makes_a_scope() -> None:
-    assert len(session_scope("/gone/" + "x" * 250) or "") < 200
+@pytest.mark.parametrize("name", ["x" * 250, "漢字" * 40, "my project " * 22])
+def test_a_very_long_name_makes_a_scope_in_which_memories_are_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / name / ".git").mkdir(parents=True)
+    scope = scope_of(tmp_path / name)
+    assert scope == session_scope(f"/gone/{name}") == parse_scope(scope or "")
+    with Engram.open(tmp_path / "home", directory=tmp_path / name) as mem:
+        kept = mem.add("The staging server is called nightshift", scope="here")
+        assert [hit.id for hit in mem.search("staging server")] == [kept.id]
+
+
+def test_two_long_names_that_begin_alike_make_two_scopes() -> None:
+    assert session_scope("/gone/" + "x" * 250) != session_scope("/gone/" + "x" * 251)
+    assert session_scope("/gone/a", f"https://host/{'x' * 150}/{'y' * 150}.git") != session_scope(
+        "/gone/a", f"https://host/{'x' * 150}/{'y' * 151}.git"
+    )

@@ -66,6 +66,8 @@ PROGRAM = Group("A memory for AI agents: plain text you own, found again in mill
 
 def main(arguments: Sequence[str]) -> None:
     """Run one command line. Raises SystemExit unless all is well."""
+    if "--version" in arguments[:1]:
+        arguments = ["version", *arguments[1:]]
     try:
         verb, given = read(arguments, PROGRAM)
     except HelpRequested as request:

@@ -190,10 +190,21 @@ def code_of(error: BaseException) -> int:
 
 def message_of(error: EngramError | OSError) -> str:
     """An error as one line that a person can act on."""
+    if isinstance(error, FileNotFoundError) and not error.filename and _is_lost():
+        return "the current directory does not exist any more; change to another one"
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}"
     return str(error) or type(error).__doc__ or type(error).__name__
+
+
+def _is_lost() -> bool:
+    """Whether the directory that this process runs in was removed."""
+    try:
+        Path.cwd()
+    except OSError:
+        return True
+    return False
 
 
 def text_or_stdin(text: str) -> str:

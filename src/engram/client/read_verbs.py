@@ -219,12 +219,11 @@ class ReadVerbs(Facets):
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
         """
-        from engram.sessions.earlier import held_back, repeats_rejected
+        from engram.sessions.earlier import held_back
 
         seen = self.scopes_for(**_asker(scope, filters))
         own = self.sessions.get(session, scopes=seen) if session else None
-        told = own is not None and not held_back(own) and not repeats_rejected(self.store, own)
-        summary = own.summary if own is not None and told else ""
+        summary = own.summary if own is not None and not held_back(self.store, own) else ""
         block = self._blocks.block(
             query,
             self._seen(scope, filters),

@@ -15,7 +15,6 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
-from engram.rules.scopes import GLOBAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.ledger import CONVERSATION
@@ -523,31 +522,24 @@ class WriteVerbs(Facets):
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
-    def infer_scope(self, statement: str, *, type: str = "", situation: str = "") -> tuple[str, str]:  # noqa: A002
+    def infer_scope(
+        self,
+        statement: str = "",
+        *,
+        type: str = "",  # noqa: A002
+        situation: str = "",
+        form: Mapping[str, str] | None = None,
+    ) -> tuple[str, str]:
         """The scope for a new memory by what it says, and why: the directory's for what is about its project, else `global`.
 
-        The rules are those of `engram.gates.locality`. What `global` knows already, or has an older value of, stays there. Nothing is
-        written.
+        `form` has the parts of feedback or a fact, instead of a statement. The rules are those of `engram.gates.locality`. What `global` knows
+        already, or has an older value of, stays there. Nothing is written.
         """
-        from engram.gates.locality import ProjectPlace, locality
-        from engram.store.scopes import is_within, repository_of
+        from engram.client.placement import inferred_scope
 
-        scope, top = self._scopes.scope(), repository_of(self.directory)
-        if scope is None or top is None:
-            return GLOBAL, ""
-        folders = dict.fromkeys((self.directory, top))
-        place = ProjectPlace(scope, lambda path: any(is_within(folder, path) for folder in folders))
-        reason = locality(statement, place, type_name=type, situation=situation)
-        return (scope, reason) if reason and not self._is_known_everywhere(statement, type) else (GLOBAL, "")
-
-    def _is_known_everywhere(self, statement: str, type_name: str) -> bool:
-        """Whether `global` has the same statement, or the fact that this is a new value of: it then belongs there."""
-        from engram.text.content_hash import content_hash
-
-        draft = Memory(id="", statement=statement).but(**({"type": type_name} if type_name else {}))
-        key = self.policy.applied(draft, typed=bool(type_name)).conflict_key
-        same = self.store.exact(content_hash(statement), GLOBAL)
-        return same is not None or bool(key and self.store.heads(key, GLOBAL))
+        said = statement or render_form(form or {})
+        draft = Memory(id="", statement=said, situation=situation, form=dict(form or {}))
+        return inferred_scope(self._scopes.scope(), self.directory, draft, type, self.store, self.policy)
 
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""

@@ -15,7 +15,18 @@ from operator import mul
 from engram.embedding.tokenizer import DATA, word_rows, words
 from engram.model.lazy import cached_property
 
-__all__ = ["BITS", "HALF", "PlainTable", "Word", "code_of", "code_of_bytes", "code_of_values", "cosine", "similarity", "unit"]
+__all__ = [
+    "BITS",
+    "HALF",
+    "PlainTable",
+    "Word",
+    "code_of",
+    "code_of_bytes",
+    "code_of_values",
+    "cosine",
+    "similarity",
+    "unit",
+]
 
 BITS = 256
 HALF = struct.Struct(f"<{BITS}e")

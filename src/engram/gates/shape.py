@@ -12,6 +12,7 @@ from engram.model.lazy import fields, is_dataclass
 from engram.model.memory import Activation, Feedback, Memory
 from engram.model.types import memory_type
 from engram.rules.limits import limit_problem
+from engram.rules.scopes import MAX_SCOPE_PART_BYTES
 
 __all__ = [
     "BARE_SCOPES",
@@ -27,8 +28,6 @@ __all__ = [
 
 BARE_SCOPES = ("global", "user", "local", "public")
 _MAX_SCOPE_CHARS = 512
-# A part becomes the name of a folder; file systems allow 255 bytes.
-_MAX_PART_BYTES = 200
 RECORD = "\n;\n"
 """Separates two values; no pattern matches across it."""
 # Numbers and times contain no text; skipping them halves the walk that `add` makes for every memory.
@@ -175,6 +174,6 @@ def _part_problem(scope: str, part: str) -> str:
         return f"the scope {scope!r} has an empty part, or a part that starts or ends with a space"
     if part.strip(".") == "" or part.startswith("~"):
         return f"the scope {scope!r} contains {part!r}, which would point outside its folder"
-    if len(part.encode("utf-8")) > _MAX_PART_BYTES:
-        return f"a part of the scope {scope[:40]!r}… is longer than {_MAX_PART_BYTES} bytes"
+    if len(part.encode("utf-8")) > MAX_SCOPE_PART_BYTES:
+        return f"a part of the scope {scope[:40]!r}… is longer than {MAX_SCOPE_PART_BYTES} bytes"
     return ""

@@ -15,6 +15,10 @@ SERVER = "engram"
 """The name of the entry."""
 CLAUDE_CODE, CODEX, OPENCODE, CURSOR = "claude-code", "codex", "opencode", "cursor"
 HARNESSES = (CLAUDE_CODE, CODEX, OPENCODE, CURSOR)
+DESKTOP = frozenset({CURSOR})
+"""Harnesses that are usually not started from a shell."""
+_ADDRESSES = ("url", "serverUrl", "httpUrl")
+"""Keys of an entry whose server runs elsewhere; with a command next to them no client would know which one to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +103,17 @@ class ConfigFile:
             known = known.get(key) if isinstance(known, dict) else None
         if not isinstance(known, dict):
             return entry
+        if any(key in known for key in _ADDRESSES):
+            raise InvalidInput("its entry `engram` names a server by its address; remove that entry first")
         kept = {**known, **entry}
         for part in ("env", "environment"):
             if isinstance(known.get(part), dict):
                 kept[part] = {**known[part], **entry.get(part, {})}
         return None if kept == known else kept
+
+    def is_blank(self, text: str) -> bool:
+        """Whether a text says nothing, not even in a comment: no settings at all."""
+        return "".join(text.split()) in ("", "{}")
 
     def without_entry(self, text: str) -> str:
         """The text without the entry; checked likewise."""
@@ -158,13 +168,16 @@ def _first(folder: Path, names: Sequence[str]) -> Path:
     return next((folder / name for name in names if (folder / name).exists()), folder / names[-1])
 
 
-def server_command(*, is_shared: bool, home: Path | None) -> ServerCommand:
-    """How to start this program's server. A project's file names it as everybody calls it; the user's own, so that it is found."""
+def server_command(*, is_shared: bool, home: Path | None, is_desktop: bool = False) -> ServerCommand:
+    """How to start this program's server. A project's file names it as everybody calls it; the user's own, so that it is found.
+
+    A desktop application has a shorter `PATH` than the shell in which `engram` was found, so it gets the full path.
+    """
     environment = {"ENGRAM_HOME": str(home)} if home is not None else None
     found = shutil.which(SERVER)
-    if is_shared or found:
+    if is_shared or (found and not is_desktop):
         return ServerCommand(SERVER, environment=environment)
-    script = Path(sys.executable).with_name(SERVER)
+    script = Path(found).absolute() if found else Path(sys.executable).with_name(SERVER)
     if script.exists():
         return ServerCommand(str(script), environment=environment)
     return ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment)

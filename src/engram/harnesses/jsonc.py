@@ -16,6 +16,10 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _ATOM = re.compile(r"[^\s,:\[\]{}\"/]+")
 _REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*(?=\r?\n))")
 """A comment after a member, up to the end of the line."""
+_COMMENT = re.compile(r"//|/\*")
+_LINE_COMMENT = re.compile(r"(?>[\s,]+|//[^\n]*\n|/\*.*?\*/)*+//[^\n]*", re.DOTALL)
+"""Blanks and comments that end in a comment up to the end of the line."""
+_LINE_END = re.compile(r"[ \t]*\r?\n")
 _DEEPEST = 200
 
 
@@ -69,7 +73,11 @@ def with_member(text: str, path: Sequence[str], data: Any) -> str:
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
-    """The text without the member at a path, and without the objects that are empty then; unchanged if it is not there."""
+    """The text without the member at a path, and without the objects that are empty then; unchanged if it is not there.
+
+    An object with a comment stays: somebody wrote it.
+    """
+    is_emptied = False
     while path:
         chain = [parse(text)]
         for key in path:
@@ -77,7 +85,12 @@ def without_member(text: str, path: Sequence[str]) -> str:
                 return text
             chain.append(chain[-1].members[key].value)
         owner = chain[-2]
-        text = _removed(text, owner, path[-1])
+        member = owner.members[path[-1]]
+        after = _skip(text, member.value.end)
+        end = after if text[after : after + 1] == "," else member.value.end
+        if is_emptied and _COMMENT.search(text, member.start, end):
+            return text
+        text, is_emptied = _removed(text, owner, path[-1]), True
         if len(owner.members) > 1:
             return text
         path = path[:-1]
@@ -103,21 +116,19 @@ def _added(text: str, owner: JsonValue, key: str, data: Any, depth: int, indent:
 
 def _removed(text: str, owner: JsonValue, key: str) -> str:
     member = owner.members[key]
-    start, end = member.start, member.value.end
+    earlier = [one.value.end for one in owner.members.values() if one.value.end < member.start]
+    gap = text[max(earlier, default=owner.start + 1) : member.start]
+    start, end = member.start - (len(gap) - len(gap.rstrip(" \t\r\n"))), member.value.end
     after = _skip(text, end)
-    before = text[owner.start + 1 : start]
     if text[after : after + 1] == ",":
         end = after + 1
-        start -= len(before) - len(before.rstrip(" \t\r\n"))
-    else:
-        start -= len(before) - len(before.rstrip(" \t\r\n"))
-        others = [one.value.end for one in owner.members.values() if one.value.end < start]
-        comma = _skip(text, max(others)) if others else start
-        if text[comma : comma + 1] == "," and comma < start:
-            text = text[:comma] + text[comma + 1 :]
-            start, end = start - 1, end - 1
-    if len(owner.members) == 1:
+    elif earlier and text[comma := _skip(text, max(earlier))] == ",":
+        text = text[:comma] + text[comma + 1 :]
+        start, end = start - 1, end - 1
+    if len(owner.members) == 1 and not gap.strip():
         end += len(text[end:]) - len(text[end:].lstrip(" \t\r\n"))
+    elif _LINE_COMMENT.fullmatch(gap.rstrip(" \t\r\n,")) and not _LINE_END.match(text, end):
+        return f"{text[:start]}{_newline(text)}{text[end:].lstrip(' ')}"
     return text[:start] + text[end:]
 
 

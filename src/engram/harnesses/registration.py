@@ -20,6 +20,10 @@ BACKUP = ".engram-backup"
 """The suffix of the copy of a file as it was before the first change."""
 PATIENCE = 10.0
 """Seconds a server has to answer; some clients wait no longer."""
+_FOLDERS = (".codex", ".cursor", ".opencode", "opencode")
+"""Folders that `wire` may have made."""
+_NOT_STARTED = "`{}` is not plainly this program's server, so it was not started"
+_LONGEST_COMMAND = 200
 _PROTOCOL = "2025-06-18"
 _OWN_VARIABLES = {"ENGRAM_HOME", "ENGRAM_URL"}
 
@@ -34,13 +38,15 @@ class WiringChange:
     """Empty if nothing changes."""
     backup: Path | None = None
     """The copy of the file as it was; None if there was none, or it is not needed any more."""
+    is_removed: bool = False
+    """Whether the file went with its entry, since nothing else was in it."""
 
 
 def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) -> WiringChange:
     """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
     file = _read(config)
     text = _changed(config, lambda: config.with_entry(file.text, server))
-    backup = _backup_of(file.path) if file.exists else None
+    backup = _backup_of(file.path) if file.exists and not _is_only_ours(config, file.text) else None
     if text != file.text and not dry_run:
         if backup is not None and (backup.is_symlink() or not backup.exists()):
             _copy(file, backup)
@@ -54,25 +60,77 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
     file = _read(config)
     if not file.exists:
         return WiringChange(config.harness, config.path, "")
-    text = _changed(config, lambda: config.without_entry(file.text))
     backup = _backup_of(file.path)
+    before = _before(config, file, backup)
+    text = _changed(config, lambda: config.without_entry(file.text) if before is None else before)
+    is_removed = text != file.text and before is None and config.is_blank(text) and not _had_more(config, file, backup)
     if text != file.text and not dry_run:
-        if not backup.exists() and not config.parsed(text):
-            if not remove_user_file(file):
-                raise Refused(f"{config.path} is being changed by another program; close it and try again")
+        if is_removed:
+            _remove(config, file)
         else:
             _write(config, file, text)
     is_restored = backup.exists() and read_bytes(backup) == file.mark + text.encode(file.encoding)
     if is_restored and not dry_run:
         backup.unlink()
-    return WiringChange(
-        config.harness, config.path, _diff(file.text, text, config.path), None if is_restored else backup
-    )
+    diff = _diff(file.text, "" if is_removed else text, config.path)
+    return WiringChange(config.harness, config.path, diff, None if is_restored else backup, is_removed)
+
+
+def _is_only_ours(config: ConfigFile, text: str) -> bool:
+    """Whether the file was made by `wire` and nobody added anything: then there is nothing to keep a copy of."""
+    server = config.server_in(config.parsed(text))
+    return server is not None and _is_own(server, config) and _is_only_entry(config, text)
+
+
+def _is_only_entry(config: ConfigFile, text: str) -> bool:
+    try:
+        return config.server_in(config.parsed(text)) is not None and config.is_blank(config.without_entry(text))
+    except InvalidInput:
+        return False
+
+
+def _before(config: ConfigFile, file: UserFile, backup: Path) -> str | None:
+    """The text before the first change, if nothing but the entry was added to it since; None otherwise.
+
+    It restores what removing the entry cannot know: an empty object, blank lines, a last line without its end.
+    """
+    text = _backup_text(file, backup)
+    try:
+        server = config.server_in(config.parsed(file.text))
+        if text is None or server is None or config.server_in(config.parsed(text)) is not None:
+            return None
+        return text if config.with_entry(text, server) == file.text else None
+    except InvalidInput:
+        return None
+
+
+def _had_more(config: ConfigFile, file: UserFile, backup: Path) -> bool:
+    """Whether the file had more than an entry of Engram before the first change."""
+    text = _backup_text(file, backup)
+    return text is not None and not _is_only_entry(config, text)
+
+
+def _backup_text(file: UserFile, backup: Path) -> str | None:
+    if backup.is_symlink() or not backup.is_file():
+        return None
+    try:
+        return read_bytes(backup).removeprefix(file.mark).decode(file.encoding)
+    except UnicodeDecodeError:
+        return None
+
+
+def _remove(config: ConfigFile, file: UserFile) -> None:
+    """Delete the file, and the harness's folder if it is empty then."""
+    if not remove_user_file(file):
+        raise Refused(f"{config.path} is being changed by another program; close it and try again")
+    if file.path.parent.name in _FOLDERS:
+        with suppress(OSError):
+            file.path.parent.rmdir()
 
 
 def generic_entry(home: Path | None) -> dict[str, Any]:
-    """The entry that most other clients read."""
-    server = server_command(is_shared=False, home=home)
+    """The entry that most other clients read; many of them are desktop applications."""
+    server = server_command(is_shared=False, home=home, is_desktop=True)
     entry: dict[str, Any] = {"command": server.command, "args": list(server.arguments)}
     return {"mcpServers": {SERVER: entry | ({"env": dict(server.environment)} if server.environment else {})}}
 
@@ -124,23 +182,36 @@ def _diff(before: str, after: str, path: Path) -> str:
 
 def wiring_finding(project: Path | None) -> Finding | None:
     """Whether the servers that harnesses are told to start answer; None if no harness names one."""
-    told, problems = [], []
+    told: list[str] = []
+    problems: list[str] = []
+    others: list[str] = []
     answers: dict[tuple[Any, ...], str] = {}
     for config in _files(project):
         server, problem = _named(config)
-        if server is None and not problem:
-            continue
         name = f"{config.harness} ({config.path})"
-        if server is not None:
+        if server is not None and not _is_own(server, config):
+            others.append(f"{name}: {_NOT_STARTED.format(_shown(server))}")
+        elif server is not None:
             key = (*server.words, *sorted((server.environment or {}).items()))
-            answers.setdefault(key, problem or _answer(server, config))
-            problem = "" if answers[key].isdigit() else answers[key]
-            told.append(f"{name}: {answers[key]} tools" if not problem else "")
-        if problem:
+            if key not in answers:
+                answers[key] = _answer(server)
+            if answers[key].isdigit():
+                told.append(f"{name}: {answers[key]} tools")
+            else:
+                problems.append(f"{name}: {answers[key]}")
+        elif problem:
             problems.append(f"{name}: {problem}")
     if problems:
-        return Finding.of("wiring", False, "; ".join(problems), "`engram init HARNESS` writes the entry again")
-    return Finding.of("wiring", True, "; ".join(filter(None, told))) if told else None
+        return Finding.of("wiring", False, "; ".join(problems + others), "`engram init HARNESS` writes the entry again")
+    advice = "try it in the harness itself, or let `engram init HARNESS` write the entry again" if others else ""
+    return Finding.of("wiring", True, "; ".join(told + others), advice) if told or others else None
+
+
+def _shown(server: ServerCommand) -> str:
+    """The command, as it may be shown: an argument may be a key."""
+    from engram.gates.secrets.scan import redact
+
+    return redact(" ".join(server.words))[0][:_LONGEST_COMMAND]
 
 
 def _files(project: Path | None) -> list[ConfigFile]:
@@ -165,15 +236,11 @@ def _raw(path: Path) -> str:
         return ""
 
 
-def _answer(server: ServerCommand, config: ConfigFile) -> str:
+def _answer(server: ServerCommand) -> str:
     """How many tools the server lists, as digits; else what is wrong."""
     import shutil
 
-    if not _is_own(server, config):
-        return f"`{' '.join(server.words)}` is not simply this program's server; it was not started"
-    if shutil.which(server.command) is None:
-        return f"`{server.command}` was not found"
-    return ask_tools(server)
+    return ask_tools(server) if shutil.which(server.command) is not None else f"`{_shown(server)}` was not found"
 
 
 def _is_own(server: ServerCommand, config: ConfigFile) -> bool:
@@ -181,7 +248,7 @@ def _is_own(server: ServerCommand, config: ConfigFile) -> bool:
     own = ServerCommand(SERVER).arguments
     if config.is_shared:
         return server.command == SERVER and server.arguments == own and not server.environment
-    is_module = server.arguments == ("-m", "engram", *own)
+    is_module = server.arguments in (("-m", "engram", *own), ("-m", "engram.mcp"))
     known = set(server.environment or {}) <= _OWN_VARIABLES
     return known and ((Path(server.command).name == SERVER and server.arguments == own) or is_module)
 

@@ -29,7 +29,7 @@ def start_session(place: HookPlace, payload: HookPayload) -> str:
     memo = SessionMemo(place.root, payload.session)
     memo.sweep()
     parts = [_again(place, memo)] if payload.source == "compact" else [_digest(place, payload, memo)]
-    parts += [_failures(place)]
+    parts += [untold_failures(place)]
     return "\n".join(part for part in parts if part)
 
 
@@ -100,15 +100,17 @@ def _again(place: HookPlace, memo: SessionMemo) -> str:
     return "\n".join([COMPACTED, *map(memory_lines.line, found)]) if found else ""
 
 
-def _failures(place: HookPlace) -> str:
-    """What failed and was not told yet."""
+def untold_failures(place: HookPlace) -> str:
+    """What failed and was not told yet; it counts as told from now on."""
     untold = [one for one in hook_log.failures(*place.logs) if not one.told]
     if not untold:
         return ""
     hook_log.mark_told(*place.logs)
-    return "\n".join([*(failed(one.event, one.message) for one in untold), "`engram doctor` says more."])
+    told = [failed(one.event, one.message, recovered=one.recovered) for one in untold]
+    return "\n".join([*told, "`engram doctor` says more."])
 
 
-def failed(event: str, message: str) -> str:
+def failed(event: str, message: str, *, recovered: bool = False) -> str:
     """One failure in a line."""
-    return f"Engram's hook {display.word(event)} failed: {display.quoted(message)}"
+    again = " and works again" if recovered else ""
+    return f"Engram's hook {display.word(event)} failed{again}: {display.quoted(message)}"

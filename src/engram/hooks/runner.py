@@ -40,10 +40,26 @@ def run(event: str, home: str = "") -> None:
         with _limited(SECONDS[event]):
             text = _handled(event, place, read_payload(sys.stdin.buffer.read(LONGEST_INPUT)))
         hook_log.succeeded(event, *place.logs)
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _print(text)
     except (Exception, KeyboardInterrupt) as error:
+        if event == "session-start":
+            _tell_failures(home)
         _record(event, error, home)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _tell_failures(home: str) -> None:
+    """Where a session's start itself fails, and may fail again each time, it still reports the failures before this one."""
+    try:
+        from engram.hooks.digest import untold_failures
+
+        _print(answer(_NAMES["session-start"], untold_failures(HookPlace(home))))
+    except Exception:
+        return
 
 
 def _handled(event: str, place: HookPlace, payload: HookPayload) -> str:

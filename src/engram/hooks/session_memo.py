@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ class SessionMemo:
     """The memo of one session, a small file below `state/hooks/`."""
 
     def __init__(self, root: Path, session: str) -> None:
+        self._usage = root / "usage"
         self._folder = root / "state" / "hooks"
         self._path = self._folder / f"{session_name(session)}.json"
         self._fields = self._read()
+        self._fresh: list[str] = []
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -37,7 +40,8 @@ class SessionMemo:
         return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
     def give(self, ids: list[str]) -> None:
-        """Note that the session was given memories."""
+        """Note that the session is given memories; `save` records that as a use of them."""
+        self._fresh += ids
         self._fields["given"] = [*(one for one in self.given if one not in ids), *ids][-MOST_GIVEN:]
 
     def seconds_since(self, what: str) -> float:
@@ -60,12 +64,26 @@ class SessionMemo:
         self._fields.pop(what, None)
 
     def save(self) -> None:
-        """Write it. A home that cannot be written only costs the memo: a reminder may be repeated."""
+        """Write it. A home that cannot be written only costs the memo and the use: a reminder may be repeated."""
         try:
             self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             replace_file(self._path, json_line(self._fields, "replace"), durable=False)
         except OSError:
             return
+        if self._fresh:
+            self._note_use()
+
+    def _note_use(self) -> None:
+        """One line in the usage log, as `inject` writes it; each memory is given once per session, so no session is named."""
+        from datetime import UTC, datetime
+
+        from engram.model.errors import StoreReadOnly
+        from engram.model.usage import Use
+        from engram.store.files.usage import Usage
+
+        with suppress(StoreReadOnly):
+            Usage(self._usage).append(Use("injected", tuple(self._fresh), datetime.now(UTC)))
+        self._fresh = []
 
     def sweep(self) -> None:
         """Remove memos of sessions that were quiet for long."""

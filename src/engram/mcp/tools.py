@@ -84,8 +84,9 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
         fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
     placed = ""
     if not given.scope and not given.supersedes:
-        said = given.statement or " ".join(form.values())
-        fields["scope"], placed = mem.infer_scope(said, type=given.type, situation=given.situation)
+        fields["scope"], placed = mem.infer_scope(
+            given.statement, type=given.type, situation=given.situation, form=form or None
+        )
     # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
     relation = given.relation if given.supersedes or given.relation != "update" else ""
     decision = mem.learn(

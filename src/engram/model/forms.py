@@ -9,7 +9,7 @@ from typing import Any
 from engram.model.errors import InvalidInput
 from engram.model.memory import FORMS
 
-__all__ = ["FEEDBACK", "FORM_PARTS", "check_complete", "form_name", "merged_form", "with_form"]
+__all__ = ["FACT", "FEEDBACK", "FORM_PARTS", "check_complete", "form_name", "merged_form", "with_form"]
 
 FEEDBACK, FACT = "feedback", "fact"
 FORM_PARTS: dict[str, tuple[str, ...]] = {FEEDBACK: FORMS[0], FACT: FORMS[1]}

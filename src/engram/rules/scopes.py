@@ -8,6 +8,8 @@ from engram.model.errors import InvalidInput
 GLOBAL = "global"
 USER = "user"
 MAX_SCOPE_LENGTH = 200
+MAX_SCOPE_PART_BYTES = 200
+"""A part is the name of a folder, and names have 255 bytes at most."""
 _PEOPLE = ("agent:", "user:")
 _BARE = frozenset({GLOBAL, USER, "local", "public"})
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")

@@ -66,7 +66,7 @@ class EarlierSessions:
         return list(islice(filter(self._may_mention, recent), 1))
 
     def _may_mention(self, session: Session) -> bool:
-        return not held_back(session) and not repeats_rejected(self.searcher.store, session)
+        return not held_back(self.searcher.store, session)
 
     def _line(self, session: Session, room: int) -> str:
         ended = f", {local(session.ended, self.zone):%Y-%m-%d}" if session.ended else ""
@@ -79,22 +79,26 @@ class EarlierSessions:
         )
 
 
-def held_back(session: Session) -> str:
-    """Why a session's summary is not mentioned in another: it reads like an instruction; "" where it does not."""
+def held_back(store: Store, session: Session) -> str:
+    """Why a session's summary is not mentioned in another, as the rest of a sentence about it; "" where it is."""
     found = find_injections(session.summary) if session.summary else []
-    return f"looks like an instruction ({found[0].kind}: {found[0].quote})" if found else ""
+    if found:
+        return f"looks like an instruction ({found[0].kind}: {found[0].quote})"
+    rejected = _rejected_in(store, session)
+    return f"repeats what was rejected ({', '.join(rejected)})" if rejected else ""
 
 
-def repeats_rejected(store: Store, session: Session) -> bool:
-    """Whether a session's summary says what a person rejected, as a whole or in one of its sentences."""
+def _rejected_in(store: Store, session: Session) -> list[str]:
+    """The ids of what a person rejected and a session's summary says, as a whole or in one of its sentences."""
     from engram.capture.withdrawal import Withdrawals
     from engram.sessions.summary_lines import sentences
 
     if not session.summary or not store.count(Filters(statuses=("rejected",))):
-        return False
+        return []
     told = dict.fromkeys((session.summary, *islice(sentences(session.summary), _SENTENCES_READ)))
     drafts = [Memory(id="", statement=text, scope=scope) for text in told for scope in session.scopes or ("global",)]
-    return any(out.memory.status == "rejected" for out in Withdrawals(store).found(drafts).values())
+    found = Withdrawals(store).found(drafts).values()
+    return list(dict.fromkeys(out.memory.id for out in found if out.memory.status == "rejected"))
 
 
 def with_sessions(injection: Injection, earlier: Sequence[EarlierSession], count: Counter) -> Injection:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from engram.model.errors import InvalidInput
-from engram.rules.scopes import parse_scope, seen_from
+from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, parse_scope, seen_from
 
 TRUST_FILE = "trust.json"
-_LONGEST_FOLDER = 100
-"""Characters of a folder's name in the scope of a session whose folder is gone."""
+_DIGEST = 12
+"""Characters of the digest at the end of a name that was cut."""
 _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 
 
@@ -31,7 +31,7 @@ def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
     top = repository_of(path) if trusted else git_top(path)
     if top is None:
         return None
-    return _override(top, trusted) or _from_remote(top) or f"project:{_clean(main_worktree(top).name)}"
+    return _override(top, trusted) or _from_remote(top) or _project(_clean(main_worktree(top).name))
 
 
 def session_scope(directory: str, remote: str = "", trusted: Collection[str] = ()) -> str | None:
@@ -41,7 +41,7 @@ def session_scope(directory: str, remote: str = "", trusted: Collection[str] = (
         return scope_of(path, trusted)
     if remote and (scope := normalised_remote(remote)):
         return scope
-    return f"project:{_clean(path.name)[:_LONGEST_FOLDER]}" if path.name else None
+    return _project(_clean(path.name)) if path.name else None
 
 
 def repository_of(path: Path) -> Path | None:
@@ -206,7 +206,19 @@ def normalised_remote(url: str) -> str | None:
     path = rest.partition(":")[2] if "://" not in url and ":" in rest else rest.partition("/")[2]
     parts = [_clean(part) for part in path.split("/") if part not in ("", ".", "..")]
     parts = [part for part in parts if part][-3:]
-    return f"project:{'/'.join(parts)}".lower() if parts else None
+    return _project("/".join(parts).lower()) if parts else None
+
+
+def _project(name: str) -> str:
+    """The scope of a project. A name that is too long for one is cut, and told from others that begin alike by a digest."""
+    scope = f"project:{name}"
+    if len(scope) <= MAX_SCOPE_LENGTH and all(len(part.encode()) <= MAX_SCOPE_PART_BYTES for part in name.split("/")):
+        return scope
+    import hashlib
+
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
+    room = min(MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES) - len("project:-") - _DIGEST
+    return f"project:{name.encode()[:room].decode(errors='ignore').rstrip('/')}-{digest}"
 
 
 def _clean(name: str) -> str:

@@ -11,6 +11,8 @@ from engram.text.display import counted, notice
 MANY_SESSIONS = 50
 """So many waiting sessions mean that nothing harvests them."""
 
+_ADVICE = "run `engram harvest`, or `engram worker`"
+
 
 def hook_findings(home: Home | None) -> list[Finding]:
     """The finding about hooks; none where no hook has ever run. On a server the hooks' files are in this user's home."""
@@ -22,18 +24,19 @@ def hook_findings(home: Home | None) -> list[Finding]:
 def _findings(root: Path, cache: Path) -> list[Finding]:
     failed = hook_log.failures(hook_log.path_of(root), hook_log.fallback(cache))
     waiting = spool.waiting(root)
-    if failed:
+    if any(not one.recovered for one in failed):
         told = "; ".join(map(_told, failed))
         return [Finding.of("hooks", False, told, "when the cause is mended, the next run of the hook clears this")]
-    if waiting >= MANY_SESSIONS:
-        message = f"no failures; {counted(waiting, 'session waits', 'sessions wait')} to be harvested"
-        return [Finding.of("hooks", True, message, "run `engram harvest`, or `engram worker`")]
-    if waiting or (root / "state" / "hooks").is_dir():
-        message = f"no failures; {counted(waiting, 'session waits', 'sessions wait')} to be harvested"
-        return [Finding.of("hooks", True, message)]
-    return []
+    if not failed and not waiting and not (root / "state" / "hooks").is_dir():
+        return []
+    parts = [*map(_told, failed)] or ["no failures"]
+    message = "; ".join([*parts, f"{counted(waiting, 'session waits', 'sessions wait')} to be harvested"])
+    return [Finding.of("hooks", True, message, _ADVICE if waiting >= MANY_SESSIONS else "")]
 
 
 def _told(one: hook_log.HookFailure) -> str:
     at = datetime.fromtimestamp(one.at, UTC)
-    return notice(f"{one.event} failed {counted(one.count, 'time')}, last {at:%Y-%m-%d %H:%M} UTC: {one.message}")
+    since = ", and works again" if one.recovered else ""
+    return notice(
+        f"{one.event} failed {counted(one.count, 'time')}, last {at:%Y-%m-%d %H:%M} UTC{since}: {one.message}"
+    )

@@ -14,7 +14,7 @@ from engram.sessions.feedback import fold
 from engram.settings import Settings
 from engram.store.protocol import Filters, Progress, Store
 from engram.store.reports import Pruned, Purged, SyncReport
-from engram.text.display import counted
+from engram.text.display import counted, notice
 
 SAMPLE = 2000
 """How many of the newest statements are measured."""
@@ -23,6 +23,7 @@ ENOUGH = 20
 GATE_DAYS = 30
 SESSIONS_READ = 200
 """How many of the last sessions' summaries the doctor reads."""
+_MOST_NAMED = 5
 FAR = 2.0
 """A statement is far outside 25–60 words with less than half, or more than twice, of that."""
 
@@ -104,12 +105,13 @@ def _captures(store: Store, now: datetime) -> Finding:
 def _summaries(store: Store) -> Finding:
     from engram.sessions.earlier import held_back
 
-    held = [session.id for session in store.sessions(SESSIONS_READ) if held_back(session)]
-    if not held:
-        return Finding.of("summaries", True, "none of the last sessions' reads like an instruction")
-    names = ", ".join(held[:5]) + (", …" if len(held) > 5 else "")
-    told = f"{counted(len(held), 'summary is', 'summaries are')} not injected, because it reads like an instruction: {names}"
-    return Finding.of("summaries", True, told, f"read it: `engram session show {held[0]}`")
+    found = {session.id: why for session in store.sessions(SESSIONS_READ) if (why := held_back(store, session))}
+    if not found:
+        return Finding.of("summaries", True, "none of the last sessions' is held back")
+    reasons = "; ".join(f"{name} {why}" for name, why in list(found.items())[:_MOST_NAMED])
+    more = "; …" if len(found) > _MOST_NAMED else ""
+    told = f"{counted(len(found), 'summary is', 'summaries are')} not injected: {notice(reasons)}{more}"
+    return Finding.of("summaries", True, told, f"read it: `engram session show {next(iter(found))}`")
 
 
 def _other_tools(store: Store) -> list[Finding]:

@@ -12,6 +12,7 @@ from engram.recall.context import KINDS
 from engram.recall.query import SearchQuery
 from engram.recall.search import with_terms
 from engram.recall.sources.catalog import SourceCatalog
+from engram.recall.sources.documents import LONGEST_FILE
 from engram.text.time.zone import SYSTEM
 from tests.recall.sources.home import NOW, SourceHome
 
@@ -66,7 +67,7 @@ def test_what_is_gone_from_other_projects_leaves_the_index(user: SourceHome) -> 
     later = user.catalog(elsewhere)
     later.clock = lambda: NOW + timedelta(hours=2)
     refreshed(later).close()
-    with closing(sqlite3.connect(user.folder / "cache" / "sources" / "v1" / "index.db")) as db:
+    with closing(sqlite3.connect(user.folder / "cache" / "sources" / "v2" / "index.db")) as db:
         names = [name for (name,) in db.execute("SELECT name FROM sources")]
     assert names == [str(elsewhere / "CLAUDE.md")]
 
@@ -77,6 +78,25 @@ def test_secrets_are_not_in_the_index(user: SourceHome) -> None:
     refreshed(user.catalog()).close()
     for path in (user.folder / "cache").rglob("*"):
         assert not path.is_file() or KEY[20:60].encode() not in path.read_bytes()
+
+
+def test_the_index_of_an_earlier_version_is_removed(user: SourceHome) -> None:
+    older = user.folder / "cache" / "sources" / "v1"
+    older.mkdir(parents=True)
+    (older / "index.db").touch()
+    user.in_project("CLAUDE.md", "Deploys go through staging.")
+    refreshed(user.catalog()).close()
+    assert not older.exists()
+
+
+@pytest.mark.parametrize("before", ["\n", " "])
+def test_a_secret_at_the_end_of_what_is_read_is_not_in_the_index(user: SourceHome, before: str) -> None:
+    filler = ("deploys go through staging" + before) * 20_000
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    user.in_project("CLAUDE.md", filler[: LONGEST_FILE - 15] + before + token + "\nmore\n")
+    refreshed(user.catalog()).close()
+    for path in (user.folder / "cache").rglob("*"):
+        assert not path.is_file() or token[4:14].encode() not in path.read_bytes()
 
 
 def test_engrams_own_block_in_a_file_is_not_a_source(user: SourceHome) -> None:
@@ -115,7 +135,7 @@ def test_an_index_that_breaks_while_it_is_filled_costs_only_this_call(
 def test_a_damaged_index_is_replaced(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "Deploys go through staging.")
     refreshed(user.catalog()).close()
-    database = user.folder / "cache" / "sources" / "v1" / "index.db"
+    database = user.folder / "cache" / "sources" / "v2" / "index.db"
     database.write_bytes(b"not a database" * 100)
     assert texts(user.catalog(), "deploys") == ["Deploys go through staging."]
 

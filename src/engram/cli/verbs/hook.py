@@ -1,8 +1,8 @@
 """`engram hook`: the events of a harness, and keyword recall, on the standard library alone, in a few dozen milliseconds.
 
 A hook runs before every prompt, so its start is its cost: this path imports neither numpy nor rich nor pydantic. It reads the
-existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It records no
-use and takes in no edited files; the next ordinary verb does that.
+existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It takes in no
+edited files; the next ordinary verb does that. Memories given to a session are noted as used, those that `recall` lists are not.
 """
 
 import json
@@ -17,7 +17,7 @@ from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.hooks.runner import SECONDS, run
 from engram.model.arguments import MOST
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.errors import EngramError, Refused
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
 from engram.store.files.index.search import document_frequencies
@@ -50,7 +50,8 @@ def hook(surface: Surface, action: Action, text: Prompt = None, limit: Limit = 5
         surface.answered = True
         return
     if action != "recall":
-        raise InvalidInput(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
+        # Not a usage error, whose exit code is 2: a harness takes that as an order to block the session.
+        raise Refused(f"Unknown action {action!r}; choose recall, {', '.join(SECONDS)}")
     payload = _payload(text or [])
     place = cwd or payload.get("cwd") or working_directory()
     answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MOST))

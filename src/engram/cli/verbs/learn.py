@@ -73,12 +73,15 @@ def learn(
     The forms `learn feedback --situation … --behavior … --impact … --action …` and `learn fact --situation … --subject … --predicate …
     --object …` write the statement for you and store its parts. They answer CREATED, UPDATED, DUPLICATE or CONTRADICTION with the name;
     after the latter two follows the existing memory. Learned again in another situation, the existing one covers both.
+
+    Without --scope, what is about this repository ("we", "this repo", its name, a path in it) is stored for it alone, anything else for all.
     """
     given = _statement(text, form, memory.when or "") | memory.given()
     given |= {"supersedes": supersedes} if supersedes else {}
     claimed = form.claimed()
     source = "human" if surface.person and claimed != "agent" else "agent"
     with surface.memory() as mem:
+        placed = "" if supersedes else _place(mem, given, form.parts())
 
         def propose(choice: str) -> Decision:
             return mem.learn(
@@ -92,6 +95,24 @@ def learn(
         if claimed == "human" and source != "human":
             surface.hint("engram: without a terminal nobody can speak as a person: it is stored as an agent's word")
         _decided(surface, decision, in_form=text in FORM_PARTS)
+        _report_place(surface, decision, placed)
+
+
+def _place(mem: "Engram", given: dict[str, Any], form: dict[str, str]) -> str:
+    """Choose the scope where none is given; why it is this repository's, or "" where it is everyone's."""
+    if "scope" in given:
+        return ""
+    said, kind, situation = (str(given.get(name, "")) for name in ("statement", "type", "situation"))
+    scope, placed = mem.infer_scope(said, type=kind, situation=situation, form=form or None)
+    if placed:
+        given["scope"] = scope
+    return placed
+
+
+def _report_place(surface: Surface, decision: Decision, placed: str) -> None:
+    if placed and decision.outcome.value != "REJECTED" and decision.memory is not None:
+        scope = line(decision.memory.scope)
+        surface.hint(f"engram: stored for {scope} alone: {line(placed)}; `--scope global` stores it for all projects")
 
 
 def _asked(surface: Surface, found: Decision, propose: "Callable[[str], Decision]") -> Decision:
@@ -111,12 +132,15 @@ def remember(
     supersedes: Supersedes = None,
     relation: Relation = "",
 ) -> None:
-    """Store something a person said. It counts as a person's only when typed at a terminal."""
+    """Store something a person said. It counts as a person's only when typed at a terminal. Without --scope it is placed as `learn` does."""
     source = "human" if surface.person else "tool:remember"
-    given = memory.given() | ({"supersedes": supersedes} if supersedes else {})
+    given = {"statement": text_or_stdin(text), **memory.given()} | ({"supersedes": supersedes} if supersedes else {})
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
-        _decided(surface, mem.remember(text_or_stdin(text), source=source, session=session, relation=relation, **given))
+        placed = "" if supersedes else _place(mem, given, {})
+        decision = mem.remember(given.pop("statement"), source=source, session=session, relation=relation, **given)
+        _decided(surface, decision)
+        _report_place(surface, decision, placed)
 
 
 def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> None:

@@ -15,7 +15,6 @@ from engram.model.event import Session
 if TYPE_CHECKING:
     from engram.client import Engram
 
-NOT_INJECTED = "  (not injected: it reads like an instruction)"
 
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
 Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
@@ -95,14 +94,14 @@ def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom
         _begun_by_observing(mem, session_id)
         ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=mem.scopes_for(scope=scope or None))
         surface.answer(ended, lambda: display.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
-        if why := _held_back(ended):
+        if why := _held_back(mem, ended):
             surface.say(f"engram: the summary is kept, but no other session is told of it: it {why}")
 
 
-def _held_back(session: Session) -> str:
+def _held_back(mem: "Engram", session: Session) -> str:
     from engram.sessions.earlier import held_back
 
-    return held_back(session)
+    return line(held_back(mem.store, session))
 
 
 def _begun_by_observing(mem: "Engram", session_id: str) -> None:
@@ -139,7 +138,8 @@ def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
                 (one.id, "cyan"),
                 ago(one.started, now),
                 ("ended", "bright_black") if one.ended else ("open", "green"),
-                line(one.summary or one.task) + (NOT_INJECTED if _held_back(one) else ""),
+                line(one.summary or one.task)
+                + (f"  (not injected: it {why})" if (why := _held_back(mem, one)) else ""),
             ]
             for one in found
         ]
@@ -160,7 +160,7 @@ def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
         def draw() -> None:
             display.lines([(session_id, "bold cyan")])
             if found is not None:
-                display.fields(_fields(found))
+                display.fields(_fields(mem, found))
             display.fields([("used", ", ".join(used))])
             for event in events:
                 display.lines(
@@ -170,14 +170,14 @@ def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
         surface.answer(data, draw)
 
 
-def _fields(found: Session) -> list[tuple[str, Any]]:
+def _fields(mem: "Engram", found: Session) -> list[tuple[str, Any]]:
     return [
         ("task", found.task),
         ("scopes", ", ".join(found.scopes)),
         ("started", moment(found.started)),
         ("ended", moment(found.ended)),
         ("summary", found.summary),
-        ("not injected", f"the summary {why}" if (why := _held_back(found)) else ""),
+        ("not injected", f"the summary {why}" if (why := _held_back(mem, found)) else ""),
     ]
 
 

@@ -62,22 +62,23 @@ def init(
 
 def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bool) -> None:
     """Change the configuration of a harness, or print the entry that others read."""
-    from engram.harnesses.configuration import HARNESSES, config_file, server_command
+    from engram.harnesses.configuration import DESKTOP, HARNESSES, config_file, server_command
     from engram.harnesses.registration import generic_entry, unwire, wire
     from engram.store.scopes import repository_of
 
     home = surface.home.expanduser().absolute() if surface.home else None
+    if harness not in HARNESSES and (project or undo or dry_run):
+        raise InvalidInput(
+            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(HARNESSES)}"
+        )
     if harness not in HARNESSES:
         entry = generic_entry(home)
         surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
         surface.hint(f"engram: {harness!r} is not known here; put this entry into its MCP configuration")
         return
     config = config_file(harness, (repository_of(Path.cwd()) or Path.cwd()) if project else None)
-    change = (
-        unwire(config, dry_run=dry_run)
-        if undo
-        else wire(config, server_command(is_shared=project, home=home), dry_run=dry_run)
-    )
+    server = server_command(is_shared=project, home=home, is_desktop=harness in DESKTOP)
+    change = unwire(config, dry_run=dry_run) if undo else wire(config, server, dry_run=dry_run)
     data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}
     data |= {"diff": change.diff, "backup": str(change.backup) if change.backup else None}
     surface.answer(data, lambda: display.block(change.diff))
@@ -87,7 +88,8 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
         surface.hint("engram: nothing was written")
     else:
         kept = f"; as it was: {change.backup}" if change.backup and change.backup.exists() else ""
-        surface.hint(f"engram: wrote {change.path}{kept}. Restart {harness} to take it up")
+        done = "removed" if change.is_removed else "wrote"
+        surface.hint(f"engram: {done} {change.path}{kept}. Restart {harness} to make it take effect")
 
 
 def _is_missing(home: Path | None) -> bool:
@@ -201,7 +203,7 @@ def demo(surface: Surface, fast: Fast = False) -> None:
 
 
 def version(surface: Surface) -> None:
-    """Print the version."""
+    """Print the version; `engram --version` does so, too."""
     import platform
 
     from engram import __version__

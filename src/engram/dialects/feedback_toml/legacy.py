@@ -41,17 +41,11 @@ def read_legacy(keys: Mapping[str, Any]) -> Read:
     """The form, situation and source of a file. Raises `InvalidInput` where it is unclear what it is."""
     told: list[str] = []
     form = _form(keys)
-    if missing := [part for part in _parts_of(form) if not form.get(part)]:
-        told.append(f"has no {', '.join(missing)}; `engram update --name …` adds what is missing")
     situation = _text(keys, "situation")
     if not situation and (title := _text(keys, "title")):
         situation = title
         told.append("its title is its situation now; name the task in which it matters")
     return form, situation, _source(keys), told
-
-
-def _parts_of(form: Mapping[str, str]) -> tuple[str, ...]:
-    return next(parts for parts in FORM_PARTS.values() if any(part in parts for part in form))
 
 
 def _form(keys: Mapping[str, Any]) -> dict[str, str]:

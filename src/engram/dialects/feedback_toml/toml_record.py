@@ -49,6 +49,8 @@ def read_toml(text: str, name: str) -> tuple[Memory, list[str]]:
         notes += told
     else:
         form, situation, source = _form(keys), _text(keys, "situation"), _text(keys, "source")
+    if missing := [part for part in FORM_PARTS[form_name(form)] if not form.get(part)]:
+        notes.insert(0, f"has no {', '.join(missing)}; `engram update --name …` adds what is missing")
     if not situation:
         notes.append("has no situation, so no task finds it")
     created, updated = (_time(keys, key, notes) for key in _TIMES)

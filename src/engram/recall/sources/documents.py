@@ -64,9 +64,18 @@ def read_text(path: Path) -> str:
     """The beginning of a file; "" if it cannot be read. Bytes that are no UTF-8 are replaced."""
     try:
         with reading(path) as file:
-            return file.read(LONGEST_FILE).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+            data = file.read(LONGEST_FILE + 1)
     except OSError:
         return ""
+    return _whole_lines(data).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """A file's beginning up to the last line end within the limit, else the last space: half a secret would not be recognised as one."""
+    if len(data) <= LONGEST_FILE:
+        return data
+    cut = data[:LONGEST_FILE]
+    return cut[: max(cut.rfind(b"\n"), 0) or max(cut.rfind(b" "), 0)]
 
 
 def files_below(folder: Path, wanted: str, allowed: Iterable[str]) -> Iterator[FoundFile]:

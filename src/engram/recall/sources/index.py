@@ -24,7 +24,7 @@ from engram.text.tokens import marked_terms, prune, tokens
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-VERSION = 1
+VERSION = 2
 """Of the schema, of how sources are cut, redacted and tokenized: a change of any of them is a new file."""
 EMBEDDED = 500
 """Characters of a passage that are embedded: its subject is at its beginning, and the words of the rest are searched."""
@@ -67,6 +67,8 @@ class SourceIndex:
         """The user's index; one in memory, for this call alone, where it cannot be kept on disk."""
         path = cache_folder / "sources" / f"v{VERSION}" / "index.db"
         try:
+            if not path.exists():
+                _remove_older(path.parent.parent)
             connection, _ = connect(path, _SCHEMA)
             name = connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0]
             # After a power loss the file may lack pages that the database has, so that each boot makes its own.
@@ -283,6 +285,14 @@ class SourceIndex:
     def _writing(self) -> Iterator[None]:
         with immediate(self._db):
             yield
+
+
+def _remove_older(folder: Path) -> None:
+    """Remove the indexes of earlier versions, which nothing reads any more."""
+    import shutil
+
+    for version in range(1, VERSION):
+        shutil.rmtree(folder / f"v{version}", ignore_errors=True)
 
 
 def key_of(source: Source) -> str:

@@ -1,4 +1,4 @@
-"""What went wrong in hooks: the last failure of each event, kept until the event succeeds again.
+"""What went wrong in hooks: the last failure of each event, kept until the event has succeeded again and a session was told.
 
 A hook must not disturb the session it runs in, so its failure is told elsewhere: by `engram doctor`, and once by the next session's start.
 """
@@ -22,6 +22,8 @@ class HookFailure:
     at: float
     count: int
     told: bool
+    recovered: bool
+    """Whether the event has succeeded since."""
 
 
 def path_of(root: Path) -> Path:
@@ -35,14 +37,16 @@ def fallback(cache: Path) -> Path:
 
 
 def failures(*paths: Path) -> list[HookFailure]:
-    """Every event that failed last time it ran, by name."""
-    found = [
-        HookFailure(event, str(one.get("message", "")), _number(one.get("at")), int(_number(one.get("count"))), bool(one.get("told")))
-        for path in paths
-        for event, one in _read(path).items()
-        if isinstance(one, dict)
-    ]  # fmt: skip
+    """Every event that failed last time it ran, or since the last session's start, by name."""
+    found = [_failure(event, one) for path in paths for event, one in _read(path).items() if isinstance(one, dict)]
     return sorted(found, key=lambda one: one.event)
+
+
+def _failure(event: str, fields: dict[str, Any]) -> HookFailure:
+    at, count = _number(fields.get("at")), int(_number(fields.get("count")))
+    return HookFailure(
+        event, str(fields.get("message", "")), at, count, bool(fields.get("told")), bool(fields.get("recovered"))
+    )
 
 
 def record(event: str, message: str, *paths: Path) -> bool:
@@ -63,19 +67,23 @@ def record(event: str, message: str, *paths: Path) -> bool:
 
 
 def succeeded(event: str, *paths: Path) -> None:
-    """Forget an event's failure; costs one look at each file where there is none."""
+    """Note that an event works again; its failure is forgotten once a session was told. Costs one look at each file where there is none."""
     for path in paths:
-        if path.exists() and event in (known := _read(path)):
-            del known[event]
-            _written(path, known)
+        if not path.exists() or event not in (known := _read(path)):
+            continue
+        failure = known.pop(event)
+        if isinstance(failure, dict) and not failure.get("told"):
+            known[event] = {**failure, "recovered": True}
+        _written(path, known)
 
 
 def mark_told(*paths: Path) -> None:
-    """Note that a session was told of every failure."""
+    """Note that a session was told of every failure; those that are over are forgotten."""
     for path in paths:
         known = _read(path)
+        lasting = {event: one for event, one in known.items() if isinstance(one, dict) and not one.get("recovered")}
         if known:
-            _written(path, {event: {**one, "told": True} for event, one in known.items() if isinstance(one, dict)})
+            _written(path, {event: {**one, "told": True} for event, one in lasting.items()})
 
 
 def _written(path: Path, known: dict[str, Any]) -> bool:
