@@ -22,16 +22,13 @@ __all__ = ["FEATURES", "Situated", "SituationMatcher", "probability"]
 FEATURES = (
     "task", "meaning", "situation_meaning", "situation_covered", "prompt_covered",
     "prompt_in_situation", "strongest", "second", "shared", "rarest_shared", "shared_count", "situation_shared",
-    "prompt_size", "memory_size", "has_situation", "task_lead", "meaning_lead", "task_above_third",
+    "prompt_size", "memory_size", "has_situation",
 )  # fmt: skip
 WORDS_READ = 60
 """Words of a prompt, of a situation and of a statement that are compared."""
 CHARACTERS_READ = 4_000
 LEAST_WEIGHT = 0.5
 """Words that say less ("the", "with") are not compared."""
-_TASK, _MEANING = FEATURES.index("task"), FEATURES.index("meaning")
-RELATIVE = 3
-"""The last features, which compare a memory with the others."""
 _NAME_WEIGHT = 3.0
 _ALIKE = 0.35
 """From this similarity on two words count as related."""
@@ -91,7 +88,7 @@ class SituationMatcher:
 
     def features(self, memories: Sequence[Situated]) -> list[list[float]]:
         """A row of FEATURES for each memory."""
-        return with_leads([self._row(memory) for memory in memories])
+        return [self._row(memory) for memory in memories]
 
     def _row(self, memory: Situated) -> list[float]:
         about, said = self._known(memory.situation), self._known(memory.statement)
@@ -134,20 +131,6 @@ class SituationMatcher:
         """How well each of the others is matched by a word of the prompt."""
         codes = [code for code, _ in self._words]
         return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in others]
-
-
-def with_leads(rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Rows of features with how far each memory is above the best of the others, and above the third."""
-    tasks, meanings = ([row[place] for row in rows] for place in (_TASK, _MEANING))
-    third = sorted([*tasks, 0.0, 0.0, 0.0], reverse=True)[2]
-    leads = zip(rows, _leads(tasks), _leads(meanings), tasks, strict=True)
-    return [[*row, lead, meaning_lead, task - third] for row, lead, meaning_lead, task in leads]
-
-
-def _leads(values: Sequence[float]) -> list[float]:
-    """How far each value is above the best of the others."""
-    first, second = sorted([*values, 0.0, 0.0], reverse=True)[:2]
-    return [value - (second if value == first else first) for value in values]
 
 
 def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
