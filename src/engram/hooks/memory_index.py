@@ -19,8 +19,10 @@ MOST_COMPARED = 20_000
 """Memories of a scope that are compared by their vectors, the newest; older ones are found by their words."""
 LONGEST_PROMPT = 10_000
 """Characters of a prompt whose words are searched."""
-READ_AT_A_PROMPT, AT_ONCE = 100, 100
-"""New memories that a prompt's hook embeds, the newest; more wait for the next session start, which embeds from this many on at once, with numpy."""
+READ_AT_A_PROMPT = 20
+"""New memories that a prompt's hook embeds, the newest, a millisecond each; more wait for the next prompts and the next session start."""
+AT_ONCE = 100
+"""From this many on a session start embeds them with numpy."""
 
 
 @dataclass(frozen=True, slots=True)
