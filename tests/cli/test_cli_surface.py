@@ -190,6 +190,6 @@ def test_a_directory_that_was_removed_is_named_as_the_cause(cli: Console, monkey
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    result = cli("recall", "deploys")
+    result = cli("import", "notes.md")
     assert result.exit_code == 1
     assert "the current directory does not exist any more" in result.stderr
