@@ -5,7 +5,8 @@
     python training/train_secrets.py --check    # how well a model made without one of the writers reads that one
 
 Shown are the spans that `engram.gates.secrets.prose` finds in the texts of training/secrets/ (its README describes them), and in
-harmless text: labelled talk, statements, this project's documents and code.
+harmless text: labelled talk, statements, this project's documents and code, and every other file of training/situations/ (the rest
+stays out, so that false alarms on notes and prompts can be counted there).
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ LEAST_SHARED = {"spelled": 0.3, "phrase": 0.6}
 NEAR_SECRET = 0.3
 """The weight of a harmless span in a text that has a credential: a user name next to a password."""
 HARMLESS = 0.5
+SITUATIONS = 1.0
+"""The weight of a harmless span in a note of training/situations or in its prompts."""
+CREDENTIAL = 2.0
+"""How much more a credential counts, so that harmless text does not hide it."""
 MOST_ALTERNATIVES = 24
 VOICES = ("a", "b", "c", "d")
-PLAIN = ("talk", "types", "tiers", "file", "tests")
+PLAIN = ("talk", "types", "tiers", "file", "situations", "tests")
 _MARK = re.compile(r"\[\[(.+?)\]\]")
 
 
@@ -86,10 +91,29 @@ def texts() -> Iterator[Labelled]:
             for line in path.read_text("utf-8").splitlines():
                 first = next(alternatives(line.rpartition("|")[2] if "{" not in line else line), "")
                 yield Labelled(f"{name} {path.stem}", first, weight=HARMLESS)
+    yield from notes(shown=True)
     for path in sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("src/engram/**/*.py"), ROOT / "README.md"]):
         if "secrets" not in str(path.relative_to(ROOT)):
             for paragraph in path.read_text("utf-8").split("\n\n"):
                 yield Labelled(f"file {path.stem}", paragraph, weight=HARMLESS)
+
+
+def notes(*, shown: bool) -> Iterator[Labelled]:
+    """The notes and prompts of every other file of training/situations, or of the files left out, which are never shown.
+
+    The files `years_*` are of one writer and are left out. A text that gives a value to decode says nothing.
+    """
+    paths = sorted((FOLDER / "situations").glob("*.jsonl"))
+    several = [path for path in paths if not path.stem.startswith(("terms", "years"))]
+    for path in several[::2] if shown else (path for path in paths if path not in several[::2]):
+        for line in path.read_text("utf-8").splitlines():
+            row = json.loads(line)
+            told = (
+                [row["situation"], row["statement"], *row["prompts"]] if "statement" in row else [row.get("unrelated")]
+            )
+            for text in filter(None, told):
+                if "base64" not in text and not exact_secrets(text):
+                    yield Labelled(f"situations {path.stem}", text, weight=SITUATIONS)
 
 
 def templates() -> Iterator[Labelled]:
@@ -125,7 +149,7 @@ def candidates(rows: Sequence[Labelled]) -> list[Candidate]:
             most = max(shares, default=0.0)
             least = LEAST_SHARED.get(shape_of(row.text[start:end])[0], 0.7)
             if most >= least or not most:
-                weight = row.weight * (NEAR_SECRET if row.secrets and not most else 1.0)
+                weight = row.weight * (CREDENTIAL if most else NEAR_SECRET if row.secrets else 1.0)
                 found.append(Candidate(source, start, end, most >= least, weight))
     return found
 
@@ -175,6 +199,17 @@ def check(rows: Sequence[Labelled], found: Sequence[Candidate], seen: Any, margi
                 if e.source == at and score > margin
             ]
             print("   ", spotted, "|", rows[at].text[:160].replace("\n", " "))
+
+
+def check_left_out(weights: Any, margin: int, shown: bool) -> None:
+    """How many notes and prompts of the files that are never shown are false alarms."""
+    rows = list(notes(shown=False))
+    found = candidates(rows)
+    judged = scores(weights, matrix(MODEL, [features(rows[each.source].text, each.start, each.end) for each in found]))
+    alarmed = {each.source: each for each, score in zip(found, judged, strict=True) if score > margin}
+    for at, each in alarmed.items() if shown else ():
+        print("    alarm", repr(rows[at].text[each.start : each.end]), "|", rows[at].text[:150])
+    print(f"left out   {len(rows):6} harmless texts, {1000 * len(alarmed) / len(rows):.2f} false alarms in 1,000")
 
 
 def report(
@@ -231,6 +266,7 @@ def main() -> None:
     seen = matrix(MODEL, [features(rows[each.source].text, each.start, each.end) for each in found])
     if given.check:
         check(rows, found, seen, given.margin, given.texts)
+        check_left_out(fit(seen, found, np.arange(len(found))), given.margin, given.texts)
         return
     target = written(MODEL, fit(seen, found, np.arange(len(found))))
     print(f"{target.name}: {target.stat().st_size} bytes")

@@ -28,6 +28,12 @@ HARMLESS = (
     "The session key is derived with HKDF-SHA256",
     "The API key for the sandbox lives in 1Password!",
     "Use password123 only in the docs examples",
+    "mysql: what does utf8mb4_0900_ai_ci mean",
+    "the account table has the collation Latin1_General_CI_AS",
+    "report the pass rate on golden_v3.jsonl",
+    "We need two 48-port switches for the router rack",
+    "Limits are per API key, 400 a minute, with Retry-After",
+    "Secrets are SOPS-encrypted with the age key of the team",
 )
 TOKENS = (
     "rpa_{B36:42}",

@@ -11,6 +11,7 @@ from itertools import combinations
 from pathlib import Path
 
 from engram.models.linear import Linear
+from engram.text.word_tables import read_table
 
 __all__ = ["MARGIN", "MODEL", "cue_places", "cue_stems", "features", "groups_of", "is_credential", "shape_of"]
 
@@ -277,11 +278,14 @@ def _phrase_looks(value: str) -> list[str]:
     links = sum(not _LINKS.isdisjoint(groups_of(word.lower())) for word in words)
     said = {group for word in words for group in groups_of(word.lower())}
     spelled = sum(not _SPELLED.isdisjoint(groups_of(word.lower())) for word in words)
+    plain = sum(word.lower() in _plain_words() for word in words)
     titles = sum(word[:1].isupper() for word in words)
     small = sum(len(word) < _PART for word in words)
     looks = [
         f"first {words[0].lower()}" if len(words[0]) <= _PART else "first long",
         f"small {4 * small // len(words)}",
+        f"plain {min(plain, 3)}",
+        f"plain {4 * plain // len(words)} of 4",
     ]
     looks += [
         f"words {len(words)}",
@@ -292,6 +296,12 @@ def _phrase_looks(value: str) -> list[str]:
     if len(words) > _MOST_WORDS or spelled * 2 > len(words):
         looks = [f"spelled {4 * spelled // len(words)}", "long" if len(words) > _MOST_WORDS else "short"]
     return [*looks, *("says " + group for group in sorted(said))]
+
+
+@lru_cache(maxsize=1)
+def _plain_words() -> frozenset[str]:
+    """The words that join others: a sentence has several, a passphrase few."""
+    return frozenset(word for row in read_table("stopwords.txt") for word in row)
 
 
 @lru_cache(maxsize=1)

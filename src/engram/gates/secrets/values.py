@@ -83,7 +83,7 @@ _MASKED = re.compile(r"[xX*•·.#?_-]{6,}\Z")
 _UNITS = alternatives("units")
 _NUMBERED = alternatives("numbered")
 _FILE = (
-    r"[\w.-]{1,60}\.(?i:json|ya?ml|toml|ini|env|txt|md|rst|py|js|ts|tsx|jsx|go|rs|java|rb|php|c|h|cpp|cs|sh|sql|log|csv"
+    r"[\w.-]{1,60}\.(?i:jsonl?|ndjson|parquet|ya?ml|toml|ini|env|txt|md|rst|py|js|ts|tsx|jsx|go|rs|java|rb|php|c|h|cpp|cs|sh|sql|log|csv"
     r"|html?|xml|pdf|docx?|xlsx?|png|jpe?g|svg|gif|zip|gz|tar|pem|key|crt|cer|pub|kdbx|cfg|conf|lock|exe|dll|so|jar"
     r"|properties|plist|ipynb|vue|css|scss|proto|tf|tfvars|rc)"
 )
@@ -115,12 +115,15 @@ _ORDINARY = lazy_pattern(
             r"[\^~]?\d{1,3}(?:\.(?:\d{1,3}|x|\*)){1,3}",
             rf"(?i:[<>≤≥~±+]{{0,2}}=?[$€£]?\d{{1,12}}(?:[.,]\d{{1,6}}){{0,4}}[-–]?(?:{_UNITS})(?:/[a-z]{{1,8}})?)",
             rf"(?i:[<>≤≥~±+]{{0,2}}=?\d{{1,6}}[-–]\d{{1,6}}[-–]?(?:{_UNITS})?)",
-            rf"(?i:\d{{1,4}}[-–](?:{_UNITS}|char|character|digit|bit|byte|day|hour|minute|second|week|month|year|factor|step|way|fold|zeichen|stellig\w{{0,2}})\w{{0,6}})",
+            rf"(?i:\d{{1,4}}[-–](?:{_UNITS}|char|character|digit|bit|byte|day|hour|minute|second|week|month|year|factor|step|way|fold|port|core|node|seat|page|channel|zeichen|stellig\w{{0,2}})\w{{0,6}})",
             rf"(?i:(?:{_NUMBERED})[-_ ./#]?v?\d{{1,5}}(?:[.:_-]\d{{1,5}}){{0,3}}[a-z]{{0,2}})",
             r"(?i:argon2(?:id|i|d)|bcrypt|scrypt|pbkdf2\w*|pkcs[#-]?\d{1,2}|x\.?509|hs256|a256gcm|1password|2fa|mfa|u2f|k8s|i18n"
             r"|l10n|a11y|p2p|b2b|b2c|e2e|3d|4k|5g|s3|r2|utf-?8|oauth2?|auth0|base64\w{0,8}|base32|base58|ssh-(?:rsa|ed25519|dss)"
             r"|ecdsa-sha2-\S*|wpa2-psk|wpa3-sae|sha2?-?\d{3}\w{0,12}|aes-?\d{3}(?:-\w{2,8})?|rsa-?\d{4}|ed25519|secp256k1"
             r"|curve25519|x25519|md5|sha1|h2o|y2k|web3|office365|microsoft365|m365|ms365)",
+            # Names of character sets and collations; what is said of a secret: "SOPS-encrypted".
+            r"(?i:(?:utf8(?:mb[34])?|utf16|ucs2|latin\d|cp\d{3,4}|ltsc\d{4}|(?:sql_)?latin1_general|iso-?8859-\d{1,2})(?:_[a-z0-9]{1,12}){0,6})",
+            r"[A-Za-z][A-Za-z0-9]{1,20}-(?:encrypted|hashed|protected|signed|managed|scoped|based|bound|only|side)",
             r"[A-Z][A-Z0-9]{1,9}-\d{1,6}|#\d{1,9}|[A-Z]{1,3}\d{1,3}|§\d{1,4}\w?",
             r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]{1,30}){1,8}",
             r"[A-Za-z_$][\w.$]{0,60}\(.{0,80}|[A-Za-z_$][\w$]{0,60}(?:\.[A-Za-z_$][\w$]{0,60}){1,8}",
