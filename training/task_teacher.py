@@ -57,7 +57,7 @@ class TaskTeacher:
         return known
 
     def train(self, writers: Sequence[Writer], seed: int = 1) -> None:
-        """Show it every prompt a few times."""
+        """Show it most prompts a few times."""
         random.seed(seed)
         torch.manual_seed(seed)
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=RATE, weight_decay=0.01)
@@ -122,7 +122,7 @@ def _whole(note: Note) -> str:
 
 
 def _batches(writers: Sequence[Writer]) -> list[tuple[list[tuple[Note, str]], list[str]]]:
-    """Every prompt once, with its note, in groups of one writer; no note twice in a batch."""
+    """Prompts with their notes, in groups of one writer; a note comes once in a batch, with one of its prompts there."""
     groups = []
     for writer in writers:
         pairs = [(note, prompt) for note in writer.notes for prompt in note.prompts]

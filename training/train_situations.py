@@ -4,14 +4,16 @@
     python training/train_situations.py FOLDS.npz --check    only reports, each writer judged by trees that never saw them
     python training/train_situations.py --measure FILE [--engine]    the shipped model, or the whole engine, on one set
 
-Needs scikit-learn. FOLDS.npz is what train_task_vectors.py wrote: the task vectors of every note and prompt by a model that was not shown them. A fifth of
-a writer's notes is a store; every prompt is compared with the memories of its store that the hook would compare it with.
+Needs scikit-learn. FOLDS.npz is what train_task_vectors.py wrote of the same data: the task vectors of every note and prompt by a model that was not shown
+them. A fifth of a writer's notes is a store; every prompt is compared with the 24 memories of its store that are nearest to it, which are nearly those
+that the hook would take.
 """
 
 import argparse
 import json
 import random
 import tempfile
+from binascii import crc32
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +24,14 @@ from task_data import MeasuredSet, Note, Writer, read_data, read_measured
 
 from engram.embedding.plain import HALF
 from engram.models import situations
-from engram.models.situations import FEATURES, Situated, SituationMatcher
+from engram.models.situations import Situated, SituationMatcher
 from engram.models.task_vectors import ROUNDED, TaskTable
 
 MODELS = Path(situations.__file__).parent
 FOLDS, GROUPS = 5, 4
-"""Parts of a writer's notes; groups of writers that are left out together."""
+"""Parts of a writer's notes; groups of writers (by their names up to "_") that are left out together."""
 NEAREST, BY_MEANING = 16, 8
-"""Memories that a prompt is compared with, as in the hook."""
+"""Memories that a prompt is compared with; the hook takes the second ones by their words."""
 TREES = {
     "n_estimators": 120,
     "max_depth": 3,
@@ -74,7 +76,9 @@ def unit_folds(file: Path) -> dict[str, Any]:
 
 
 def stores(writers: Sequence[Writer], folds: Any) -> Iterator[FoldStore]:
-    """Every writer in fifths. Of a note's prompts one is taken, to save time."""
+    """Every writer in fifths. Of a note's prompts one is taken, to save time. Raises `ValueError` where the vectors are of other data."""
+    if len(folds["notes"]) != sum(len(writer.notes) for writer in writers):
+        raise ValueError("the folds were made of other data; run train_task_vectors.py again")
     chosen = random.Random(15)
     place = number = asked = 0
     for writer in writers:
@@ -106,7 +110,7 @@ def rows_of(store: FoldStore, tasks: TaskTable) -> list[tuple[Any, Any]]:
         table.embed(f"{note.statement}\n{note.situation}" if note.situation else note.statement) for note in store.notes
     ]
     largest = np.abs(store.note_vectors).max(axis=1, keepdims=True)
-    rounded = np.rint(store.note_vectors / largest * ROUNDED).astype(np.int8)
+    rounded = np.rint(store.note_vectors / np.where(largest, largest, 1) * ROUNDED).astype(np.int8)
     known = [
         Situated(note.statement, note.situation, HALF.pack(*meaning), vector.tobytes())
         for note, meaning, vector in zip(store.notes, meanings, rounded, strict=True)
@@ -171,7 +175,10 @@ def main() -> None:
         one = read_measured(given.measure)
         print(one.name, _engine(one) if given.engine else _shipped(one))
         return
-    tasks, by_writer = TaskTable(), {}
+    if given.folds is None:
+        parser.error("FOLDS.npz or --measure is needed")
+    tasks = TaskTable()
+    by_writer: dict[str, list[tuple[FoldStore, list[tuple[Any, Any]]]]] = {}
     for store in stores(read_data()[0], unit_folds(given.folds)):
         by_writer.setdefault(store.writer, []).append((store, rows_of(store, tasks)))
     floor = _cross_checked(by_writer)
@@ -183,7 +190,7 @@ def _cross_checked(by_writer: dict[str, list[tuple[FoldStore, list[tuple[Any, An
     """Judge each writer by trees that never saw their prompts; returns the floor that is silent often enough."""
     judged = {}
     for group in range(GROUPS):
-        left_out = sorted(by_writer)[group::GROUPS]
+        left_out = [name for name in by_writer if crc32(name.partition("_")[0].encode()) % GROUPS == group]
         trees = fitted(
             [one for name, more in by_writer.items() if name not in left_out for _, rows in more for one in rows]
         )
@@ -214,7 +221,6 @@ def _judged(trees: Any, shown: list[tuple[FoldStore, list[tuple[Any, Any]]]]) ->
 def _write(trees: Any, floor: float) -> None:
     prior = trees.init_.class_prior_[1]
     model = {
-        "features": FEATURES,
         "floor": round(floor, 3),
         "bias": round(float(np.log(prior / (1 - prior))), 4),
         "trees": [_node(tree[0].tree_, 0, trees.learning_rate) for tree in trees.estimators_],
@@ -239,6 +245,7 @@ def _shipped(one: MeasuredSet) -> str:
     with tempfile.TemporaryDirectory() as folder:
         ids = _stored(one, Path(folder))
         index = MemoryIndex(open_home(Path(folder, "home"), Path(folder, "cache")).index)
+        index.marks(all_of_them=True)
         for prompt, memory in one.prompts:
             scores = np.zeros(len(ids))
             for chance, found in ranked_memories(index, prompt, ("global",)):

@@ -8,7 +8,8 @@ training/situations, a row for prompts and another one for notes. A prompt shall
 than any prompt that no note is about, and the words of a kind of task near its names. The teacher, a sentence encoder that is trained
 on the same data first, tells how near the other notes are. A GPU takes five minutes.
 
-Writes task_vectors.bin, and folds.npz: the vectors of each note and prompt by a model that was not shown them, for train_situations.py.
+Writes task_vectors.bin, and folds.npz: the vectors of each note and prompt by a model that was not shown them, for train_situations.py. The teacher was: what it
+tells about other notes may carry over a little.
 """
 
 from __future__ import annotations

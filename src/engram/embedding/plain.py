@@ -20,7 +20,6 @@ __all__ = [
     "HALF",
     "PlainTable",
     "Word",
-    "code_of",
     "code_of_bytes",
     "code_of_values",
     "cosine",
@@ -47,11 +46,6 @@ def similarity(code: int, other: int) -> float:
 
 
 _COSINES = tuple(cos(pi * differing / BITS) for differing in range(BITS + 1))
-
-
-def code_of(vector: bytes) -> int:
-    """The code of a vector in half precision: the highest bit of every second byte is a sign."""
-    return int(vector[1::2].translate(_SIGNS), 2)
 
 
 def code_of_bytes(vector: bytes) -> int:

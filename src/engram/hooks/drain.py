@@ -12,15 +12,19 @@ HARVEST_SECONDS = 0.1
 
 def drain(place: HookPlace) -> str:
     """Harvest waiting sessions for a moment; says nothing, since what was found waits for review."""
+    _harvest(place)
     _warm(place)
+    return ""
+
+
+def _harvest(place: HookPlace) -> None:
     if not spool.waiting(place.root) or (not place.is_server and not place.exists):
-        return ""
+        return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from engram.client import Engram
 
     with Engram.open(None if place.is_server else place.root, create=False, directory=Path.home()) as mem:
         mem.harvest_spooled(seconds=HARVEST_SECONDS)
-    return ""
 
 
 def _warm(place: HookPlace) -> None:

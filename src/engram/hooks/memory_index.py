@@ -2,11 +2,12 @@
 
 import json
 import sqlite3
+from binascii import crc32
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engram.hooks.task_marks import UNFINISHED, MarkedState, TaskMarks, model_number, vectors_of
+from engram.hooks.task_marks import UNFINISHED, MarkedState, TaskMarks, vectors_of
 from engram.model.lazy import dataclass, replace
 from engram.models.task_vectors import TaskTable
 from engram.rules.numbers import FIELD_WEIGHTS
@@ -16,13 +17,13 @@ from engram.text.tokens import prune, query_terms
 EMBEDDER = "static-minilm-256-v2"
 """The embedder whose vectors can be compared without numpy."""
 MOST_COMPARED = 20_000
-"""Memories of a scope that are compared by their vectors, the newest; older ones are found by their words."""
+"""Memories of the store that are compared by their vectors, the newest; older ones are found by their words."""
 LONGEST_PROMPT = 10_000
 """Characters of a prompt whose words are searched."""
 READ_AT_A_PROMPT = 20
-"""New memories that a prompt's hook embeds, the newest, a millisecond each; more wait for the next prompts and the next session start."""
-AT_ONCE = 100
-"""From this many on a session start embeds them with numpy."""
+"""New memories that a prompt's hook embeds, the newest, one to four milliseconds each; more wait for the next prompts and the next session start."""
+AT_ONCE, SLICE = 100, 1_000
+"""From this many on a session start embeds memories with numpy, and saves what it has after each slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class MemoryIndex:
     def counts(self, scopes: Sequence[str]) -> dict[tuple[str, str], int]:
         """How many memories each scope has, by scope and status."""
         rows = self.db.execute(
-            f"SELECT scope, status, count(*) FROM docs WHERE kind = 'memory' AND scope IN ({_marks(scopes)}) GROUP BY 1, 2",
+            f"SELECT scope, status, count(*) FROM docs WHERE kind = 'memory' AND scope IN ({_placeholders(scopes)}) GROUP BY 1, 2",
             tuple(scopes),
         )
         return {(scope, status): count for scope, status, count in rows}
@@ -87,7 +88,7 @@ class MemoryIndex:
     def active(self, scopes: Sequence[str]) -> list[int]:
         """The active memories of these scopes, by number."""
         rows = self.db.execute(
-            f"SELECT n FROM docs WHERE kind = 'memory' AND scope IN ({_marks(scopes)}) AND status = 'active'",
+            f"SELECT n FROM docs WHERE kind = 'memory' AND scope IN ({_placeholders(scopes)}) AND status = 'active'",
             tuple(scopes),
         ).fetchall()
         return [n for (n,) in rows]
@@ -96,7 +97,7 @@ class MemoryIndex:
         """The pinned memories of these scopes, and the facts that are critical, newest first."""
         rows = self.db.execute(
             "SELECT n FROM docs WHERE (pinned OR critical <> '') AND kind = 'memory' AND status = 'active' "
-            f"AND scope IN ({_marks(scopes)}) ORDER BY n DESC LIMIT ?",
+            f"AND scope IN ({_placeholders(scopes)}) ORDER BY n DESC LIMIT ?",
             (*scopes, limit),
         ).fetchall()
         return self.memories([n for (n,) in rows])
@@ -130,7 +131,7 @@ class MemoryIndex:
         weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
         rows = self.db.execute(
             f"SELECT d.n FROM words JOIN docs d ON d.n = words.rowid WHERE words MATCH ? AND d.kind = 'memory' "
-            f"AND d.scope IN ({_marks(scopes)}) AND d.status = 'active' ORDER BY bm25(words, {weights}), d.n LIMIT ?",
+            f"AND d.scope IN ({_placeholders(scopes)}) AND d.status = 'active' ORDER BY bm25(words, {weights}), d.n LIMIT ?",
             (" OR ".join(f'"{term}"' for term in terms), *scopes, limit),
         )
         return [n for (n,) in rows]
@@ -155,32 +156,37 @@ class MemoryIndex:
 
     def marks(self, *, all_of_them: bool = False) -> TaskMarks:
         """The task vectors, brought up to date as far as a prompt may wait for, or for all memories."""
-        if self._read_marks is not None:
-            return self._read_marks
-        path = self._folder / MARKS
-        state = MarkedState(self._generation, int(self._meta("change") or 0), model_number())
-        known = TaskMarks.read(path)
-        if (known.state.generation, known.state.model) != (state.generation, state.model):
-            known = TaskMarks.empty()
-        if known.state != state:
-            known = self._updated(known, state, all_of_them=all_of_them)
-            known.write(path)
-        self._read_marks = known
-        return known
+        if self._read_marks is None:
+            self._read_marks = self._fresh_marks(all_of_them=all_of_them)
+        return self._read_marks
 
-    def _updated(self, known: TaskMarks, state: MarkedState, *, all_of_them: bool) -> TaskMarks:
+    def _fresh_marks(self, *, all_of_them: bool) -> TaskMarks:
+        path, state = self._folder / MARKS, self._state()
+        known = TaskMarks.read(path)
+        if known.state == state:
+            return known
+        if replace(known.state, change=0) != replace(state, change=0):
+            known = TaskMarks.empty()
         rows = self.db.execute(
-            "SELECT d.n, d.change FROM docs d WHERE d.kind = 'memory' AND d.status = 'active' ORDER BY d.n DESC LIMIT ?",
+            "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' ORDER BY n DESC LIMIT ?",
             (MOST_COMPARED,),
         ).fetchall()
-        changes = {n: change for n, change in rows if known.changes.get(n) != change}
-        wanted = list(changes) if all_of_them else list(changes)[:READ_AT_A_PROMPT]
-        if len(wanted) < len(changes):
-            state = replace(state, change=UNFINISHED)
-        memories = self.memories(wanted)
-        vectors = vectors_of(memories, self.table, at_once=all_of_them and len(memories) >= AT_ONCE)
-        return known.with_more(state, vectors, changes)
+        known, current = known.only({n for n, _ in rows}), dict(rows)
+        stale = [n for n, change in rows if known.changes.get(n) != change]
+        wanted = stale if all_of_them else stale[:READ_AT_A_PROMPT]
+        for start in range(0, len(wanted) or 1, SLICE):
+            part = self.memories(wanted[start : start + SLICE])
+            vectors = vectors_of(part, self.table, at_once=all_of_them and len(part) >= AT_ONCE)
+            is_last = start + SLICE >= len(stale) and len(wanted) == len(stale)
+            known = known.with_more(state if is_last else replace(state, change=UNFINISHED), vectors, current)
+            if self._state() == state and TaskMarks.read(path).state != state:
+                known.write(path)
+        return known
+
+    def _state(self) -> MarkedState:
+        index = crc32(str(self._meta("name")).encode())
+        return MarkedState(index, self._generation, int(self._meta("change") or 0), self.table.number)
 
 
-def _marks(values: Sequence[object]) -> str:
+def _placeholders(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))

@@ -1,26 +1,26 @@
 """The task vectors of a store's memories, in a small file next to the index.
 
-The hook that reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start.
+The hook that reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start. Hooks write it without
+a lock: the last one wins, and what it lacks is embedded again.
 """
 
 import struct
 from array import array
-from binascii import crc32
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engram.disk import read_bytes, replace_file
 from engram.embedding.plain import BITS, code_of_bytes
 from engram.model.lazy import dataclass
-from engram.models.task_vectors import FILE, TaskTable
+from engram.models.task_vectors import TaskTable
 
 if TYPE_CHECKING:
     from engram.hooks.memory_index import IndexedMemory
 
 Vector = bytes
-_HEADER = struct.Struct("<8sqqqq")
-_MAGIC = b"engmark2"
+_HEADER = struct.Struct("<8sqqqqq")
+_MAGIC = b"engmark3"
 _CODE = BITS // 8
 NO_VECTOR = bytes(BITS)
 UNFINISHED = -1
@@ -30,8 +30,10 @@ UNFINISHED = -1
 class MarkedState:
     """What a file of marks was made of."""
 
+    index: int
+    """A checksum of the index's name: one that was made again has other numbers for its memories."""
     generation: int
-    """Of the index, which numbers its memories anew when it is rebuilt."""
+    """Of the index, which numbers its memories again when it is emptied."""
     change: int
     """The last change of the index that it covers; UNFINISHED while memories are missing."""
     model: int
@@ -51,14 +53,14 @@ class TaskMarks:
     @classmethod
     def empty(cls) -> Self:
         """Of no memory."""
-        return cls(MarkedState(-1, UNFINISHED, 0), {}, {}, b"", 0)
+        return cls(MarkedState(0, -1, UNFINISHED, 0), {}, {}, b"", 0)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """The marks of a file; none where it is missing or damaged."""
         try:
             data = read_bytes(path)
-            magic, generation, change, model, count = _HEADER.unpack_from(data)
+            magic, index, generation, change, model, count = _HEADER.unpack_from(data)
         except (OSError, struct.error):
             return cls.empty()
         codes = _HEADER.size + 16 * count
@@ -69,12 +71,18 @@ class TaskMarks:
         numbers = head[:count]
         known = dict(zip(numbers, [read(data[at : at + _CODE]) for at in range(codes, vectors, _CODE)], strict=True))
         changes = dict(zip(numbers, head[count:], strict=True))
-        return cls(MarkedState(generation, change, model), changes, known, data, vectors)
+        return cls(MarkedState(index, generation, change, model), changes, known, data, vectors)
 
     def vector(self, n: int) -> Vector:
         """The vector of a memory; zero where it is not known."""
         place = self._places.get(n)
         return self._data[place : place + BITS] if place is not None else NO_VECTOR
+
+    def only(self, numbers: Container[int]) -> "TaskMarks":
+        """Those of memories that are still there."""
+        kept = {n: code for n, code in self.codes.items() if n in numbers}
+        data = b"".join(map(self.vector, kept))
+        return TaskMarks(self.state, {n: self.changes[n] for n in kept}, kept, data, 0)
 
     def with_more(self, state: MarkedState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "TaskMarks":
         """These and others, which come instead of older ones."""
@@ -84,11 +92,11 @@ class TaskMarks:
         return TaskMarks(state, seen, codes, b"".join(vectors.values()), 0)
 
     def write(self, path: Path) -> None:
-        """Replace the file; a read-only cache only costs time."""
+        """Replace the file. Where it cannot be written, a prompt finds all but the newest memories by their words alone."""
         state = self.state
         data = b"".join(
             [
-                _HEADER.pack(_MAGIC, state.generation, state.change, state.model, len(self.codes)),
+                _HEADER.pack(_MAGIC, state.index, state.generation, state.change, state.model, len(self.codes)),
                 array("q", [*self.codes, *self.changes.values()]).tobytes(),
                 *(code.to_bytes(_CODE) for code in self.codes.values()),
                 *map(self.vector, self.codes),
@@ -98,12 +106,6 @@ class TaskMarks:
             replace_file(path, data, durable=False)
         except OSError:
             return
-
-
-def model_number() -> int:
-    """Which task vectors this version of engram has: other ones are not compared with these."""
-    with FILE.open("rb") as file:
-        return crc32(file.read(65_536))
 
 
 def vectors_of(memories: "Sequence[IndexedMemory]", table: TaskTable, *, at_once: bool) -> dict[int, Vector]:

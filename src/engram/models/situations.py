@@ -1,8 +1,8 @@
-"""Whether a memory is about the task that a prompt describes: a calibrated probability, on the standard library alone.
+"""Whether a memory is about the task that a prompt describes: a probability, on the standard library alone.
 
 A prompt rarely repeats the words of a memory's situation ("bump the axios version" is "upgrading a dependency"), so both are
-compared by their task vectors (`engram.models.task_vectors`), by their words, and by the bundled vectors of single words and of the whole texts. A few dozen
-small trees turn that into a probability; training/train_situations.py trains them.
+compared by their task vectors (`engram.models.task_vectors`), by their words, and by the bundled vectors of single words and of the whole texts. Some small
+trees turn that into a probability; training/train_situations.py trains them.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from engram.embedding.plain import HALF, code_of_values, cosine, similarity
 from engram.embedding.tokenizer import words
 from engram.model.lazy import cached_property, dataclass
-from engram.models.task_vectors import TaskTable, likeness
+from engram.models.task_vectors import CHARACTERS_READ, WORDS_READ, TaskTable, likeness
 from engram.text.tokens import query_terms, tokens
 
 __all__ = ["FEATURES", "Situated", "SituationMatcher", "probability"]
@@ -24,9 +24,6 @@ FEATURES = (
     "prompt_in_situation", "strongest", "second", "shared", "rarest_shared", "shared_count", "situation_shared",
     "prompt_size", "memory_size", "has_situation",
 )  # fmt: skip
-WORDS_READ = 60
-"""Words of a prompt, of a situation and of a statement that are compared."""
-CHARACTERS_READ = 4_000
 LEAST_WEIGHT = 0.5
 """Words that say less ("the", "with") are not compared."""
 _NAME_WEIGHT = 3.0
@@ -91,19 +88,19 @@ class SituationMatcher:
         return [self._row(memory) for memory in memories]
 
     def _row(self, memory: Situated) -> list[float]:
-        about, said = self._known(memory.situation), self._known(memory.statement)
+        when, what = memory.situation[:CHARACTERS_READ], memory.statement[:CHARACTERS_READ]
+        about, said = self._known(when), self._known(what)
         whole = [*about, *said]
         in_whole, in_situation = self._best(whole), self._best(about)
         weights = [weight for _, weight in self._words]
         strong = sorted((w * s for w, s in zip(weights, in_whole, strict=True) if s >= _ALIKE), reverse=True)
-        said_terms, situation_terms = tokens(memory.statement), tokens(memory.situation)
-        terms = {*situation_terms, *said_terms}
+        terms = {*tokens(when), *tokens(what)}
         shared = [weight for term, weight in self._terms.items() if term in terms]
         known = sum(self._terms.values())
-        about_terms = set(query_terms(memory.situation)) if about else set()
-        situation = self.table.embed(memory.situation, WORDS_READ) if about else None
+        about_terms = set(query_terms(when)) if about else set()
+        situation = self.table.embed(when, WORDS_READ) if about else None
         stored = len(memory.vector) == HALF.size
-        own = HALF.unpack(memory.vector) if stored else self.table.embed(memory.statement, WORDS_READ)
+        own = HALF.unpack(memory.vector) if stored else self.table.embed(f"{what}\n{when}" if when else what)
         return [
             likeness(self.task, memory.task),
             cosine(self.vector, own),

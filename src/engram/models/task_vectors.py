@@ -8,6 +8,7 @@ library, for hooks; many notes at once with numpy.
 import mmap
 import os
 import struct
+import sys
 from array import array
 from binascii import crc32
 from bisect import bisect_left
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.embedding.plain import BITS, PlainTable, unit
 from engram.embedding.tokenizer import words
+from engram.model.errors import EmbedderError
 from engram.model.lazy import cached_property
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ LEVELS = 7
 WORDS_READ = 60
 """Words of a text that count."""
 CHARACTERS_READ = 4_000
-_MAGIC = b"engtask1"
-_HEADER = struct.Struct("<8sIff")
+_MAGIC = b"engtask2"
+_HEADER = struct.Struct("<8sIIff")
 _ROW = BITS // 2
 _HIGH = bytes((value >> 4) - 8 & 0xFF for value in range(256))
 _LOW = bytes((value & 15) - 8 & 0xFF for value in range(256))
@@ -47,25 +49,35 @@ ROUNDED = 127
 
 
 class TaskTable:
-    """The learned rows beside the bundled table, read where a word needs them."""
+    """The learned rows and the bundled table, read where a word needs them. Raises `EmbedderError` where their file is damaged."""
 
     def __init__(self, table: PlainTable | None = None) -> None:
         self.table = table or PlainTable()
 
     @cached_property
     def _file(self) -> mmap.mmap:
-        descriptor = os.open(FILE, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        finally:
-            os.close(descriptor)
+            descriptor = os.open(FILE, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError) as error:
+            raise EmbedderError(f"{FILE} cannot be read ({error}); reinstall engram") from None
 
     @cached_property
-    def _header(self) -> tuple[int, float, float]:
-        magic, count, about, said = _HEADER.unpack_from(self._file)
-        if magic != _MAGIC:
-            raise ValueError(f"{FILE} is not what this version of engram reads; reinstall engram")
-        return count, about, said
+    def _header(self) -> tuple[int, int, float, float]:
+        size = len(self._file)
+        if size >= _HEADER.size and sys.byteorder == "little":
+            magic, count, checksum, about, said = _HEADER.unpack_from(self._file)
+            if magic == _MAGIC and size == _HEADER.size + count * (12 + 2 * _ROW):
+                return count, checksum, about, said
+        raise EmbedderError(f"{FILE} is damaged, or made for another version or kind of machine; reinstall engram")
+
+    @property
+    def number(self) -> int:
+        """Which vectors these are: vectors of others cannot be compared with them."""
+        return self._header[1]
 
     @cached_property
     def _keys(self) -> "memoryview[int]":
@@ -97,7 +109,7 @@ class TaskTable:
 
     def note(self, situation: str, statement: str) -> "array[float]":
         """The unit vector of a memory."""
-        _, about, said = self._header
+        _, _, about, said = self._header
         whole = [said * value for value in unit(self._summed(statement, NOTES))]
         if situation:
             whole = [one + about * more for one, more in zip(whole, unit(self._summed(situation, NOTES)), strict=True)]
@@ -122,7 +134,9 @@ class TaskTable:
         """The vectors of many memories (situation, statement), rounded as they are stored."""
         import numpy as np
 
-        _, about, said = self._header
+        if not notes:
+            return []
+        _, _, about, said = self._header
         has = np.array([[1.0 if situation else 0.0] for situation, _ in notes], dtype=np.float32)
         whole = said * self._many([statement for _, statement in notes])
         whole += about * has * self._many([situation for situation, _ in notes])
@@ -168,12 +182,10 @@ def packed_file(keys: "npt.NDArray[np.uint32]", rows: "Matrix32", shares: tuple[
     """The file for these rows (prompts and notes x keys x numbers), whose keys are in order."""
     import numpy as np
 
-    if (np.diff(keys.astype(np.int64)) <= 0).any():
-        raise ValueError("two keys have the same checksum, or they are out of order")
     scales = np.abs(rows).max(axis=-1) / LEVELS
     levels = np.rint(rows / np.where(scales, scales, 1)[..., None]).astype(np.int8) + 8
     high, low = levels[..., :_ROW].astype(np.uint8), levels[..., _ROW:].astype(np.uint8)
     packed = (high << 4 | low).astype(np.uint8)
-    head = _HEADER.pack(_MAGIC, len(keys), *shares)
-    parts: list[bytes] = [head, keys.astype("<u4").tobytes(), scales.astype("<f4").tobytes(), packed.tobytes()]
-    return b"".join(parts)
+    parts: list[bytes] = [keys.astype("<u4").tobytes(), scales.astype("<f4").tobytes(), packed.tobytes()]
+    body = b"".join(parts)
+    return _HEADER.pack(_MAGIC, len(keys), crc32(body), *shares) + body
