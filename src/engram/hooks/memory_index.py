@@ -4,6 +4,7 @@ import json
 import sqlite3
 from binascii import crc32
 from collections.abc import Sequence
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +151,8 @@ class MemoryIndex:
         """The memories nearest to a prompt by the code of its task vector, nearest first."""
         numbers = numbers if len(numbers) <= MOST_COMPARED else sorted(numbers)[-MOST_COMPARED:]
         known = self.marks().codes
-        compared = [n for n in numbers if n in known]
-        distances = [(code ^ known[n]).bit_count() for n in compared]
-        return [compared[place] for place in sorted(range(len(compared)), key=distances.__getitem__)[:limit]]
+        distances = [((code ^ known[n]).bit_count(), n) for n in numbers if n in known]
+        return [n for _, n in nsmallest(limit, distances)]
 
     def marks(self, *, all_of_them: bool = False) -> TaskMarks:
         """The task vectors, brought up to date as far as a prompt may wait for, or for all memories."""
@@ -172,7 +172,8 @@ class MemoryIndex:
             (MOST_COMPARED,),
         ).fetchall()
         known, current = known.only({n for n, _ in rows}), dict(rows)
-        stale = [n for n, change in rows if known.changes.get(n) != change]
+        seen = known.changes
+        stale = [n for n, change in rows if seen.get(n) != change]
         wanted = stale if all_of_them else stale[:READ_AT_A_PROMPT]
         for start in range(0, len(wanted) or 1, SLICE):
             part = self.memories(wanted[start : start + SLICE])

@@ -11,8 +11,8 @@ from engram.hooks.session_memo import SessionMemo
 from engram.models.situations import Situated, SituationMatcher, floor, probability
 
 MOST_GIVEN = 3
-NEAREST, BY_WORDS = 16, 8
-"""Candidates by meaning and by words; each is then compared closely, which takes about a third of a millisecond."""
+NEAREST, BY_WORDS = 10, 4
+"""Candidates by meaning and by words; each is then compared closely, which takes about a millisecond."""
 FEWEST_WORDS = 3
 """A shorter prompt ("yes, go on") names no task."""
 NOTE_AGAIN = 4 * 3600.0

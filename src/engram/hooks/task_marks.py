@@ -6,7 +6,7 @@ a lock: the last one wins, and what it lacks is embedded again.
 
 import struct
 from array import array
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -44,16 +44,25 @@ class TaskMarks:
     """Codes and vectors by the number of a memory."""
 
     def __init__(
-        self, state: MarkedState, changes: dict[int, int], codes: dict[int, int], data: bytes, start: int
+        self,
+        state: MarkedState,
+        numbers: Sequence[int],
+        changes: Sequence[int],
+        codes: Iterable[int],
+        vectors: memoryview,
     ) -> None:
-        self.state, self.changes, self.codes = state, changes, codes
-        self._places = {n: start + BITS * place for place, n in enumerate(codes)}
-        self._data = data
+        self.state, self._numbers, self._changes, self._vectors = state, numbers, changes, vectors
+        self.codes = dict(zip(numbers, codes, strict=True))
+
+    @property
+    def changes(self) -> dict[int, int]:
+        """The change of the index that each was made of."""
+        return dict(zip(self._numbers, self._changes, strict=True))
 
     @classmethod
     def empty(cls) -> Self:
         """Of no memory."""
-        return cls(MarkedState(0, -1, UNFINISHED, 0), {}, {}, b"", 0)
+        return cls(MarkedState(0, -1, UNFINISHED, 0), (), (), (), memoryview(b""))
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -68,28 +77,33 @@ class TaskMarks:
         if magic != _MAGIC or len(data) != vectors + BITS * count:
             return cls.empty()
         head, read = array("q", data[_HEADER.size : codes]), int.from_bytes
-        numbers = head[:count]
-        known = dict(zip(numbers, [read(data[at : at + _CODE]) for at in range(codes, vectors, _CODE)], strict=True))
-        changes = dict(zip(numbers, head[count:], strict=True))
-        return cls(MarkedState(index, generation, change, model), changes, known, data, vectors)
+        known = [read(data[at : at + _CODE]) for at in range(codes, vectors, _CODE)]
+        state = MarkedState(index, generation, change, model)
+        return cls(state, head[:count], head[count:], known, memoryview(data)[vectors:])
 
     def vector(self, n: int) -> Vector:
         """The vector of a memory; zero where it is not known."""
-        place = self._places.get(n)
-        return self._data[place : place + BITS] if place is not None else NO_VECTOR
+        if n not in self.codes:
+            return NO_VECTOR
+        start = BITS * self._numbers.index(n)
+        return bytes(self._vectors[start : start + BITS])
+
+    def _by_number(self) -> dict[int, Vector]:
+        data = bytes(self._vectors)
+        return {n: data[BITS * place : BITS * (place + 1)] for place, n in enumerate(self._numbers)}
 
     def only(self, numbers: Container[int]) -> "TaskMarks":
         """Those of memories that are still there."""
-        kept = {n: code for n, code in self.codes.items() if n in numbers}
-        data = b"".join(map(self.vector, kept))
-        return TaskMarks(self.state, {n: self.changes[n] for n in kept}, kept, data, 0)
+        kept, changes, vectors = [n for n in self._numbers if n in numbers], self.changes, self._by_number()
+        data = b"".join([vectors[n] for n in kept])
+        return TaskMarks(self.state, kept, [changes[n] for n in kept], [self.codes[n] for n in kept], memoryview(data))
 
     def with_more(self, state: MarkedState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "TaskMarks":
         """These and others, which come instead of older ones."""
-        vectors = {n: self.vector(n) for n in self.codes} | dict(more)
-        codes = {n: code_of_bytes(vector) if n in more else self.codes[n] for n, vector in vectors.items()}
-        seen = {n: changes[n] if n in more else self.changes[n] for n in vectors}
-        return TaskMarks(state, seen, codes, b"".join(vectors.values()), 0)
+        vectors, before = self._by_number() | dict(more), self.changes
+        codes = [code_of_bytes(vector) if n in more else self.codes[n] for n, vector in vectors.items()]
+        seen = [changes[n] if n in more else before[n] for n in vectors]
+        return TaskMarks(state, list(vectors), seen, codes, memoryview(b"".join(vectors.values())))
 
     def write(self, path: Path) -> None:
         """Replace the file. Where it cannot be written, a prompt finds all but the newest memories by their words alone."""
@@ -97,9 +111,9 @@ class TaskMarks:
         data = b"".join(
             [
                 _HEADER.pack(_MAGIC, state.index, state.generation, state.change, state.model, len(self.codes)),
-                array("q", [*self.codes, *self.changes.values()]).tobytes(),
+                array("q", [*self._numbers, *self._changes]).tobytes(),
                 *(code.to_bytes(_CODE) for code in self.codes.values()),
-                *map(self.vector, self.codes),
+                self._vectors,
             ]
         )
         try:
