@@ -3,6 +3,7 @@
 import json
 import subprocess
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, Protocol
@@ -68,8 +69,8 @@ def _answer(message: dict[str, Any]) -> ToolAnswer:
     return ToolAnswer(result.get("structuredContent") or {}, text, bool(result.get("isError")))
 
 
-class StdioAgent:
-    """A server on its pipes, as most clients run it."""
+class ServerAgent(ABC):
+    """A client and the server it started; how they talk is up to the kinds of it."""
 
     def __init__(self, place: TrafficPlace, name: str) -> None:
         self._place, self._log = place, place.folder / f"{name}.log"
@@ -84,6 +85,27 @@ class StdioAgent:
         assert self._running is not None
         return self._running
 
+    def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
+        """Call a tool. Raises `ServerGone`."""
+        return _answer(self._ask("tools/call", {"name": tool, "arguments": arguments}))
+
+    def kill(self) -> None:
+        """Kill the server as a crash would."""
+        self.running.kill()
+        self._close()
+
+    def _close(self) -> None:
+        with self.running:
+            self.running.wait(PATIENCE)
+
+    @abstractmethod
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and wait for its answer."""
+
+
+class StdioAgent(ServerAgent):
+    """A server on its pipes, as most clients run it."""
+
     def start(self) -> None:
         """Start the server and greet it."""
         pipe = subprocess.PIPE
@@ -94,19 +116,10 @@ class StdioAgent:
         self._ask("initialize", HELLO)
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
-        """Call a tool. Raises `ServerGone`."""
-        return _answer(self._ask("tools/call", {"name": tool, "arguments": arguments}))
-
     def send(self, tool: str, arguments: dict[str, Any]) -> None:
         """Call a tool and do not wait."""
         self._number += 1
         self._write(_request(self._number, "tools/call", {"name": tool, "arguments": arguments}))
-
-    def kill(self) -> None:
-        """Kill the server as a crash would."""
-        self.running.kill()
-        self._close()
 
     def reconnect(self) -> str:
         """Leave, upon which the server ends, and start another one."""
@@ -149,26 +162,13 @@ class StdioAgent:
         except OSError as error:
             raise ServerGone(f"it reads nothing: {error}") from None
 
-    def _close(self) -> None:
-        with self.running:
-            self.running.wait(PATIENCE)
 
-
-class HttpAgent:
+class HttpAgent(ServerAgent):
     """A server over HTTP, with a token, and a client that opens a connection for every call."""
 
     def __init__(self, place: TrafficPlace, name: str) -> None:
-        self._place, self._log = place, place.folder / f"{name}.log"
-        self._number, self._port, self._session = 0, 0, ""
-        self.notices: list[dict[str, Any]] = []
-        """What the server said unasked."""
-        self._running: subprocess.Popen[bytes] | None = None
-
-    @property
-    def running(self) -> "subprocess.Popen[bytes]":
-        """The process."""
-        assert self._running is not None
-        return self._running
+        super().__init__(place, name)
+        self._port, self._session = 0, ""
 
     def start(self) -> None:
         """Start the server on a free port and greet it."""
@@ -184,10 +184,6 @@ class HttpAgent:
         self._ask("initialize", HELLO)
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})[0].close()
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
-        """Call a tool. Raises `ServerGone`."""
-        return _answer(self._ask("tools/call", {"name": tool, "arguments": arguments}))
-
     def send(self, tool: str, arguments: dict[str, Any]) -> None:
         """Call a tool and close the connection."""
         self._number += 1
@@ -195,12 +191,6 @@ class HttpAgent:
         message = _request(self._number, "tools/call", {"name": tool, "arguments": arguments})
         connection.request("POST", "/mcp", json.dumps(message), {**HEADERS, "Mcp-Session-Id": self._session})
         connection.close()
-
-    def kill(self) -> None:
-        """Kill the server as a crash would."""
-        self.running.kill()
-        with self.running:
-            self.running.wait(PATIENCE)
 
     def reconnect(self) -> str:
         """Greet the server anew; the connection of the call is closed already."""

@@ -161,8 +161,7 @@ class MemoryIndex:
         return self._read_marks
 
     def _fresh_marks(self, *, all_of_them: bool) -> TaskMarks:
-        path, state = self._folder / MARKS, self._state()
-        known = TaskMarks.read(path)
+        state, known = self._state(), TaskMarks.read(self._folder / MARKS)
         if known.state == state:
             return known
         if replace(known.state, change=0) != replace(state, change=0):
@@ -171,16 +170,21 @@ class MemoryIndex:
             "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' ORDER BY n DESC LIMIT ?",
             (MOST_COMPARED,),
         ).fetchall()
-        known, current = known.only({n for n, _ in rows}), dict(rows)
+        known = known.only({n for n, _ in rows})
         seen = known.changes
-        stale = [n for n, change in rows if seen.get(n) != change]
-        wanted = stale if all_of_them else stale[:READ_AT_A_PROMPT]
+        stale = {n: change for n, change in rows if seen.get(n) != change}
+        return self._embedded(known, state, stale, all_of_them=all_of_them)
+
+    def _embedded(self, known: TaskMarks, state: MarkedState, stale: dict[int, int], *, all_of_them: bool) -> TaskMarks:
+        """The marks with those of stale memories made again, all or the newest; saved unless the index changed or another hook was faster."""
+        path = self._folder / MARKS
+        wanted = list(stale) if all_of_them else list(stale)[:READ_AT_A_PROMPT]
         for start in range(0, len(wanted) or 1, SLICE):
             part = self.memories(wanted[start : start + SLICE])
             vectors = vectors_of(part, self.table, at_once=all_of_them and len(part) >= AT_ONCE)
             is_last = start + SLICE >= len(stale) and len(wanted) == len(stale)
-            known = known.with_more(state if is_last else replace(state, change=UNFINISHED), vectors, current)
-            if self._state() == state and TaskMarks.read(path).state != state:
+            known = known.with_more(state if is_last else replace(state, change=UNFINISHED), vectors, stale)
+            if self._state() == state != TaskMarks.state_of(path):
                 known.write(path)
         return known
 

@@ -64,6 +64,16 @@ class TaskMarks:
         """Of no memory."""
         return cls(MarkedState(0, -1, UNFINISHED, 0), (), (), (), memoryview(b""))
 
+    @staticmethod
+    def state_of(path: Path) -> MarkedState | None:
+        """What the file that is there now was made of; None where there is none."""
+        try:
+            with path.open("rb") as file:
+                _, *state, _ = _HEADER.unpack(file.read(_HEADER.size))
+        except (OSError, struct.error):
+            return None
+        return MarkedState(*state)
+
     @classmethod
     def read(cls, path: Path) -> Self:
         """The marks of a file; none where it is missing or damaged."""
