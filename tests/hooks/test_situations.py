@@ -1,4 +1,4 @@
-"""Matching without numpy: the same vectors as the engine's, and a memory's marks that follow the store."""
+"""Matching without numpy: the same vectors as the engine's, and task vectors that follow the store."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,15 +9,15 @@ import pytest
 
 from engram.embedding.plain import HALF, PlainTable, code_of_values, similarity
 from engram.embedding.static import StaticEmbedder
-from engram.hooks import memory_index, task_marks
-from engram.hooks.memory_index import MemoryIndex
-from engram.hooks.task_marks import NO_VECTOR, TaskMarks
+from engram.hooks import memory_index
+from engram.hooks.memory_index import MemoryIndex, vectors_of
 from engram.model.errors import EmbedderError
 from engram.model.lazy import replace
 from engram.models import situations, task_vectors
 from engram.models.situations import FEATURES, Situated, SituationMatcher
 from engram.models.task_vectors import TaskTable, likeness
-from engram.store.files.index.search import MARKS
+from engram.store.files.index.search import TASKS
+from engram.store.files.index.stored_tasks import NO_VECTOR, StoredTasks
 
 from .conftest import Hooked
 
@@ -68,7 +68,8 @@ def test_a_prompt_without_a_known_word_is_like_nothing() -> None:
 
 
 def situated(statement: str, situation: str) -> Situated:
-    return Situated(statement, situation, b"", TaskTable().stored(situation, statement))
+    tasks = TaskTable()
+    return Situated(tasks.table, statement, situation, b"", tasks.stored(situation, statement))
 
 
 def test_every_memory_gets_a_row_of_all_features() -> None:
@@ -87,32 +88,32 @@ def test_the_likelier_memory_has_the_higher_probability() -> None:
     assert second > situations.floor() > first
 
 
-def marks_of(hooked: Hooked, *, all_of_them: bool = False) -> TaskMarks:
-    """The marks as a hook that starts now reads them."""
+def tasks_of(hooked: Hooked, *, all_of_them: bool = False) -> StoredTasks:
+    """The task vectors as a hook that starts now reads them."""
     (database,) = hooked.cache.rglob("index.db")
     index = MemoryIndex(database.parent)
     try:
-        return index.marks(all_of_them=all_of_them)
+        return index.tasks(all_of_them=all_of_them)
     finally:
         index.close()
 
 
-def test_marks_follow_a_memory_that_changes(hooked: Hooked) -> None:
+def test_task_vectors_follow_a_memory_that_changes(hooked: Hooked) -> None:
     memory = hooked.learned("Deploys go through staging", "deploying a service")
-    before = marks_of(hooked)
+    before = tasks_of(hooked)
     with hooked.open() as mem:
         mem.update(memory, statement="Deploys go through the canary first")
-    after = marks_of(hooked)
+    after = tasks_of(hooked)
     assert list(before.codes) == list(after.codes)
     assert {before.vector(n) for n in before.codes} != {after.vector(n) for n in after.codes}
-    assert marks_of(hooked).codes == after.codes
+    assert tasks_of(hooked).codes == after.codes
 
 
 def test_a_prompt_embeds_the_newest_and_later_ones_the_rest(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_index, "READ_AT_A_PROMPT", 2)
     for number in range(5):
         hooked.learned(f"The bittern ledger of year {number} is closed", f"closing the books of branch {number}")
-    sizes = [len(marks_of(hooked).codes) for _ in range(4)]
+    sizes = [len(tasks_of(hooked).codes) for _ in range(4)]
     assert sizes == [2, 4, 5, 5]
 
 
@@ -123,9 +124,9 @@ def test_a_session_start_embeds_all_of_them_at_once(hooked: Hooked, monkeypatch:
     monkeypatch.delattr(TaskTable, "note")
     for number in range(4):
         hooked.learned(f"The bittern ledger of year {number} is closed", f"closing the books of branch {number}")
-    marks = marks_of(hooked, all_of_them=True)
-    assert len(set(map(marks.vector, marks.codes))) == 4
-    assert marks_of(hooked).state == marks.state
+    tasks = tasks_of(hooked, all_of_them=True)
+    assert len(set(map(tasks.vector, tasks.codes))) == 4
+    assert tasks_of(hooked).state == tasks.state
 
 
 def shortened(data: bytes) -> bytes:
@@ -145,12 +146,12 @@ def emptied(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [emptied, shortened, lengthened, recounted])
-def test_a_damaged_file_of_marks_is_made_again(hooked: Hooked, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_file_of_task_vectors_is_made_again(hooked: Hooked, damage: Callable[[bytes], bytes]) -> None:
     hooked.learned("Deploys go through staging", "deploying a service")
-    before = marks_of(hooked)
-    (file,) = hooked.cache.rglob(MARKS)
+    before = tasks_of(hooked)
+    (file,) = hooked.cache.rglob(TASKS)
     file.write_bytes(damage(file.read_bytes()))
-    after = marks_of(hooked)
+    after = tasks_of(hooked)
     assert (after.codes, after.state) == (before.codes, before.state)
 
 
@@ -165,26 +166,26 @@ def test_an_index_that_was_made_again_has_the_vectors_of_its_own_memories(hooked
             file.unlink()
         with hooked.open() as mem:
             mem.search("deploy")
-        marks = marks_of(hooked)
+        tasks = tasks_of(hooked)
     (database,) = hooked.cache.rglob("index.db")
     index = MemoryIndex(database.parent)
-    memories = index.memories(list(marks.codes))
+    memories = index.memories(list(tasks.codes))
     index.close()
-    assert [marks.vector(one.n) for one in memories] == [
+    assert [tasks.vector(one.n) for one in memories] == [
         TaskTable().stored(one.situation, one.statement) for one in memories
     ]
 
 
-def test_a_memory_that_is_gone_has_no_marks(hooked: Hooked) -> None:
+def test_a_memory_that_is_gone_has_no_task_vector(hooked: Hooked) -> None:
     gone = hooked.learned("Deploys go through staging", "deploying a service")
     hooked.learned("Fix the seeds", "training image models")
-    assert len(marks_of(hooked).codes) == 2
+    assert len(tasks_of(hooked).codes) == 2
     with hooked.open() as mem:
         mem.forget(gone)
-    assert len(marks_of(hooked).codes) == 1
+    assert len(tasks_of(hooked).codes) == 1
 
 
-def test_a_complete_file_of_marks_is_not_replaced_by_an_incomplete_one(
+def test_a_complete_file_of_task_vectors_is_not_replaced_by_an_incomplete_one(
     hooked: Hooked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_index, "READ_AT_A_PROMPT", 1)
@@ -195,13 +196,13 @@ def test_a_complete_file_of_marks_is_not_replaced_by_an_incomplete_one(
     def meanwhile(*given: Any, **options: Any) -> Any:
         if not asked:
             asked.append(1)
-            marks_of(hooked, all_of_them=True)
-        return task_marks.vectors_of(*given, **options)
+            tasks_of(hooked, all_of_them=True)
+        return vectors_of(*given, **options)
 
     monkeypatch.setattr(memory_index, "vectors_of", meanwhile)
-    marks_of(hooked)
-    (file,) = hooked.cache.rglob(MARKS)
-    assert len(TaskMarks.read(file).codes) == 3
+    tasks_of(hooked)
+    (file,) = hooked.cache.rglob(TASKS)
+    assert len(StoredTasks.read(file).codes) == 3
 
 
 def cut_header(data: bytes) -> bytes:
@@ -227,20 +228,20 @@ def test_a_memory_has_the_same_features_with_another_embedder() -> None:
     assert stored == pytest.approx(embedded, abs=1e-3)
 
 
-def test_marks_by_other_task_vectors_are_not_compared(hooked: Hooked) -> None:
+def test_vectors_by_other_task_vectors_are_not_compared(hooked: Hooked) -> None:
     hooked.learned("Deploys go through staging", "deploying a service")
-    before = marks_of(hooked)
-    (file,) = hooked.cache.rglob(MARKS)
+    before = tasks_of(hooked)
+    (file,) = hooked.cache.rglob(TASKS)
     n = next(iter(before.codes))
     other = replace(before.state, model=before.state.model + 1)
     before.with_more(other, {n: bytes([1]) * 256}, before.changes).write(file)
-    assert marks_of(hooked).vector(n) == before.vector(n)
+    assert tasks_of(hooked).vector(n) == before.vector(n)
 
 
-def test_a_purge_removes_the_marks(hooked: Hooked) -> None:
+def test_a_purge_removes_the_task_vectors(hooked: Hooked) -> None:
     memory = hooked.learned("Deploys go through staging", "deploying a service")
     hooked("prompt", prompt="please start deploying the service")
-    (marks,) = hooked.cache.rglob(MARKS)
+    (file,) = hooked.cache.rglob(TASKS)
     with hooked.open() as mem:
         mem.forget(memory, purge=True)
-    assert not marks.exists()
+    assert not file.exists()

@@ -28,10 +28,10 @@ def _harvest(place: HookPlace) -> None:
 
 
 def _warm(place: HookPlace) -> None:
-    """Bring the marks of the memories up to date, so that no prompt has to."""
+    """Bring the task vectors of the memories up to date, so that no prompt has to."""
     index = None if place.is_server else place.index()
     if index is not None:
         try:
-            index.marks(all_of_them=True)
+            index.tasks(all_of_them=True)
         finally:
             index.close()

@@ -2,23 +2,27 @@
 
 import json
 import sqlite3
-from binascii import crc32
 from collections.abc import Sequence
 from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
-from engram.hooks.task_marks import UNFINISHED, MarkedState, TaskMarks, vectors_of
 from engram.model.lazy import dataclass, replace
 from engram.models.task_vectors import TaskTable
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.files.index.search import MARKS, document_frequencies
+from engram.store.files.index.search import TASKS, document_frequencies
+from engram.store.files.index.stored_tasks import (
+    MOST_COMPARED,
+    UNFINISHED,
+    StoredTasks,
+    TasksState,
+    Vector,
+    index_number,
+)
 from engram.text.tokens import prune, query_terms
 
 EMBEDDER = "static-minilm-256-v2"
 """The embedder whose vectors can be compared without numpy."""
-MOST_COMPARED = 20_000
-"""Memories of the store that are compared by their vectors, the newest; older ones are found by their words."""
 LONGEST_PROMPT = 10_000
 """Characters of a prompt whose words are searched."""
 READ_AT_A_PROMPT = 20
@@ -55,7 +59,7 @@ class MemoryIndex:
         """Raises `sqlite3.Error` where there is none."""
         self._folder = folder
         self.table = TaskTable()
-        self._read_marks: TaskMarks | None = None
+        self._read_tasks: StoredTasks | None = None
         self.db = sqlite3.connect(
             f"{(folder / 'index.db').as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None
         )
@@ -150,22 +154,22 @@ class MemoryIndex:
     def nearest(self, code: int, numbers: Sequence[int], limit: int) -> list[int]:
         """The memories nearest to a prompt by the code of its task vector, nearest first."""
         numbers = numbers if len(numbers) <= MOST_COMPARED else sorted(numbers)[-MOST_COMPARED:]
-        known = self.marks().codes
+        known = self.tasks().codes
         distances = [((code ^ known[n]).bit_count(), n) for n in numbers if n in known]
         return [n for _, n in nsmallest(limit, distances)]
 
-    def marks(self, *, all_of_them: bool = False) -> TaskMarks:
+    def tasks(self, *, all_of_them: bool = False) -> StoredTasks:
         """The task vectors, brought up to date as far as a prompt may wait for, or for all memories."""
-        if self._read_marks is None:
-            self._read_marks = self._fresh_marks(all_of_them=all_of_them)
-        return self._read_marks
+        if self._read_tasks is None:
+            self._read_tasks = self._fresh_tasks(all_of_them=all_of_them)
+        return self._read_tasks
 
-    def _fresh_marks(self, *, all_of_them: bool) -> TaskMarks:
-        state, known = self._state(), TaskMarks.read(self._folder / MARKS)
+    def _fresh_tasks(self, *, all_of_them: bool) -> StoredTasks:
+        state, known = self._state(), StoredTasks.read(self._folder / TASKS)
         if known.state == state:
             return known
         if replace(known.state, change=0) != replace(state, change=0):
-            known = TaskMarks.empty()
+            known = StoredTasks.empty()
         rows = self.db.execute(
             "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' ORDER BY n DESC LIMIT ?",
             (MOST_COMPARED,),
@@ -175,23 +179,33 @@ class MemoryIndex:
         stale = {n: change for n, change in rows if seen.get(n) != change}
         return self._embedded(known, state, stale, all_of_them=all_of_them)
 
-    def _embedded(self, known: TaskMarks, state: MarkedState, stale: dict[int, int], *, all_of_them: bool) -> TaskMarks:
-        """The marks with those of stale memories made again, all or the newest; saved unless the index changed or another hook was faster."""
-        path = self._folder / MARKS
+    def _embedded(
+        self, known: StoredTasks, state: TasksState, stale: dict[int, int], *, all_of_them: bool
+    ) -> StoredTasks:
+        """The task vectors with those of stale memories made again, all or the newest; saved unless the index changed or another hook was faster."""
+        path = self._folder / TASKS
         wanted = list(stale) if all_of_them else list(stale)[:READ_AT_A_PROMPT]
         for start in range(0, len(wanted) or 1, SLICE):
             part = self.memories(wanted[start : start + SLICE])
             vectors = vectors_of(part, self.table, at_once=all_of_them and len(part) >= AT_ONCE)
             is_last = start + SLICE >= len(stale) and len(wanted) == len(stale)
             known = known.with_more(state if is_last else replace(state, change=UNFINISHED), vectors, stale)
-            if self._state() == state != TaskMarks.state_of(path):
+            if self._state() == state != StoredTasks.state_of(path):
                 known.write(path)
         return known
 
-    def _state(self) -> MarkedState:
-        index = crc32(str(self._meta("name")).encode())
-        return MarkedState(index, self._generation, int(self._meta("change") or 0), self.table.number)
+    def _state(self) -> TasksState:
+        return TasksState(
+            index_number(self._meta("name")), self._generation, int(self._meta("change") or 0), self.table.number
+        )
 
 
 def _placeholders(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
+
+
+def vectors_of(memories: Sequence[IndexedMemory], table: TaskTable, *, at_once: bool) -> dict[int, Vector]:
+    """The stored vectors of memories; at once is faster from about a hundred on."""
+    parts = [(memory.situation, memory.statement) for memory in memories]
+    found = table.notes(parts) if at_once else [table.stored(*part) for part in parts]
+    return {memory.n: vector for memory, vector in zip(memories, found, strict=True)}

@@ -58,11 +58,12 @@ def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = (
 
 def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
     """The candidates for a prompt with the probability that each is about it, best first."""
-    matcher, marks = SituationMatcher(prompt, index.table), index.marks()
+    matcher, tasks = SituationMatcher(prompt, index.table), index.tasks()
     near = index.nearest(matcher.code, index.active(scopes), NEAREST)
     memories = index.memories(list(dict.fromkeys([*near, *index.by_words(prompt, scopes, BY_WORDS)])))
+    table = matcher.table
     rows = matcher.features(
-        [Situated(one.statement, one.situation, one.vector, marks.vector(one.n)) for one in memories]
+        [Situated(table, one.statement, one.situation, one.vector, tasks.vector(one.n)) for one in memories]
     )
     found = [(probability(row), memory) for row, memory in zip(rows, memories, strict=True)]
     return sorted(found, key=lambda one: -one[0])

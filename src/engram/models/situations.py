@@ -11,7 +11,7 @@ from math import exp, log1p
 from pathlib import Path
 from typing import Any
 
-from engram.embedding.plain import HALF, code_of_values, cosine, similarity
+from engram.embedding.plain import HALF, PlainTable, Word, code_of_values, cosine, similarity
 from engram.embedding.tokenizer import words
 from engram.model.lazy import cached_property, dataclass
 from engram.models.task_vectors import CHARACTERS_READ, WORDS_READ, TaskTable, likeness
@@ -31,16 +31,50 @@ _ALIKE = 0.35
 """From this similarity on two words count as related."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Situated:
-    """A memory as the matcher sees it."""
+    """A memory as the matcher sees it. What is derived of it is kept for the next prompts."""
 
+    table: PlainTable
     statement: str
     situation: str
     vector: bytes
     """Of both, as the index stores it; b"" where there is none."""
     task: bytes
     """Its task vector, rounded."""
+
+    @cached_property
+    def when(self) -> list[Word]:
+        """The words of its situation that say something."""
+        return _known(self.table, self.situation[:CHARACTERS_READ])
+
+    @cached_property
+    def what(self) -> list[Word]:
+        """Those of its statement."""
+        return _known(self.table, self.statement[:CHARACTERS_READ])
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The stems of all its words."""
+        return frozenset((*tokens(self.situation[:CHARACTERS_READ]), *tokens(self.statement[:CHARACTERS_READ])))
+
+    @cached_property
+    def situation_terms(self) -> frozenset[str]:
+        """The stems of its situation that say something."""
+        return frozenset(query_terms(self.situation[:CHARACTERS_READ])) if self.when else frozenset()
+
+    @cached_property
+    def meaning(self) -> Any:
+        """The unit vector of the whole."""
+        if len(self.vector) == HALF.size:
+            return HALF.unpack(self.vector)
+        when, what = self.situation[:CHARACTERS_READ], self.statement[:CHARACTERS_READ]
+        return self.table.embed(f"{what}\n{when}" if when else what)
+
+    @cached_property
+    def situation_meaning(self) -> Any:
+        """That of its situation; None without one."""
+        return self.table.embed(self.situation[:CHARACTERS_READ], WORDS_READ) if self.when else None
 
 
 class SituationMatcher:
@@ -66,8 +100,8 @@ class SituationMatcher:
         return code_of_values(self.task)
 
     @cached_property
-    def _words(self) -> list[tuple[int, float]]:
-        return self._known(self._text)
+    def _words(self) -> list[Word]:
+        return _known(self.table, self._text)
 
     @cached_property
     def _terms(self) -> dict[str, float]:
@@ -79,32 +113,21 @@ class SituationMatcher:
                 found |= dict.fromkeys(tokens(word), weight)
         return found
 
-    def _known(self, text: str) -> list[tuple[int, float]]:
-        found = [self.table.word(word) for word in dict.fromkeys(words(text)[:WORDS_READ])]
-        return [one for one in found if one[1] >= LEAST_WEIGHT]
-
     def features(self, memories: Sequence[Situated]) -> list[list[float]]:
         """A row of FEATURES for each memory."""
         return [self._row(memory) for memory in memories]
 
     def _row(self, memory: Situated) -> list[float]:
-        when, what = memory.situation[:CHARACTERS_READ], memory.statement[:CHARACTERS_READ]
-        about, said = self._known(when), self._known(what)
-        whole = [*about, *said]
+        about, whole = memory.when, [*memory.when, *memory.what]
         in_whole, in_situation = self._best(whole), self._best(about)
         weights = [weight for _, weight in self._words]
         strong = sorted((w * s for w, s in zip(weights, in_whole, strict=True) if s >= _ALIKE), reverse=True)
-        terms = {*tokens(when), *tokens(what)}
-        shared = [weight for term, weight in self._terms.items() if term in terms]
-        known = sum(self._terms.values())
-        about_terms = set(query_terms(when)) if about else set()
-        situation = self.table.embed(when, WORDS_READ) if about else None
-        stored = len(memory.vector) == HALF.size
-        own = HALF.unpack(memory.vector) if stored else self.table.embed(f"{what}\n{when}" if when else what)
+        shared = [weight for term, weight in self._terms.items() if term in memory.terms]
+        known, about_terms = sum(self._terms.values()), memory.situation_terms
         return [
             likeness(self.task, memory.task),
-            cosine(self.vector, own),
-            cosine(self.vector, situation) if situation is not None else 0.0,
+            cosine(self.vector, memory.meaning),
+            cosine(self.vector, memory.situation_meaning) if about else 0.0,
             _weighted([w for _, w in about], self._covered(about)),
             _weighted(weights, in_whole),
             _weighted(weights, in_situation),
@@ -119,15 +142,20 @@ class SituationMatcher:
             1.0 if about else 0.0,
         ]
 
-    def _best(self, others: Sequence[tuple[int, float]]) -> list[float]:
+    def _best(self, others: Sequence[Word]) -> list[float]:
         """How well each word of the prompt is matched by one of the others."""
         codes = [code for code, _ in others]
         return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in self._words]
 
-    def _covered(self, others: Sequence[tuple[int, float]]) -> list[float]:
+    def _covered(self, others: Sequence[Word]) -> list[float]:
         """How well each of the others is matched by a word of the prompt."""
         codes = [code for code, _ in self._words]
         return [max([similarity(code, other) for other in codes], default=0.0) for code, _ in others]
+
+
+def _known(table: PlainTable, text: str) -> list[Word]:
+    found = [table.word(word) for word in dict.fromkeys(words(text)[:WORDS_READ])]
+    return [one for one in found if one[1] >= LEAST_WEIGHT]
 
 
 def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:

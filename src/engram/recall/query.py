@@ -16,6 +16,8 @@ from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Query, Store
 
 if TYPE_CHECKING:
+    from array import array
+
     from engram.embedding.protocol import Vectors
 
 
@@ -217,12 +219,16 @@ class SearchQuery:
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
     asked: str = ""
     """The question about what holds now that the text is the subject of; "" where something else is searched for."""
+    task: str = ""
+    """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
     purpose: str = "the question"
     """What the search is for, as a trace shows it."""
     terms: tuple[str, ...] = ()
     """The question's index terms, without those of its dates."""
     vector: "Vectors | None" = None
     """The question's embedding; None in keyword mode and without an embedder."""
+    task_vector: "array[float] | None" = None
+    """That of the task."""
     windows: Windows = ()
     """The time spans its dates name."""
     known_then: Mapping[int, Memory | None] = field(default_factory=dict)
@@ -249,7 +255,7 @@ class SearchQuery:
     @property
     def store_query(self) -> Query:
         """What the store's retrievers are asked."""
-        return Query(self.lexical_terms, self.vector, max(POOL, self.limit * WEIGHED))
+        return Query(self.lexical_terms, self.vector, max(POOL, self.limit * WEIGHED), self.task_vector)
 
     @property
     def store_filters(self) -> Filters:

@@ -118,7 +118,9 @@ class Recaller:
         from engram.recall.prompt import inject
 
         now = self.clock()
-        hits = self._offered(SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
+        hits = self._offered(
+            SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance, task=task).checked()
+        )
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
             hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
@@ -138,13 +140,14 @@ class Recaller:
     def _always(self, filters: Filters) -> list[Memory]:
         """What is offered for any task: all critical memories, and the newest pinned ones.
 
-        A critical slot or a pin that came with a document does not count.
+        A critical slot or a pin that came with a document does not count, nor does a constraint that says when it matters.
         """
 
         def listed(narrowed: Filters) -> list[Memory]:
             return [memory for memory in self.store.listing(narrowed) if not is_evidence(memory)]
 
-        return listed(replace(filters, critical=True)) + listed(replace(filters, pinned=True))[:PINNED_POOL]
+        critical = [m for m in listed(replace(filters, critical=True)) if not _has_its_time(m)]
+        return critical + listed(replace(filters, pinned=True))[:PINNED_POOL]
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
@@ -168,6 +171,13 @@ class Recaller:
         except (StoreReadOnly, StoreDenied) as error:
             return f"{error}; the use was not recorded"
         return ""
+
+
+def _has_its_time(memory: Memory) -> bool:
+    """Whether a critical memory matters in its situation only; what concerns somebody's health matters always."""
+    return (
+        memory.critical_slot in ("hard_constraint", "safety") and bool(memory.situation.strip()) and not memory.pinned
+    )
 
 
 def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> str:

@@ -36,6 +36,8 @@ from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
 
 if TYPE_CHECKING:
+    from array import array
+
     from engram.embedding.protocol import Vectors
 
 
@@ -145,7 +147,7 @@ class Searcher:
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
         without_embedder = False
-        query = replace(query, vector=_vector(query, reads))
+        query = replace(query, vector=_vector(query, reads), task_vector=_task_vector(query))
         if query.mode == "semantic" and query.vector is None:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
@@ -157,6 +159,8 @@ class Searcher:
                 considered = self._disputed(considered)
             if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
                 considered = _read_with(query.asked, considered)
+            if query.task_vector is not None and not query.everything:
+                considered = self._by_situation(query, candidates, considered, reads)
             weighed = self._weighed(query, considered)
         relevant = [scored for scored in weighed if scored.place.relevance >= query.min_relevance]
         hits = Hits([self._hit(query, scored) for scored in relevant[: query.limit]])
@@ -222,6 +226,29 @@ class Searcher:
         failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
         return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
 
+    def _by_situation(
+        self,
+        query: SearchQuery,
+        candidates: Candidates,
+        considered: list[tuple[StoredRecord, Ranked]],
+        reads: SharedReads,
+    ) -> list[tuple[StoredRecord, Ranked]]:
+        """The same and the memories whose situation is near the task, all judged by it."""
+        from engram.recall.situated import SITUATION, judged_by_situation
+
+        # A store without task vectors is asked by what its other retrievers found.
+        near = candidates.by_task or [*candidates.lexical, *candidates.semantic]
+        seen = {found.n for found, _ in considered}
+        more = [
+            Ranked(n, 0.0, found_by={SITUATION: place})
+            for place, n in enumerate(dict.fromkeys(n for n, _ in near), 1)
+            if n not in seen
+        ]
+        added, _ = self._records(query, more, reads)
+        if query.filters.known_at is None and not query.filters.as_of:
+            added = self._disputed(added)
+        return judged_by_situation(query.task, considered, added)
+
     def _disputed(self, considered: list[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
         """The same, memories marked that a waiting one contradicts."""
         memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
@@ -254,6 +281,14 @@ def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
     if query.mode == "keyword" or not query.text.strip():
         return None
     return reads.vector(query.text[:MAX_QUESTION])
+
+
+def _task_vector(query: SearchQuery) -> "array[float] | None":
+    if not query.task.strip() or query.mode != "hybrid" or query.fusion == "rrf":
+        return None
+    from engram.recall.situated import task_vector
+
+    return task_vector(query.task)
 
 
 def with_terms(query: SearchQuery, zone: tzinfo) -> SearchQuery:

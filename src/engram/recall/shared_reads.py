@@ -48,4 +48,4 @@ class SharedReads:
 
 def _is_same(one: Query, other: Query) -> bool:
     """Whether two queries are the same; those of one text share their vector."""
-    return one.terms == other.terms and one.vector is other.vector and one.limit == other.limit
+    return (one.terms, one.limit, one.task) == (other.terms, other.limit, other.task) and one.vector is other.vector

@@ -18,6 +18,8 @@ from engram.model.usage import Use
 from engram.store.reports import Check, Pruned, Purged, SyncReport
 
 if TYPE_CHECKING:
+    from array import array
+
     from engram.embedding.protocol import Vectors
     from engram.store.screen import Screen
     from engram.store.states import StateChange
@@ -58,19 +60,23 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search: terms for the lexical retriever, a vector for the semantic one; either may be missing."""
+    """A search: terms for the lexical retriever, vectors for the semantic one and for that by task; any may be missing."""
 
     terms: tuple[str, ...] = ()
     vector: "Vectors | None" = None
     limit: int = 100
+    task: "array[float] | None" = None
+    """The task vector of a prompt (`engram.models.task_vectors`)."""
 
 
 @dataclass(slots=True)
 class Candidates:
-    """The rankings of both retrievers: document numbers with raw scores, best first."""
+    """The rankings of the retrievers: document numbers with raw scores, best first."""
 
     lexical: list[tuple[int, float]] = field(default_factory=list)
     semantic: list[tuple[int, float]] = field(default_factory=list)
+    by_task: list[tuple[int, float]] = field(default_factory=list)
+    """Memories whose situation is near the task; none where the store has no task vectors."""
     total: int = 0
     """The number of documents in the store; with `frequency` it gives each term's weight."""
     frequency: dict[str, int] = field(default_factory=dict)

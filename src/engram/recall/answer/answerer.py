@@ -228,18 +228,35 @@ class Answerer:
         """Search where the question's intent points, or where the caller's filters do."""
         if query.narrowed:
             every = asks_for_all(question.subject or query.text)
-            hits = self.searcher.search(replace(query, everything=every, purpose="where the filters say"))
+            hits = self.searcher.search(
+                replace(query, everything=every, task=query.text, purpose="where the filters say")
+            )
             return self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
         anchored = window_of(question, query.filters, self.searcher)
         asked = question.text if question.intent == "current" else ""
-        query = replace(query, text=question.subject or question.text, asked=asked)
+        query = replace(query, text=question.subject or question.text, asked=asked, task=asked)
         answered = self._cut(question, query, self._answered(question, query, anchored))
         if not answered.hits and question.phrase:
             answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
+        if asked != question.text or question.window is not None:
+            answered = self._with_task(question, query, answered)
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return replace(answered, notes=notes, anchor=anchored.anchor_id)
+
+    def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
+        """The answer with the memories about the task that the text tells: "the build fails since yesterday" asks for no event of yesterday."""
+        from engram.recall.situated import is_about_task, is_question
+
+        if is_question(question.text):
+            return answered
+        now = replace(query, text=question.text, asked="", task=question.text, purpose="what is about the task")
+        known = {hit.id for hit in answered.hits}
+        more = [hit for hit in self.searcher.search(now) if is_about_task(hit) and hit.id not in known]
+        ahead = [hit for hit in more if hit.relevance > best_of(answered.hits)]
+        hits = [*ahead, *answered.hits, *(hit for hit in more if hit not in ahead)]
+        return replace(answered, hits=first(among(answered.hits, hits), query.limit)) if more else answered
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""

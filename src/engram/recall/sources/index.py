@@ -187,9 +187,9 @@ class SourceIndex:
         return Candidates(
             sorted((pair for group in groups for pair in _first(by_words, group, limit)), key=_by_score),
             sorted(by_meaning, key=_by_score),
-            total,
-            frequency,
-            tuple(term for term in frequency if term not in kept),
+            total=total,
+            frequency=frequency,
+            pruned=tuple(term for term in frequency if term not in kept),
         )
 
     def _lexical(self, terms: Sequence[str]) -> list[tuple[int, float, str]]:

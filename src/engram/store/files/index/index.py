@@ -20,18 +20,24 @@ from engram.store.files.index.connection import (
     withdraw,
 )
 from engram.store.files.index.search import where
+from engram.store.files.index.stored_tasks import TasksState, index_number
 from engram.store.files.index.vectors import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writer import DocumentWriter, from_blob
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
 from engram.text.tokens import POSTINGS_BUDGET, prune
 
 if TYPE_CHECKING:
+    from array import array
+
     from engram.embedding.protocol import Vectors
+    from engram.store.files.index.task_neighbours import TaskNeighbours
 
 _Result = TypeVar("_Result")
 _RECOUNT = 1.05
 _FEW = 4
 """Looking up the documents of a kind beats a full scan if there are this many times more documents."""
+BY_TASK = 24
+"""Memories found by their task vectors."""
 _ALONE = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -61,6 +67,7 @@ class Index:
         self._kinds: dict[str, int] = {}
         self._kinds_counted = 0
         self._last = search.LastRankings()
+        self._tasks: TaskNeighbours | None = None
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -151,8 +158,9 @@ class Index:
         """Write what was collected so far: new documents, vectors, and the matrix."""
         writer.write_new()
         if writer.dropped:
-            # What hooks derive of the memories; they make it again.
-            self._path.with_name(search.MARKS).unlink(missing_ok=True)
+            # What is derived of the memories beside the index; it is made again.
+            for name in (search.TASKS, search.FORMER_TASKS):
+                self._path.with_name(name).unlink(missing_ok=True)
         if writer.cleared and self.get("dim"):
             self._kept_matrix(lambda matrix: matrix.clear(writer.cleared))
         writer.cleared = []
@@ -263,11 +271,30 @@ class Index:
             found.semantic = search.semantic(
                 self.db, self._last, matrix, query.vector, clause, query.limit, by, of_sessions
             )
+        if query.task is not None and "memory" in filters.kinds:
+            found.by_task = self._by_task(query.task, clause)
         numbers = [n for n, _ in (*found.lexical, *found.semantic)]
         # A memory belongs to no session.
         alone = filters.kinds == ("memory",)
         found.positions = dict.fromkeys(numbers, _ALONE) if alone else self.document_positions(numbers)
         return found
+
+    def _by_task(self, task: "array[float]", clause: search.Clause) -> search.Ranking:
+        """The memories nearest to a task."""
+        if self._tasks is None:
+            from engram.store.files.index.task_neighbours import TaskNeighbours
+
+            self._tasks = TaskNeighbours(self._path.parent)
+        tasks = self._tasks
+        state = TasksState(index_number(self._name), self.generation, self.change, tasks.model)
+        return search.by_task(
+            self.db,
+            self._last,
+            task.tobytes(),
+            clause,
+            BY_TASK,
+            lambda count: tasks.nearest(self.db, state, task, count),
+        )
 
     def _has_any(self, kinds: Sequence[str]) -> bool:
         """Whether there is a document of one of these kinds."""

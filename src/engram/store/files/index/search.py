@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Clause = tuple[str, list[object]]
 _Found = TypeVar("_Found")
-MARKS = "marks.bin"
-"""The file next to the index in which hooks keep what they derive of memories."""
+TASKS, FORMER_TASKS = "tasks.bin", "marks.bin"
+"""The file next to the index with the task vectors of memories, and what it was called before."""
 _LARGEST = 2**63 - 1
 
 
@@ -225,7 +225,7 @@ def semantic(
 
     def scanned() -> Ranking:
         scores = products.scores(matrix[begin : end + 1], vector)
-        top = _best(scores, wide)
+        top = best_rows(scores, wide)
         return list(zip((top + begin).tolist(), scores[top].tolist(), strict=True))
 
     found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scanned)
@@ -234,6 +234,21 @@ def semantic(
         return _scan_allowed(connection, matrix, vector, clause, limit, by)
     kept = [(n, score) for n, score in found if n in passing]
     return [(n, score) for n, score in kept[:limit] if score != 0]
+
+
+def by_task(
+    connection: sqlite3.Connection,
+    last: LastRankings,
+    task: object,
+    clause: "Clause",
+    limit: int,
+    rank: Callable[[int], Ranking],
+) -> Ranking:
+    """Memories nearest to a task, of those that pass."""
+    wide = max(limit * _SLACK, _LEAST)
+    found = last.get(connection, "task", (task, wide), lambda: rank(wide))
+    passing = _first_allowed(connection, [n for n, _ in found], clause, limit)
+    return [one for one in found if one[0] in passing][:limit]
 
 
 def _scan_allowed(
@@ -248,7 +263,7 @@ def _scan_allowed(
     allowed = np.array(sorted(found), dtype=np.int64)
     allowed = allowed[allowed < len(matrix)]
     scores = products.scores(matrix[allowed], vector)
-    return [(int(allowed[i]), float(scores[i])) for i in _best(scores, limit) if scores[i] != 0]
+    return [(int(allowed[i]), float(scores[i])) for i in best_rows(scores, limit) if scores[i] != 0]
 
 
 def all_allowed(connection: sqlite3.Connection, clause: "Clause", by: str = "") -> list[int]:
@@ -257,7 +272,8 @@ def all_allowed(connection: sqlite3.Connection, clause: "Clause", by: str = "") 
     return [n for (n,) in connection.execute(f"SELECT d.n FROM docs d {by} WHERE {condition}", values)]
 
 
-def _best(scores: "npt.NDArray[np.float32]", count: int) -> "npt.NDArray[np.int64]":
+def best_rows(scores: "npt.NDArray[np.float32]", count: int) -> "npt.NDArray[np.int64]":
+    """The rows with the highest scores, best first."""
     import numpy as np
 
     if len(scores) > count:

@@ -1,34 +1,33 @@
 """The task vectors of a store's memories, in a small file next to the index.
 
-The hook that reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start. Hooks write it without
+Whoever reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start. It is written without
 a lock: the last one wins, and what it lacks is embedded again.
 """
 
 import struct
 from array import array
+from binascii import crc32
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from engram.disk import read_bytes, replace_file
 from engram.embedding.plain import BITS, code_of_bytes
 from engram.model.lazy import dataclass
-from engram.models.task_vectors import TaskTable
-
-if TYPE_CHECKING:
-    from engram.hooks.memory_index import IndexedMemory
 
 Vector = bytes
 _HEADER = struct.Struct("<8sqqqqq")
-_MAGIC = b"engmark3"
+_MAGIC = b"engtasks"
 _CODE = BITS // 8
 NO_VECTOR = bytes(BITS)
 UNFINISHED = -1
+MOST_COMPARED = 20_000
+"""Memories of a store whose task vectors are compared, the newest; older ones are found by their words."""
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedState:
-    """What a file of marks was made of."""
+class TasksState:
+    """What a file of task vectors was made of."""
 
     index: int
     """A checksum of the index's name: one that was made again has other numbers for its memories."""
@@ -40,18 +39,23 @@ class MarkedState:
     """Which task vectors it has."""
 
 
-class TaskMarks:
+def index_number(name: object) -> int:
+    """The number of an index by its name."""
+    return crc32(str(name).encode())
+
+
+class StoredTasks:
     """Codes and vectors by the number of a memory."""
 
     def __init__(
         self,
-        state: MarkedState,
+        state: TasksState,
         numbers: Sequence[int],
         changes: Sequence[int],
         codes: Iterable[int],
         vectors: memoryview,
     ) -> None:
-        self.state, self._numbers, self._changes, self._vectors = state, numbers, changes, vectors
+        self.state, self._numbers, self._changes, self.vectors = state, numbers, changes, vectors
         self.codes = dict(zip(numbers, codes, strict=True))
 
     @property
@@ -62,21 +66,21 @@ class TaskMarks:
     @classmethod
     def empty(cls) -> Self:
         """Of no memory."""
-        return cls(MarkedState(0, -1, UNFINISHED, 0), (), (), (), memoryview(b""))
+        return cls(TasksState(0, -1, UNFINISHED, 0), (), (), (), memoryview(b""))
 
     @staticmethod
-    def state_of(path: Path) -> MarkedState | None:
+    def state_of(path: Path) -> TasksState | None:
         """What the file that is there now was made of; None where there is none."""
         try:
             with path.open("rb") as file:
                 _, *state, _ = _HEADER.unpack(file.read(_HEADER.size))
         except (OSError, struct.error):
             return None
-        return MarkedState(*state)
+        return TasksState(*state)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The marks of a file; none where it is missing or damaged."""
+        """The task vectors of a file; none where it is missing or damaged."""
         try:
             data = read_bytes(path)
             magic, index, generation, change, model, count = _HEADER.unpack_from(data)
@@ -88,7 +92,7 @@ class TaskMarks:
             return cls.empty()
         head, read = array("q", data[_HEADER.size : codes]), int.from_bytes
         known = [read(data[at : at + _CODE]) for at in range(codes, vectors, _CODE)]
-        state = MarkedState(index, generation, change, model)
+        state = TasksState(index, generation, change, model)
         return cls(state, head[:count], head[count:], known, memoryview(data)[vectors:])
 
     def vector(self, n: int) -> Vector:
@@ -96,24 +100,26 @@ class TaskMarks:
         if n not in self.codes:
             return NO_VECTOR
         start = BITS * self._numbers.index(n)
-        return bytes(self._vectors[start : start + BITS])
+        return bytes(self.vectors[start : start + BITS])
 
     def _by_number(self) -> dict[int, Vector]:
-        data = bytes(self._vectors)
+        data = bytes(self.vectors)
         return {n: data[BITS * place : BITS * (place + 1)] for place, n in enumerate(self._numbers)}
 
-    def only(self, numbers: Container[int]) -> "TaskMarks":
+    def only(self, numbers: Container[int]) -> "StoredTasks":
         """Those of memories that are still there."""
         kept, changes, vectors = [n for n in self._numbers if n in numbers], self.changes, self._by_number()
         data = b"".join([vectors[n] for n in kept])
-        return TaskMarks(self.state, kept, [changes[n] for n in kept], [self.codes[n] for n in kept], memoryview(data))
+        return StoredTasks(
+            self.state, kept, [changes[n] for n in kept], [self.codes[n] for n in kept], memoryview(data)
+        )
 
-    def with_more(self, state: MarkedState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "TaskMarks":
+    def with_more(self, state: TasksState, more: Mapping[int, Vector], changes: Mapping[int, int]) -> "StoredTasks":
         """These and others, which come instead of older ones."""
         vectors, before = self._by_number() | dict(more), self.changes
         codes = [code_of_bytes(vector) if n in more else self.codes[n] for n, vector in vectors.items()]
         seen = [changes[n] if n in more else before[n] for n in vectors]
-        return TaskMarks(state, list(vectors), seen, codes, memoryview(b"".join(vectors.values())))
+        return StoredTasks(state, list(vectors), seen, codes, memoryview(b"".join(vectors.values())))
 
     def write(self, path: Path) -> None:
         """Replace the file. Where it cannot be written, a prompt finds all but the newest memories by their words alone."""
@@ -123,17 +129,10 @@ class TaskMarks:
                 _HEADER.pack(_MAGIC, state.index, state.generation, state.change, state.model, len(self.codes)),
                 array("q", [*self._numbers, *self._changes]).tobytes(),
                 *(code.to_bytes(_CODE) for code in self.codes.values()),
-                self._vectors,
+                self.vectors,
             ]
         )
         try:
             replace_file(path, data, durable=False)
         except OSError:
             return
-
-
-def vectors_of(memories: "Sequence[IndexedMemory]", table: TaskTable, *, at_once: bool) -> dict[int, Vector]:
-    """The stored vectors of memories; at once is faster from about a hundred on."""
-    parts = [(memory.situation, memory.statement) for memory in memories]
-    found = table.notes(parts) if at_once else [table.stored(*part) for part in parts]
-    return {memory.n: vector for memory, vector in zip(memories, found, strict=True)}
