@@ -38,10 +38,9 @@ FOLDS, MODELS = 5, 3
 OFTEN, OFTEN_TOGETHER = 2, 6
 """How often a word, and a pair of words, must occur to get rows."""
 STEPS, RATE, HELD_BACK, WORD_DROPOUT = 75, 0.004, 2e-4, 0.2
-UNRELATED_WEIGHT, WORDS_WEIGHT, TEACHER_WEIGHT, BACKWARD_WEIGHT = 1.0, 0.5, 4.0, 0.3
+UNRELATED_WEIGHT, WORDS_WEIGHT, TEACHER_WEIGHT, BACKWARD_WEIGHT, NONE_WEIGHT = 1.0, 0.5, 4.0, 0.3, 1.0
 TEACHER_SHARPNESS = 20.0
 Tensor = torch.Tensor
-Bag = tuple[Tensor, Tensor]
 
 
 class TaskKeys:
@@ -77,14 +76,42 @@ class TaskKeys:
         return found
 
 
-def bag(lists: Sequence[list[int]], nothing: int) -> Bag:
-    """Lists of places as the two tensors that `embedding_bag` takes; an empty one has the row of zeros."""
-    filled = [places or [nothing] for places in lists]
-    starts = np.cumsum([0, *map(len, filled[:-1])])
-    return (
-        torch.tensor([place for places in filled for place in places], device=DEVICE),
-        torch.tensor(starts, device=DEVICE),
-    )
+@dataclass(frozen=True)
+class ReadTexts:
+    """Texts as places in the table and among the keys, each filled up with the place of a row of zeros."""
+
+    rows: Tensor
+    own: Tensor
+
+    def __getitem__(self, places: Tensor) -> ReadTexts:
+        return ReadTexts(self.rows[places], self.own[places])
+
+
+def read_texts(keys: TaskKeys, texts: Sequence[str]) -> ReadTexts:
+    """Texts, read once for all steps."""
+    found = [keys.of(text) for text in texts]
+    return ReadTexts(_filled([rows for rows, _ in found], 0), _filled([own for _, own in found], len(keys.keys)))
+
+
+def _filled(lists: Sequence[list[int]], nothing: int) -> Tensor:
+    longest = max(map(len, lists), default=0) or 1
+    return torch.tensor([places + [nothing] * (longest - len(places)) for places in lists], device=DEVICE)
+
+
+@dataclass(frozen=True)
+class ReadNotes:
+    """Notes, read once for all steps."""
+
+    situations: ReadTexts
+    statements: ReadTexts
+    has_situation: Tensor
+
+
+def read_notes(keys: TaskKeys, notes: Sequence[Note]) -> ReadNotes:
+    """Both parts of notes."""
+    has = torch.tensor([[1.0 if note.situation else 0.0] for note in notes], device=DEVICE)
+    situations, statements = ([getattr(note, part) for note in notes] for part in ("situation", "statement"))
+    return ReadNotes(read_texts(keys, situations), read_texts(keys, statements), has)
 
 
 class TaskModel(torch.nn.Module):
@@ -98,25 +125,24 @@ class TaskModel(torch.nn.Module):
         self.rows = torch.nn.Parameter(torch.zeros(2, size, 256, device=DEVICE))
         self.shares = torch.nn.Parameter(torch.ones(2, device=DEVICE))
         self.sharpness = torch.nn.Parameter(torch.tensor(3.0, device=DEVICE))
+        self.none = torch.nn.Parameter(torch.tensor(0.4, device=DEVICE))
+        """As near as this are a prompt and a note that it may as well not be about."""
 
-    def embed(self, texts: Sequence[str], side: int, dropout: float = 0.0) -> Tensor:
+    def embed(self, texts: ReadTexts, side: int, dropout: float = 0.0) -> Tensor:
         """Unit vectors of prompts (side 0) or of parts of notes (side 1)."""
-        places = [self.keys.of(text) for text in texts]
-        if dropout:
-            kept = [[place for place in own if random.random() > dropout] or own for _, own in places]
-        else:
-            kept = [own for _, own in places]
-        table = functional.embedding_bag(*_swapped(bag([rows for rows, _ in places], 0), self.keys.table))
         last = self.rows.shape[1] - 1
-        own = functional.embedding_bag(*_swapped(bag(kept, last), self.rows[side] * self.unit))
-        return functional.normalize(table + own, dim=-1)
+        own = texts.own
+        if dropout:
+            own = torch.where(torch.rand(own.shape, device=DEVICE) < dropout, last, own)
+        table = functional.embedding_bag(texts.rows, self.keys.table, mode="sum")
+        learned = functional.embedding_bag(own, self.rows[side] * self.unit, mode="sum", padding_idx=last)
+        return functional.normalize(table + learned, dim=-1)
 
-    def notes(self, notes: Sequence[Note], dropout: float = 0.0) -> Tensor:
+    def notes(self, notes: ReadNotes, dropout: float = 0.0) -> Tensor:
         """Unit vectors of whole notes."""
-        said = self.embed([note.statement for note in notes], 1, dropout) * self.shares[1]
-        about = self.embed([note.situation for note in notes], 1, dropout) * self.shares[0]
-        has = torch.tensor([[1.0 if note.situation else 0.0] for note in notes], device=DEVICE)
-        return functional.normalize(said + about * has, dim=-1)
+        said = self.embed(notes.statements, 1, dropout) * self.shares[1]
+        about = self.embed(notes.situations, 1, dropout) * self.shares[0]
+        return functional.normalize(said + about * notes.has_situation, dim=-1)
 
     def rounded(self) -> None:
         """Put every learned number on the level that the file can say."""
@@ -124,10 +150,6 @@ class TaskModel(torch.nn.Module):
             scale = self.rows.abs().amax(dim=-1, keepdim=True).clamp_min(1e-9) / LEVELS
             self.rows.copy_((self.rows / scale).round() * scale)
             self.rows[:, -1] = 0
-
-
-def _swapped(places: Bag, table: Tensor) -> tuple[Tensor, Tensor, Tensor, None, float, bool, str]:
-    return places[0], table, places[1], None, 2.0, False, "sum"
 
 
 @dataclass
@@ -155,12 +177,12 @@ def _trained(keys: TaskKeys, data: TaskTraining, seed: int) -> TaskModel:
     random.seed(seed)
     torch.manual_seed(seed)
     model = TaskModel(keys)
-    groups = [{"params": [model.rows], "lr": RATE}, {"params": [model.shares, model.sharpness], "lr": 0.02}]
+    groups = [{"params": [model.rows], "lr": RATE}, {"params": [model.shares, model.sharpness, model.none], "lr": 0.02}]
     optimizer = torch.optim.Adam(groups)
     slower = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, (step + 1) / 10) * max(0.05, 1 - step / STEPS)
     )
-    batch = TaskBatch(data)
+    batch = TaskBatch(data, keys)
     for _ in range(STEPS):
         loss = batch.loss(model) + HELD_BACK * (model.rows**2).sum()
         optimizer.zero_grad()
@@ -173,40 +195,60 @@ def _trained(keys: TaskKeys, data: TaskTraining, seed: int) -> TaskModel:
 class TaskBatch:
     """All notes at once, each with one of its prompts."""
 
-    def __init__(self, data: TaskTraining) -> None:
-        self.data = data
-        self.notes = [note for writer in data.writers for note in writer.notes]
-        self.unrelated = [text for writer in data.writers for text in writer.unrelated]
-        owners = [place for place, writer in enumerate(data.writers) for _ in writer.notes]
-        askers = [place for place, writer in enumerate(data.writers) for _ in writer.unrelated]
-        self.strange = torch.tensor(askers, device=DEVICE)[:, None] != torch.tensor(owners, device=DEVICE)[None]
-        self.starts = np.cumsum([0, *(len(note.prompts) for note in self.notes[:-1])])
+    def __init__(self, data: TaskTraining, keys: TaskKeys) -> None:
+        self.data, self.keys = data, keys
+        notes = [note for writer in data.writers for note in writer.notes]
+        self.notes, self.sizes = read_notes(keys, notes), [len(note.prompts) for note in notes]
+        self.prompts = read_texts(keys, [text for note in notes for text in note.prompts])
+        self.unrelated = read_texts(keys, [text for writer in data.writers for text in writer.unrelated])
+        owners, askers = (
+            torch.tensor([at for at, writer in enumerate(data.writers) for _ in getattr(writer, part)], device=DEVICE)
+            for part in ("notes", "unrelated")
+        )
+        self.strange = askers[:, None] != owners[None]
+        self.elsewhere = owners[:, None] != owners[None]
+        self.starts = np.cumsum([0, *self.sizes[:-1]])
 
     def loss(self, model: TaskModel) -> Tensor:
         """How far the model is from what it shall do."""
-        picked = [random.randrange(len(note.prompts)) for note in self.notes]
-        notes = model.notes(self.notes, WORD_DROPOUT)
-        texts = [note.prompts[place] for note, place in zip(self.notes, picked, strict=True)]
-        prompts = model.embed(texts, 0, WORD_DROPOUT)
+        picked = torch.tensor(
+            [start + random.randrange(size) for start, size in zip(self.starts, self.sizes, strict=True)], device=DEVICE
+        )
+        notes, prompts = model.notes(self.notes, WORD_DROPOUT), model.embed(self.prompts[picked], 0, WORD_DROPOUT)
         sharpness, own = torch.exp(model.sharpness), torch.arange(len(notes), device=DEVICE)
         scores = prompts @ notes.T * sharpness
         total = functional.cross_entropy(scores, own) + BACKWARD_WEIGHT * functional.cross_entropy(scores.T, own)
-        best = (model.embed(self.unrelated, 0, WORD_DROPOUT) @ notes.T).masked_fill(self.strange, -1).amax(dim=1)
-        total = total + UNRELATED_WEIGHT * functional.softplus(best[:, None] * sharpness - scores.diagonal()).mean()
+        unrelated = model.embed(self.unrelated, 0, WORD_DROPOUT) @ notes.T * sharpness
+        best = unrelated.masked_fill(self.strange, -sharpness.item()).amax(dim=1)
+        total = total + UNRELATED_WEIGHT * functional.softplus(best[:, None] - scores.diagonal()).mean()
+        if NONE_WEIGHT:
+            total = total + NONE_WEIGHT * self._none_loss(scores, unrelated, model.none * sharpness)
         if self.data.near is not None:
-            rows = self.data.near[torch.tensor(self.starts + picked, device=DEVICE)].float() * TEACHER_SHARPNESS
-            told = functional.softmax(rows, dim=-1)
+            told = functional.softmax(self.data.near[picked].float() * TEACHER_SHARPNESS, dim=-1)
             total = total + TEACHER_WEIGHT * functional.cross_entropy(scores, told)
         return total + self._words_loss(model, sharpness)
 
+    def _none_loss(self, scores: Tensor, unrelated: Tensor, none: Tensor) -> Tensor:
+        """Within a store, a prompt's own note is above the level of no note, and an unrelated prompt has none above it."""
+        size = len(scores)
+        inside = functional.pad(scores.masked_fill(self.elsewhere, -torch.inf), (0, 1)) + _only_last(size, none)
+        strange = functional.pad(unrelated.masked_fill(self.strange, -torch.inf), (0, 1)) + _only_last(size, none)
+        nothing = torch.full((len(unrelated),), size, device=DEVICE)
+        own = torch.arange(size, device=DEVICE)
+        return functional.cross_entropy(inside, own) + functional.cross_entropy(strange, nothing)
+
     def _words_loss(self, model: TaskModel, sharpness: Tensor) -> Tensor:
-        names = model.embed([random.choice(task.names) for task in self.data.words], 1)
+        names = model.embed(read_texts(self.keys, [random.choice(task.names) for task in self.data.words]), 1)
         some = [
             random.sample(task.words, min(len(task.words), random.choice((1, 2, 3, 4, 6)))) for task in self.data.words
         ]
-        typed = model.embed([", ".join(texts) for texts in some], 0)
+        typed = model.embed(read_texts(self.keys, [", ".join(texts) for texts in some]), 0)
         own = torch.arange(len(names), device=DEVICE)
         return WORDS_WEIGHT * functional.cross_entropy(typed @ names.T * sharpness, own)
+
+
+def _only_last(size: int, value: Tensor) -> Tensor:
+    return functional.pad(value.reshape(1), (size, 0))
 
 
 def texts_of(writers: Sequence[Writer]) -> list[str]:
@@ -220,7 +262,8 @@ def texts_of(writers: Sequence[Writer]) -> list[str]:
 def measured(model: TaskModel, one: MeasuredSet) -> str:
     """The figures of a set."""
     with torch.no_grad():
-        scores = model.embed([text for text, _ in one.prompts], 0) @ model.notes(one.notes).T
+        prompts = model.embed(read_texts(model.keys, [text for text, _ in one.prompts]), 0)
+        scores = prompts @ model.notes(read_notes(model.keys, one.notes)).T
     return first_and_shown(one, scores.cpu().numpy())
 
 
@@ -256,10 +299,12 @@ def folded(writers: Sequence[Writer], words_: list[TaskWords], near: Tensor | No
         model = train(keys, TaskTraining(kept, words_, part))
         with torch.no_grad():
             places = [place for place in range(len(notes)) if place % FOLDS == fold]
-            found["notes"][places] = model.notes([notes[place] for place in places]).cpu().numpy()
+            shown = read_notes(keys, [notes[place] for place in places])
+            found["notes"][places] = model.notes(shown).cpu().numpy()
             for name, texts in (("prompts", prompts), ("unrelated", unrelated)):
                 places = [place for place, (of, _) in enumerate(texts) if of == fold]
-                found[name][places] = model.embed([texts[place][1] for place in places], 0).cpu().numpy()
+                read = read_texts(keys, [texts[place][1] for place in places])
+                found[name][places] = model.embed(read, 0).cpu().numpy()
         print("fold", fold, flush=True)
     return found
 
