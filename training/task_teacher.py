@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch.nn import functional
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-EPOCHS, RATE, WARM_UP = 5, 5e-5, 40
+EPOCHS, RATE, WARM_UP = 4, 5e-5, 40
 GROUP, GROUPS = 64, 3
 """A batch has this many prompts each of this many writers, so that most wrong notes are of the same trade."""
 UNRELATED = 8
@@ -31,6 +32,8 @@ class TaskTeacher:
 
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.model = AutoModel.from_pretrained(folder).to(DEVICE)
+        self.none = torch.nn.Parameter(torch.tensor(0.4, device=DEVICE))
+        """As near as this are a prompt and a note that it may as well not be about."""
         self._read: dict[str, list[int]] = {}
 
     def embed(self, texts: Sequence[str]) -> Tensor:
@@ -60,14 +63,16 @@ class TaskTeacher:
         """Show it most prompts a few times."""
         random.seed(seed)
         torch.manual_seed(seed)
-        optimizer = torch.optim.AdamW(self.model.parameters(), lr=RATE, weight_decay=0.01)
+        groups = [{"params": self.model.parameters(), "speed": 1}, {"params": [self.none], "speed": 100}]
+        optimizer = torch.optim.AdamW(groups, lr=RATE, weight_decay=0.01)
         total = EPOCHS * sum(len(note.prompts) for writer in writers for note in writer.notes) // (GROUP * GROUPS)
         step = 0
         self.model.train()
         for _ in range(EPOCHS):
             for batch, unrelated in _batches(writers):
                 for group in optimizer.param_groups:
-                    group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * max(0.02, 1 - step / (1.15 * total))
+                    slower = min(1.0, (step + 1) / WARM_UP) * max(0.02, 1 - step / (1.15 * total))
+                    group["lr"] = RATE * group["speed"] * slower
                 loss = self._loss(batch, unrelated)
                 optimizer.zero_grad()
                 loss.backward()
@@ -75,10 +80,11 @@ class TaskTeacher:
                 step += 1
         self.model.eval()
 
-    def _loss(self, batch: list[tuple[Note, str]], unrelated: list[str]) -> Tensor:
+    def _loss(self, batch: list[Typed], unrelated: list[tuple[str, int]]) -> Tensor:
         size = len(batch)
-        texts = [prompt for _, prompt in batch] + [_whole(note) for note, _ in batch]
-        vectors = self.embed([*texts, *(note.situation or note.statement for note, _ in batch), *unrelated])
+        texts = [one.prompt for one in batch] + [_whole(one.note) for one in batch]
+        situations_ = [one.note.situation or one.note.statement for one in batch]
+        vectors = self.embed([*texts, *situations_, *(text for text, _ in unrelated)])
         prompts, notes, situations = vectors[:size], vectors[size : 2 * size], vectors[2 * size : 3 * size]
         own = torch.arange(len(batch), device=DEVICE)
         scores = prompts @ notes.T
@@ -86,8 +92,14 @@ class TaskTeacher:
             scores.T * SHARPNESS, own
         )
         loss = loss + 0.3 * functional.cross_entropy(prompts @ situations.T * SHARPNESS, own)
-        best = (vectors[3 * size :] @ notes.T).amax(dim=1)
-        return loss + 0.3 * functional.softplus((best[:, None] - scores.diagonal() + 0.1) * 15).mean()
+        owners = torch.tensor([one.writer for one in batch], device=DEVICE)
+        askers = torch.tensor([*owners.tolist(), *(writer for _, writer in unrelated)], device=DEVICE)
+        all_scores = torch.cat([scores, vectors[3 * size :] @ notes.T]).masked_fill(
+            askers[:, None] != owners[None], -torch.inf
+        )
+        levels = torch.cat([all_scores, self.none.expand(len(askers), 1)], dim=1) * SHARPNESS
+        meant = torch.cat([own, torch.full((len(unrelated),), size, device=DEVICE)])
+        return loss + 0.5 * functional.cross_entropy(levels, meant)
 
     def near(self, writers: Sequence[Writer]) -> Tensor:
         """How near it puts every prompt to every note."""
@@ -121,21 +133,30 @@ def _whole(note: Note) -> str:
     return f"{note.situation}. {note.statement}" if note.situation else note.statement
 
 
-def _batches(writers: Sequence[Writer]) -> list[tuple[list[tuple[Note, str]], list[str]]]:
-    """Prompts with their notes, in groups of one writer; a note comes once in a batch, with one of its prompts there."""
+@dataclass(frozen=True)
+class Typed:
+    """A prompt, the note it is about, and the number of their writer."""
+
+    note: Note
+    prompt: str
+    writer: int
+
+
+def _batches(writers: Sequence[Writer]) -> list[tuple[list[Typed], list[tuple[str, int]]]]:
+    """Prompts with their notes, in groups of one writer, and prompts of these that no note is about; a note comes once in a batch."""
     groups = []
-    for writer in writers:
-        pairs = [(note, prompt) for note in writer.notes for prompt in note.prompts]
+    for number, writer in enumerate(writers):
+        pairs = [Typed(note, prompt, number) for note in writer.notes for prompt in note.prompts]
         random.shuffle(pairs)
         groups += [(writer, pairs[start : start + GROUP]) for start in range(0, len(pairs), GROUP)]
     random.shuffle(groups)
     found = []
     for start in range(0, len(groups) - GROUPS + 1, GROUPS):
         part = groups[start : start + GROUPS]
-        batch = {id(note): (note, prompt) for _, pairs in part for note, prompt in pairs}
+        batch = {id(one.note): one for _, pairs in part for one in pairs}
         unrelated = [
-            text
-            for writer, _ in part
+            (text, pairs[0].writer)
+            for writer, pairs in part
             for text in random.sample(writer.unrelated, min(UNRELATED, len(writer.unrelated)))
         ]
         found.append((list(batch.values()), unrelated))

@@ -5,11 +5,8 @@
 
 A text's task vector is the sum of its words' bundled vectors and of what is learned here: for words and pairs of words that occur often enough in
 training/situations, a row for prompts and another one for notes. A prompt shall be nearer to its own note than to all others (a softmax over all notes), nearer
-than any prompt that no note is about, and the words of a kind of task near its names. The teacher, a sentence encoder that is trained
+than any prompt that no note is about, above a level below which an unrelated prompt shall stay with every note of its writer, and the words of a kind of task near its names. The teacher, a sentence encoder that is trained
 on the same data first, tells how near the other notes are. A GPU takes five minutes.
-
-Writes task_vectors.bin, and folds.npz: the vectors of each note and prompt by a model that was not shown them, for train_situations.py. The teacher was: what it
-tells about other notes may carry over a little.
 """
 
 from __future__ import annotations
@@ -34,11 +31,11 @@ from engram.embedding.tokenizer import word_rows, words
 from engram.models.task_vectors import LEVELS, WORDS_READ, packed_file
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-FOLDS, MODELS = 5, 3
+MODELS = 3
 OFTEN, OFTEN_TOGETHER = 2, 6
 """How often a word, and a pair of words, must occur to get rows."""
-STEPS, RATE, HELD_BACK, WORD_DROPOUT = 75, 0.004, 2e-4, 0.2
-UNRELATED_WEIGHT, WORDS_WEIGHT, TEACHER_WEIGHT, BACKWARD_WEIGHT, NONE_WEIGHT = 1.0, 0.5, 4.0, 0.3, 1.0
+STEPS, RATE, HELD_BACK, WORD_DROPOUT = 50, 0.004, 1e-4, 0.35
+UNRELATED_WEIGHT, WORDS_WEIGHT, TEACHER_WEIGHT, NONE_WEIGHT = 1.0, 0.2, 4.0, 4.0
 TEACHER_SHARPNESS = 20.0
 Tensor = torch.Tensor
 
@@ -217,7 +214,7 @@ class TaskBatch:
         notes, prompts = model.notes(self.notes, WORD_DROPOUT), model.embed(self.prompts[picked], 0, WORD_DROPOUT)
         sharpness, own = torch.exp(model.sharpness), torch.arange(len(notes), device=DEVICE)
         scores = prompts @ notes.T * sharpness
-        total = functional.cross_entropy(scores, own) + BACKWARD_WEIGHT * functional.cross_entropy(scores.T, own)
+        total = functional.cross_entropy(scores, own)
         unrelated = model.embed(self.unrelated, 0, WORD_DROPOUT) @ notes.T * sharpness
         best = unrelated.masked_fill(self.strange, -sharpness.item()).amax(dim=1)
         total = total + UNRELATED_WEIGHT * functional.softplus(best[:, None] - scores.diagonal()).mean()
@@ -267,48 +264,6 @@ def measured(model: TaskModel, one: MeasuredSet) -> str:
     return first_and_shown(one, scores.cpu().numpy())
 
 
-def without(writers: Sequence[Writer], fold: int) -> tuple[list[Writer], list[int]]:
-    """The writers without a fold, and which of their prompts are left, by number."""
-    kept, prompts, number = [], [], 0
-    place = 0
-    for writer in writers:
-        notes = []
-        for note in writer.notes:
-            if place % FOLDS != fold:
-                notes.append(note)
-                prompts.extend(range(number, number + len(note.prompts)))
-            number += len(note.prompts)
-            place += 1
-        unrelated = [text for at, text in enumerate(writer.unrelated) if at % FOLDS != fold]
-        kept.append(Writer(writer.name, notes, unrelated))
-    return kept, prompts
-
-
-def folded(writers: Sequence[Writer], words_: list[TaskWords], near: Tensor | None) -> dict[str, np.ndarray]:
-    """Vectors of every note, prompt and unrelated prompt by a model that was not shown them."""
-    notes = [note for writer in writers for note in writer.notes]
-    unrelated = [(at % FOLDS, text) for writer in writers for at, text in enumerate(writer.unrelated)]
-    prompts = [(place % FOLDS, text) for place, note in enumerate(notes) for text in note.prompts]
-    found = {name: np.zeros((size, 256), "float16") for name, size in
-             (("notes", len(notes)), ("prompts", len(prompts)), ("unrelated", len(unrelated)))}  # fmt: skip
-    for fold in range(FOLDS):
-        kept, rows = without(writers, fold)
-        mask = torch.tensor([place % FOLDS != fold for place in range(len(notes))], device=DEVICE)
-        part = near[torch.tensor(rows, device=DEVICE)][:, mask] if near is not None else None
-        keys = TaskKeys([*texts_of(kept), *_texts_of_words(words_)], texts_of(writers))
-        model = train(keys, TaskTraining(kept, words_, part))
-        with torch.no_grad():
-            places = [place for place in range(len(notes)) if place % FOLDS == fold]
-            shown = read_notes(keys, [notes[place] for place in places])
-            found["notes"][places] = model.notes(shown).cpu().numpy()
-            for name, texts in (("prompts", prompts), ("unrelated", unrelated)):
-                places = [place for place, (of, _) in enumerate(texts) if of == fold]
-                read = read_texts(keys, [texts[place][1] for place in places])
-                found[name][places] = model.embed(read, 0).cpu().numpy()
-        print("fold", fold, flush=True)
-    return found
-
-
 def _texts_of_words(words_: Sequence[TaskWords]) -> list[str]:
     return [text for task in words_ for text in (*task.names, *task.words)]
 
@@ -349,7 +304,6 @@ def main() -> None:
         print(measured(model, one), flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
     write(model, given.out / "task_vectors.bin")
-    np.savez(given.out / "folds.npz", **folded(writers, words_, near))
 
 
 if __name__ == "__main__":

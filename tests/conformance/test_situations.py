@@ -34,7 +34,7 @@ def test_a_task_finds_the_memory_about_it(mem: Engram, task: str) -> None:
     _, statement = TASKS[task]
     assert [hit.text for hit in mem.recall(task).hits[:1]] == [statement]
     given = mem.inject(task)
-    assert [item.memory.statement for item in (*given.directives, *given.consider)][:1] == [statement]
+    assert statement in [item.memory.statement for item in (*given.directives, *given.consider)]
 
 
 @pytest.mark.parametrize("task", ["write a limerick about penguins", "what is the capital of Mongolia"])

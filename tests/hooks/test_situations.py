@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engram.embedding.plain import HALF, PlainTable, code_of_values, similarity
+from engram.embedding.plain import BITS, PlainTable, code_of_values
 from engram.embedding.static import StaticEmbedder
 from engram.hooks import memory_index
 from engram.hooks.memory_index import MemoryIndex, vectors_of
+from engram.hooks.prompt import ranked_memories
 from engram.model.errors import EmbedderError
 from engram.model.lazy import replace
-from engram.models import situations, task_vectors
-from engram.models.situations import FEATURES, Situated, SituationMatcher
-from engram.models.task_vectors import TaskTable, likeness
+from engram.models import task_vectors
+from engram.models.task_vectors import TaskTable, least_likeness, likeness, task_relevance
 from engram.store.files.index.search import TASKS
 from engram.store.files.index.stored_tasks import NO_VECTOR, StoredTasks
 
@@ -33,7 +33,7 @@ def test_a_text_has_the_vector_that_the_engine_gives_it(text: str) -> None:
 def test_codes_tell_which_texts_are_alike() -> None:
     texts = ("deploy the service", "deploying services to production", "a recipe for plum cake")
     one, other, strange = (code_of_values(PlainTable().embed(text)) for text in texts)
-    assert similarity(one, other) > similarity(one, strange) + 0.2
+    assert (one ^ other).bit_count() < (one ^ strange).bit_count() - BITS // 10
 
 
 NOTES = (
@@ -67,25 +67,18 @@ def test_a_prompt_without_a_known_word_is_like_nothing() -> None:
     assert likeness(table.prompt("deploy it"), NO_VECTOR) == 0
 
 
-def situated(statement: str, situation: str) -> Situated:
-    tasks = TaskTable()
-    return Situated(tasks.table, statement, situation, b"", tasks.stored(situation, statement))
+def test_only_the_memory_about_a_prompt_is_like_enough() -> None:
+    table = TaskTable()
+    prompt = table.prompt("deploy the payments service")
+    about = likeness(prompt, table.stored("deploying a service", "Deploys go through staging"))
+    strange = likeness(prompt, table.stored("training image models", "Fix the seeds"))
+    assert about > least_likeness(100) > strange
 
 
-def test_every_memory_gets_a_row_of_all_features() -> None:
-    matcher = SituationMatcher("deploy the payments service", TaskTable())
-    rows = matcher.features([situated("Deploys go through staging", "deploying"), situated("", "")])
-    assert [len(row) for row in rows] == [len(FEATURES)] * 2
-
-
-def test_the_likelier_memory_has_the_higher_probability() -> None:
-    memories = [
-        situated("Fix the seeds", "training image models"),
-        situated("Deploys go through staging", "deploying a service"),
-    ]
-    matcher = SituationMatcher("deploy the payments service", TaskTable())
-    first, second = map(situations.probability, matcher.features(memories))
-    assert second > situations.floor() > first
+def test_among_more_memories_one_must_be_more_like_the_prompt() -> None:
+    assert least_likeness(1) == least_likeness(100) < least_likeness(1_000) < least_likeness(10_000)
+    assert task_relevance(least_likeness(1_000), 1_000) == pytest.approx(task_relevance(least_likeness(50), 50))
+    assert 0 < task_relevance(-1, 10) < 0.001 < 0.999 < task_relevance(1, 10) < 1
 
 
 def tasks_of(hooked: Hooked, *, all_of_them: bool = False) -> StoredTasks:
@@ -220,12 +213,15 @@ def test_damaged_task_vectors_are_named_with_what_to_do(
         TaskTable().prompt("deploy the service")
 
 
-def test_a_memory_has_the_same_features_with_another_embedder() -> None:
-    table, matcher = TaskTable(), SituationMatcher("deploy the payments service", TaskTable())
-    vector = HALF.pack(*table.table.embed("Deploys go through staging\ndeploying a service"))
-    own = situated("Deploys go through staging", "deploying a service")
-    (stored,), (embedded,) = matcher.features([replace(own, vector=vector)]), matcher.features([own])
-    assert stored == pytest.approx(embedded, abs=1e-3)
+def test_a_memory_without_a_vector_is_found_by_its_words(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_index, "READ_AT_A_PROMPT", 0)
+    hooked.learned("Deploys go through staging", "deploying a service")
+    (database,) = hooked.cache.rglob("index.db")
+    index = MemoryIndex(database.parent)
+    found = ranked_memories(index, "deploying the payments service", ["global"])
+    assert not index.tasks().codes
+    index.close()
+    assert [memory.statement for _, memory in found] == ["Deploys go through staging"]
 
 
 def test_vectors_by_other_task_vectors_are_not_compared(hooked: Hooked) -> None:

@@ -7,8 +7,9 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
+from engram.embedding.plain import code_of_values
 from engram.model.lazy import dataclass, replace
-from engram.models.task_vectors import TaskTable
+from engram.models.task_vectors import TaskTable, likeness
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.search import TASKS, document_frequencies
 from engram.store.files.index.stored_tasks import (
@@ -21,8 +22,6 @@ from engram.store.files.index.stored_tasks import (
 )
 from engram.text.tokens import prune, query_terms
 
-EMBEDDER = "static-minilm-256-v2"
-"""The embedder whose vectors can be compared without numpy."""
 LONGEST_PROMPT = 10_000
 """Characters of a prompt whose words are searched."""
 READ_AT_A_PROMPT = 20
@@ -38,8 +37,6 @@ class IndexedMemory:
     n: int
     id: str
     record: dict[str, Any]
-    vector: bytes
-    """By the store's embedder, if that is the bundled one."""
 
     @property
     def situation(self) -> str:
@@ -108,7 +105,7 @@ class MemoryIndex:
         return self.memories([n for (n,) in rows])
 
     def memories(self, numbers: Sequence[int]) -> list[IndexedMemory]:
-        """Memories by number, in this order, with their vectors."""
+        """Memories by number, in this order."""
         return self._fetched("d.n", numbers)
 
     def by_ids(self, ids: Sequence[str]) -> list[IndexedMemory]:
@@ -117,11 +114,11 @@ class MemoryIndex:
 
     def _fetched(self, column: str, keys: Sequence[Any]) -> list[IndexedMemory]:
         rows = self.db.execute(
-            f"SELECT d.n, d.id, r.record, v.vector FROM json_each(?) j CROSS JOIN docs d ON {column} = j.value "
-            "JOIN records r ON r.n = d.n LEFT JOIN vectors v ON v.generation = ? AND v.n = d.n WHERE d.status = 'active'",
-            (json.dumps(list(keys)), self._generation if self._comparable else -1),
+            f"SELECT d.n, d.id, r.record FROM json_each(?) j CROSS JOIN docs d ON {column} = j.value "
+            "JOIN records r ON r.n = d.n WHERE d.status = 'active'",
+            (json.dumps(list(keys)),),
         )
-        found = {n: IndexedMemory(n, id_, json.loads(record), vector or b"") for n, id_, record, vector in rows}
+        found = {n: IndexedMemory(n, id_, json.loads(record)) for n, id_, record in rows}
         places = {key: place for place, key in enumerate(keys)}
         return sorted(found.values(), key=lambda one: places[one.n if column == "d.n" else one.id])
 
@@ -147,16 +144,17 @@ class MemoryIndex:
     def _generation(self) -> int:
         return int(self._meta("generation") or 1)
 
-    @property
-    def _comparable(self) -> bool:
-        return bool(self._meta("embedder") == EMBEDDER)
-
-    def nearest(self, code: int, numbers: Sequence[int], limit: int) -> list[int]:
-        """The memories nearest to a prompt by the code of its task vector, nearest first."""
+    def nearest(self, task: Sequence[float], numbers: Sequence[int], limit: int) -> "list[tuple[int, float]]":
+        """The memories nearest to the vector of a task, and how like it each is: those of the nearest codes are compared exactly."""
         numbers = numbers if len(numbers) <= MOST_COMPARED else sorted(numbers)[-MOST_COMPARED:]
-        known = self.tasks().codes
+        tasks, code = self.tasks(), code_of_values(task)
+        known = tasks.codes
         distances = [((code ^ known[n]).bit_count(), n) for n in numbers if n in known]
-        return [n for _, n in nsmallest(limit, distances)]
+        return [(n, likeness(task, tasks.vector(n))) for _, n in nsmallest(limit, distances)]
+
+    def has_vector(self, n: int) -> bool:
+        """Whether the task vector of a memory is known."""
+        return n in self.tasks().codes
 
     def tasks(self, *, all_of_them: bool = False) -> StoredTasks:
         """The task vectors, brought up to date as far as a prompt may wait for, or for all memories."""

@@ -8,11 +8,11 @@ from engram.hooks.memory_index import IndexedMemory, MemoryIndex
 from engram.hooks.payload import HookPayload
 from engram.hooks.place import HookPlace
 from engram.hooks.session_memo import SessionMemo
-from engram.models.situations import Situated, SituationMatcher, floor, probability
+from engram.models.task_vectors import CHARACTERS_READ, least_likeness, likeness
 
 MOST_GIVEN = 3
-NEAREST, BY_WORDS = 10, 4
-"""Candidates by meaning and by words; each is then compared closely, which takes about a millisecond."""
+NEAREST, BY_WORDS = 40, 4
+"""Candidates by the codes of their task vectors, whose vectors are then compared, and those by their words."""
 FEWEST_WORDS = 3
 """A shorter prompt ("yes, go on") names no task."""
 NOTE_AGAIN = 4 * 3600.0
@@ -50,20 +50,19 @@ def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = (
     try:
         ranked = ranked_memories(index, prompt, place.scopes(Path(cwd or ".")))
         known = frozenset(exclude)
-        likely = [memory for chance, memory in ranked if chance >= floor() and memory.id not in known]
-        return memory_lines.given(likely, MOST_GIVEN)
+        return memory_lines.given([memory for _, memory in ranked if memory.id not in known], MOST_GIVEN)
     finally:
         index.close()
 
 
 def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
-    """The candidates for a prompt with the probability that each is about it, best first."""
-    matcher, tasks = SituationMatcher(prompt, index.table), index.tasks()
-    near = index.nearest(matcher.code, index.active(scopes), NEAREST)
-    memories = index.memories(list(dict.fromkeys([*near, *index.by_words(prompt, scopes, BY_WORDS)])))
-    table = matcher.table
-    rows = matcher.features(
-        [Situated(table, one.statement, one.situation, one.vector, tasks.vector(one.n)) for one in memories]
-    )
-    found = [(probability(row), memory) for row, memory in zip(rows, memories, strict=True)]
-    return sorted(found, key=lambda one: -one[0])
+    """The memories about a prompt, and how like it each is, most like first."""
+    task, numbers = index.table.prompt(prompt[:CHARACTERS_READ]), index.active(scopes)
+    least = least_likeness(len(numbers))
+    likely = {n: like for n, like in index.nearest(task, numbers, NEAREST) if like >= least}
+    # Those whose vectors are not made yet, or of too many memories, are found by their words.
+    found = index.memories([*likely, *(n for n in index.by_words(prompt, scopes, BY_WORDS) if not index.has_vector(n))])
+    for memory in found:
+        if memory.n not in likely:
+            likely[memory.n] = likeness(task, index.table.stored(memory.situation, memory.statement))
+    return sorted(((likely[one.n], one) for one in found if likely[one.n] >= least), key=lambda one: -one[0])

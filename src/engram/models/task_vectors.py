@@ -14,7 +14,7 @@ from binascii import crc32
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
-from math import sqrt
+from math import exp, log, log10, sqrt
 from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Matrix32 = npt.NDArray[np.float32]
 
-__all__ = ["LEVELS", "WORDS_READ", "TaskTable", "likeness", "packed_file"]
+__all__ = ["LEVELS", "WORDS_READ", "TaskTable", "least_likeness", "likeness", "packed_file", "task_relevance"]
 
 FILE = Path(__file__).with_name("task_vectors.bin")
 LEVELS = 7
@@ -46,6 +46,11 @@ _LOW = bytes((value & 15) - 8 & 0xFF for value in range(256))
 PROMPTS, NOTES = 0, 1
 ROUNDED = 127
 """The largest number of a stored vector."""
+LEAST, FOR_TENFOLD = 0.22, 0.06
+"""How like a prompt a memory must be to be about it, among a hundred memories, so that 19 of 20 unrelated prompts find none; and how much more for ten times as
+many, since the nearest of more is nearer by chance."""
+STEEPNESS, AT_LEAST = 15.2, 0.08
+"""How fast the probability grows with the likeness; and what it is for the least one: the floor of `recall`."""
 
 
 class TaskTable:
@@ -176,6 +181,17 @@ def likeness(vector: Sequence[float], stored: bytes) -> float:
     values = array("b", stored)
     length = sqrt(sum(map(mul, values, values)))
     return sum(map(mul, vector, values)) / length if length else 0.0
+
+
+def least_likeness(count: int) -> float:
+    """How like a prompt one of so many memories must be to be about it."""
+    return LEAST + FOR_TENFOLD * max(0.0, log10(max(count, 1) / 100))
+
+
+def task_relevance(like: float, count: int) -> float:
+    """How likely a memory, one of so many, is about a prompt that it is so like."""
+    odds = STEEPNESS * (like - least_likeness(count)) + log(AT_LEAST / (1 - AT_LEAST))
+    return 1 / (1 + exp(-odds))
 
 
 def packed_file(keys: "npt.NDArray[np.uint32]", rows: "Matrix32", shares: tuple[float, float]) -> bytes:

@@ -69,12 +69,12 @@ def at_least(hits: Hits, floor: float) -> Hits:
     return _cut(hits, floor, f"below {floor:.2f}")
 
 
-def about(hits: Hits, question: str, floor: float = ABOUT) -> Hits:
+def about(hits: Hits, question: str, floor: float = ABOUT, *, several: bool = False) -> Hits:
     """The hits that answer a question: those at the floor or above, and where it asks for one thing, only those at least
-    half as likely as the best. `filtered` names the others.
+    half as likely as the best. `filtered` names the others. With `several`, it asks for more than one thing in any case.
     """
     chosen = at_least(hits, floor)
-    if not floor or asks_for_several(question):
+    if not floor or several or asks_for_several(question):
         return chosen
     # Evidence from documents sets no standard for what somebody said.
     best = best_of(hit for hit in chosen if not is_read(hit)) or best_of(chosen)

@@ -247,7 +247,7 @@ class Searcher:
         added, _ = self._records(query, more, reads)
         if query.filters.known_at is None and not query.filters.as_of:
             added = self._disputed(added)
-        return judged_by_situation(query.task, considered, added)
+        return judged_by_situation(query.task, considered, added, candidates.tasks_compared)
 
     def _disputed(self, considered: list[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
         """The same, memories marked that a waiting one contradicts."""

@@ -77,6 +77,8 @@ class Candidates:
     semantic: list[tuple[int, float]] = field(default_factory=list)
     by_task: list[tuple[int, float]] = field(default_factory=list)
     """Memories whose situation is near the task; none where the store has no task vectors."""
+    tasks_compared: int = 0
+    """Of how many memories those are the nearest."""
     total: int = 0
     """The number of documents in the store; with `frequency` it gives each term's weight."""
     frequency: dict[str, int] = field(default_factory=dict)

@@ -238,24 +238,28 @@ class Answerer:
         answered = self._cut(question, query, self._answered(question, query, anchored))
         if not answered.hits and question.phrase:
             answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
-        if asked != question.text or question.window is not None:
-            answered = self._with_task(question, query, answered)
+        answered = self._with_task(question, query, answered)
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return replace(answered, notes=notes, anchor=anchored.anchor_id)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
-        """The answer with the memories about the task that the text tells: "the build fails since yesterday" asks for no event of yesterday."""
-        from engram.recall.situated import is_about_task, is_question
+        """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""
+        from engram.recall.situated import is_about_task, is_question, is_situated
 
         if is_question(question.text):
             return answered
-        now = replace(query, text=question.text, asked="", task=question.text, purpose="what is about the task")
-        known = {hit.id for hit in answered.hits}
-        more = [hit for hit in self.searcher.search(now) if is_about_task(hit) and hit.id not in known]
-        ahead = [hit for hit in more if hit.relevance > best_of(answered.hits)]
-        hits = [*ahead, *answered.hits, *(hit for hit in more if hit not in ahead)]
+        known, found = {hit.id for hit in answered.hits}, answered.hits
+        if query.task != question.text or question.window is not None:
+            now = replace(query, text=question.text, asked="", task=question.text, purpose="what is about the task")
+            found = self.searcher.search(now)
+        more = [hit for hit in found if is_about_task(hit) and (is_situated(hit) or hit.id not in known)]
+        ahead = [hit for hit in more if is_situated(hit) or hit.relevance > best_of(answered.hits)]
+        ahead.sort(key=lambda hit: -hit.relevance)
+        taken = {hit.id for hit in more}
+        rest = [hit for hit in answered.hits if hit.id not in taken]
+        hits = [*ahead, *rest, *(hit for hit in more if hit not in ahead)]
         return replace(answered, hits=first(among(answered.hits, hits), query.limit)) if more else answered
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
@@ -274,7 +278,7 @@ class Answerer:
     def _relevant(self, question: ParsedQuestion, hits: Hits) -> Hits:
         """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
         if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
-            return about(hits, question.text, self.floor)
+            return about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
         act = set(query_terms(question.subject))
         least = min(self.floor, NEAREST)
         return leaving_out(
@@ -548,6 +552,13 @@ def _said_first(answered: TracedAnswer) -> TracedAnswer:
     hits[:] = said_first(hits)
     moved = before != [hit.id for hit in hits]
     return replace(answered, method=f"{answered.method}; {EVIDENCE_LAST}") if moved else answered
+
+
+def _is_for_a_task(text: str, hits: Hits) -> bool:
+    """Whether the hits are for a task, which everything that is about it helps."""
+    from engram.recall.situated import is_about_task, is_question
+
+    return any(map(is_about_task, hits)) and not is_question(text)
 
 
 def remarks(question: ParsedQuestion) -> tuple[str, ...]:

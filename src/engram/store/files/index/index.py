@@ -36,7 +36,7 @@ _Result = TypeVar("_Result")
 _RECOUNT = 1.05
 _FEW = 4
 """Looking up the documents of a kind beats a full scan if there are this many times more documents."""
-BY_TASK = 24
+BY_TASK = 12
 """Memories found by their task vectors."""
 _ALONE = DocumentPosition("", 0, 0)
 TABLES = (
@@ -272,22 +272,22 @@ class Index:
                 self.db, self._last, matrix, query.vector, clause, query.limit, by, of_sessions
             )
         if query.task is not None and "memory" in filters.kinds:
-            found.by_task = self._by_task(query.task, clause)
+            found.by_task, found.tasks_compared = self._by_task(query.task, clause)
         numbers = [n for n, _ in (*found.lexical, *found.semantic)]
         # A memory belongs to no session.
         alone = filters.kinds == ("memory",)
         found.positions = dict.fromkeys(numbers, _ALONE) if alone else self.document_positions(numbers)
         return found
 
-    def _by_task(self, task: "array[float]", clause: search.Clause) -> search.Ranking:
-        """The memories nearest to a task."""
+    def _by_task(self, task: "array[float]", clause: search.Clause) -> tuple[search.Ranking, int]:
+        """The memories nearest to a task, and of how many."""
         if self._tasks is None:
             from engram.store.files.index.task_neighbours import TaskNeighbours
 
             self._tasks = TaskNeighbours(self._path.parent)
         tasks = self._tasks
         state = TasksState(index_number(self._name), self.generation, self.change, tasks.model)
-        return search.by_task(
+        found = search.by_task(
             self.db,
             self._last,
             task.tobytes(),
@@ -295,6 +295,7 @@ class Index:
             BY_TASK,
             lambda count: tasks.nearest(self.db, state, task, count),
         )
+        return found, len(tasks)
 
     def _has_any(self, kinds: Sequence[str]) -> bool:
         """Whether there is a document of one of these kinds."""

@@ -13,7 +13,7 @@ from typing import Self
 
 from engram.disk import read_bytes, replace_file
 from engram.embedding.plain import BITS, code_of_bytes
-from engram.model.lazy import dataclass
+from engram.model.lazy import cached_property, dataclass
 
 Vector = bytes
 _HEADER = struct.Struct("<8sqqqqq")
@@ -97,10 +97,12 @@ class StoredTasks:
 
     def vector(self, n: int) -> Vector:
         """The vector of a memory; zero where it is not known."""
-        if n not in self.codes:
-            return NO_VECTOR
-        start = BITS * self._numbers.index(n)
-        return bytes(self.vectors[start : start + BITS])
+        place = self._places.get(n)
+        return NO_VECTOR if place is None else bytes(self.vectors[BITS * place : BITS * (place + 1)])
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {n: place for place, n in enumerate(self._numbers)}
 
     def _by_number(self) -> dict[int, Vector]:
         data = bytes(self.vectors)

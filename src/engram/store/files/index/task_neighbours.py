@@ -39,6 +39,9 @@ class TaskNeighbours:
         self._vectors: npt.NDArray[np.int8] = np.zeros((0, BITS), dtype=np.int8)
         self._unsaved = 0
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     @property
     def model(self) -> int:
         """Which task vectors these are."""
