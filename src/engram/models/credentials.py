@@ -110,9 +110,10 @@ def _cues() -> _Cues:
     return _Cues(line for line in lines if line.strip() and not line.startswith("#"))
 
 
-def cue_stems() -> tuple[str, ...]:
+@lru_cache(maxsize=1)
+def cue_stems() -> frozenset[str]:
     """The words, or their stems, without one of which no text is looked at."""
-    return tuple(dict.fromkeys(_cues().opening))
+    return frozenset(_cues().opening)
 
 
 def cue_places(lowered: str, stems: Iterable[str]) -> list[tuple[int, int, bool]]:
@@ -120,18 +121,41 @@ def cue_places(lowered: str, stems: Iterable[str]) -> list[tuple[int, int, bool]
 
     `stems` are those of `cue_stems` that occur in the text, as parts of words at least.
     """
-    cues, stems = _cues(), set(stems)
-    if not stems:
-        return []
-    found = [
-        (match.start(), match.end(), level > 1) for match in _WORD.finditer(lowered) if (level := _level(match[0]))
-    ]
-    for phrase in stems & cues.spaced.keys():
-        place = lowered.find(phrase)
-        while place >= 0:
-            found.append((place, place + len(phrase), cues.spaced[phrase] in _STRONG))
-            place = lowered.find(phrase, place + 1)
+    spaced, stems = _cues().spaced, set(stems)
+    found: list[tuple[int, int, bool]] = []
+    end = 0
+    for place in sorted({place for stem in stems - spaced.keys() for place in _places(stem, lowered)}):
+        if place < end:
+            continue
+        start, end = _word_around(lowered, place)
+        if level := _level(lowered[start:end]):
+            found.append((start, end, level > 1))
+    for phrase in stems & spaced.keys():
+        found += [(place, place + len(phrase), spaced[phrase] in _STRONG) for place in _places(phrase, lowered)]
     return sorted(found)
+
+
+def _places(stem: str, lowered: str) -> Iterator[int]:
+    place = lowered.find(stem)
+    while place >= 0:
+        yield place
+        place = lowered.find(stem, place + 1)
+
+
+def _word_around(lowered: str, place: int) -> tuple[int, int]:
+    """The span of the word, with what hyphens join to it, that has a letter or a hyphen at a place."""
+    start = place + (lowered[place] == "-")
+    while _is_letter(lowered[start - 1 : start]) or (
+        lowered[start - 1 : start] == "-" and _is_letter(lowered[start - 2 : start - 1])
+    ):
+        start -= 1
+    found = _WORD.match(lowered, start)
+    return found.span() if found is not None else (place, place + 1)
+
+
+def _is_letter(char: str) -> bool:
+    """Whether `_WORD` takes it for a letter."""
+    return char.isalnum() and not char.isdecimal()
 
 
 @lru_cache(maxsize=16_384)

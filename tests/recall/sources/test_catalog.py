@@ -55,7 +55,7 @@ def test_an_unchanged_file_is_not_read_again(user: SourceHome, monkeypatch: pyte
     user.in_project("CLAUDE.md", "Deploys go through staging.")
     user.session("s", [("user", "When do deploys happen?")])
     refreshed(user.catalog())
-    monkeypatch.setattr(SourceCatalog, "_content", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("engram.recall.sources.reader.read_source", lambda *_: pytest.fail("read again"))
     assert texts(user.catalog(), "deploys")
 
 

@@ -110,6 +110,9 @@ def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
         if any(map(str.isdigit, match[0])):
             yield match.span()
     for match in _WORDLIKE.finditer(text, begin, stop):
+        plain = match[0].rstrip(".:")
+        if plain.isalpha() and plain[1:].islower():
+            continue  # most words, and this tells it faster than the pattern
         # Where words are not divided by spaces, a value in Latin letters is.
         parts = [match] if match[0][0].isascii() else _ASCII.finditer(text, match.start(), match.end())
         for part in parts:

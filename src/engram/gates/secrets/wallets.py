@@ -25,15 +25,20 @@ def _listed() -> frozenset[str]:
     return frozenset(word for row in rows("walletwords.txt") for word in row)
 
 
+@lru_cache(maxsize=1)
+def _listed_or_numbered() -> frozenset[str]:
+    return _listed() | _NUMBERS
+
+
 def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
     """Each run of listed words, with at least as many as the shortest seed phrase has."""
     listed = _listed()
     # Numbers of the words count as words here; this looks at every word, so that what follows rarely has to.
-    parts = lowered.split()
-    known = bytes(map((listed | _NUMBERS).__contains__, [part.strip(_SIGNS) for part in parts]))
+    parts, words = lowered.split(), _listed_or_numbered()
+    known = bytes([part in words or (not part.isalnum() and part.strip(_SIGNS) in words) for part in parts])
     # The first and the last may be joined to something else by signs, and all of them to each other.
     if b"\1" * (_FEWEST - 2) in known or any(
-        len(part) > 3 * _FEWEST and part.count("-") > _FEWEST - 2 for part in parts
+        part.count("-") > _FEWEST - 2 for part in parts if len(part) > 3 * _FEWEST
     ):
         yield from _phrases(text, lowered, listed)
 

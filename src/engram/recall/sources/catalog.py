@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +15,11 @@ from engram.recall.sources.documents import Documents
 from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
 from engram.recall.sources.instructions import find_instructions
 from engram.recall.sources.places import SourcePlaces, real_folder
+from engram.recall.sources.reader import ReadSource, read_in_order
 from engram.recall.sources.rules import find_rules
-from engram.recall.sources.sessions import directory_of, find_sessions, is_here, spoken_lines
+from engram.recall.sources.sessions import find_sessions, is_here
 from engram.recall.sources.skills import find_skills
-from engram.recall.sources.source import Source, SourceContent, SourceHit
+from engram.recall.sources.source import Source, SourceHit
 from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
@@ -129,36 +131,23 @@ class SourceCatalog:
     def _read(self, unread: Sequence[Source], progress: Progress, cancelled: Cancelled) -> int:
         """Read and index sources; returns how many there was no time for."""
         deadline = time.monotonic() + self.seconds
-        batch: list[tuple[Source, SourceContent, bool]] = []
-        for number, source in enumerate(unread):
-            progress("Reading sources", number, len(unread))
-            if cancelled() or time.monotonic() > deadline:
-                self.index.put(batch, self.clock())
-                return len(unread) - number
-            batch.append(self._content(source))
-            if len(batch) >= AT_ONCE:
-                self.index.put(batch, self.clock())
-                batch = []
+
+        def stopped() -> bool:
+            return cancelled() or time.monotonic() > deadline
+
+        progress("Reading sources", 0, len(unread))
+        batch: list[ReadSource] = []
+        done = 0
+        with closing(read_in_order(unread, self.places, stopped)) as sources:
+            for done, read in enumerate(sources, 1):
+                self.warnings += read.problems
+                batch.append(read)
+                if len(batch) >= AT_ONCE:
+                    self.index.put(batch, self.clock())
+                    batch = []
+                progress("Reading sources", done, len(unread))
         self.index.put(batch, self.clock())
-        progress("Reading sources", len(unread), len(unread))
-        return 0
-
-    def _content(self, source: Source) -> tuple[Source, SourceContent, bool]:
-        """A source as it is indexed; one that cannot be read has no passages until it changes."""
-        from engram.recall.sources.sections import file_content, session_content
-
-        if source.session is None:
-            return source, file_content(source), True
-        try:
-            directory = directory_of(source.session)
-            if not is_here(source, directory, self.places):
-                return source, SourceContent((), directory=directory), False
-            return source, session_content(*spoken_lines(source)), True
-        except Exception as error:
-            problems = Problems()
-            problems.add(source.path, error)
-            self.warnings += problems.found
-            return source, SourceContent(()), True
+        return len(unread) - done
 
     def _sweep(self, wanted: Mapping[int, Source]) -> None:
         """Drop some of the sources of other projects that are gone."""
