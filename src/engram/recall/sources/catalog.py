@@ -102,17 +102,20 @@ class SourceCatalog:
     def _refresh(self, sources: list[Source], progress: Progress, cancelled: Cancelled) -> None:
         if not self.index.is_kept and len(self.sessions) > WITHOUT_INDEX:
             sources = [*self.documents, *self.sessions[:WITHOUT_INDEX]]
-        known = self.index.known(sources)
-        unread = [source for source in sources if self._is_unread(source, known.get(key_of(source)))]
+        keys = {key_of(source): source for source in sources}
+        known = self.index.known(keys)
+        unread = [source for key, source in keys.items() if self._is_unread(source, known.get(key))]
         if unread:
             left = self._read(unread, progress, cancelled)
-            known = self.index.known(sources)
+            known = self.index.known(keys)
             if left:
                 self.warnings.append(
                     f"{left} of {len(sources)} sources are not read yet; the next recall goes on with them"
                 )
         wanted = {
-            known[key_of(one)].number: _titled(one, known[key_of(one)]) for one in sources if self._has(one, known)
+            found.number: _titled(source, found)
+            for key, source in keys.items()
+            if (found := known.get(key)) is not None and self._has(source, found)
         }
         self.index.want(wanted)
         self._sweep(wanted)
@@ -122,11 +125,8 @@ class SourceCatalog:
             return True
         return not known.loaded and source.session is not None and is_here(source, known.directory, self.places)
 
-    def _has(self, source: Source, known: Mapping[str, IndexedSource]) -> bool:
-        found = known.get(key_of(source))
-        if found is None or not found.loaded:
-            return False
-        return source.session is None or is_here(source, found.directory, self.places)
+    def _has(self, source: Source, found: IndexedSource) -> bool:
+        return found.loaded and (source.session is None or is_here(source, found.directory, self.places))
 
     def _read(self, unread: Sequence[Source], progress: Progress, cancelled: Cancelled) -> int:
         """Read and index sources; returns how many there was no time for."""

@@ -92,9 +92,9 @@ class SourceIndex:
         """Close the file."""
         self._db.close()
 
-    def known(self, sources: Collection[Source]) -> dict[str, IndexedSource]:
-        """What is known about these sources, by name."""
-        rows = self._rows("known", json.dumps([key_of(source) for source in sources]))
+    def known(self, keys: Collection[str]) -> dict[str, IndexedSource]:
+        """What is known about the sources with these names, by name."""
+        rows = self._rows("known", json.dumps(list(keys)))
         return {
             name: IndexedSource(number, stamp, directory, bool(loaded), title)
             for number, name, stamp, directory, loaded, title in rows
@@ -282,12 +282,12 @@ def key_of(source: Source) -> str:
 
 
 def _storable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def stamp_of(source: Source) -> str:
     """A source's stamp as it is stored."""
-    return json.dumps(source.stamp)
+    return f"[{', '.join(map(str, source.stamp))}]"
 
 
 @cache

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from engram.model.lazy import lazy_pattern
 from engram.recall.sources.documents import Documents, files_below, folders_in
 from engram.recall.sources.instructions import is_own
 from engram.recall.sources.places import SourcePlaces, real_folder, settings_of
 
 FILE = "SKILL.md"
-_NUMBER = re.compile(r"\d+")
+_NUMBER = lazy_pattern(r"\d+")
 
 
 def find_skills(documents: Documents) -> None:
