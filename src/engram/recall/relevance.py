@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from engram.model.lazy import lazy_pattern
+from engram.models.arrays import read_arrays
 from engram.models.trees import Trees
 from engram.recall.passages import Mentions, Passages
 from engram.recall.query import SearchQuery
@@ -234,5 +235,5 @@ def _says(passages: Passages, wanted: Integers) -> "np.ndarray":
 
 @cache
 def _trees() -> Trees:
-    with np.load(Path(__file__).with_name("relevance.npz"), allow_pickle=False) as data:
-        return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))
+    data = read_arrays(Path(__file__).with_name("relevance.npz"))
+    return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))
