@@ -187,7 +187,7 @@ def is_credential(text: str, start: int, end: int) -> bool:
     return MODEL.sums(features(text, start, end))[0] > MARGIN
 
 
-def features(text: str, start: int, end: int) -> Iterator[str]:
+def features(text: str, start: int, end: int) -> list[str]:
     """The features of a span; used for training."""
     kind, looks = shape_of(text[start:end])
     before = _TOKEN.findall(text[max(0, start - _BEFORE) : start].lower())
@@ -196,18 +196,20 @@ def features(text: str, start: int, end: int) -> Iterator[str]:
         looks = [*looks, "quoted"]
     before = _grouped([token for token in before if token not in _QUOTES][-_WORDS_BEFORE:])[::-1]
     behind = _grouped([token for token in behind if token not in _QUOTES][:_WORDS_BEHIND])
-    yield from ("1", kind, *(f"{kind} {look}" for look in looks))
+    found = ["1", kind, *(f"{kind} {look}" for look in looks)]
     said: set[str] = set()
     for side, tokens in (("b", before), ("a", behind)):
-        for place, token, groups in _placed(tokens):
-            yield from _of_token(kind, side, place, token, groups)
-            if place != "o":
+        place = "n"
+        for distance, (token, groups) in enumerate(tokens):
+            place = _place(place, distance, token)
+            found += _of_token(kind, side, place, token, groups)
+            if groups and place != "o":
                 said.update(side + group for group in groups)
-    yield from _of_lead(kind, before)
-    yield f"{kind} next {behind[0][0] if behind else ''}"
+    found += _of_lead(kind, before)
+    found.append(f"{kind} next {behind[0][0] if behind else ''}")
     for one, two in combinations(sorted(said), 2):
-        yield f"{one} {two}"
-        yield f"{kind} {one} {two}"
+        found += (f"{one} {two}", f"{kind} {one} {two}")
+    return found
 
 
 def _of_lead(kind: str, before: list[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
@@ -233,30 +235,26 @@ def _grouped(tokens: list[str]) -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def _placed(tokens: list[tuple[str, tuple[str, ...]]]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Each token with its distance: near, middle, far, or in another sentence."""
-    place = "n"
-    for distance, (token, groups) in enumerate(tokens):
-        if token in _ENDS:
-            place = "o"
-        elif place != "o":
-            place = "n" if distance <= _NEAR else "m" if distance <= _MIDDLE else "f"
-        yield place, token, groups
+def _place(before: str, distance: int, token: str) -> str:
+    """How far away a token is: near, middle, far, or in another sentence, as all behind it are."""
+    if before == "o" or token in _ENDS:
+        return "o"
+    return "n" if distance <= _NEAR else "m" if distance <= _MIDDLE else "f"
 
 
-def _of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> Iterator[str]:
+def _of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
     for group in groups:
-        yield f"{side}{place} {group}"
-        yield f"{kind} {side}{place} {group}"
+        found += (f"{side}{place} {group}", f"{kind} {side}{place} {group}")
     if not token[0].isalpha():
         token = "0" if token[0].isdigit() else token
     elif len(token) >= _LONG_WORD:
-        yield f"{side} ~{token[:_PART]}"
-        yield f"{side} ~{token[-_PART:]}"
+        found += (f"{side} ~{token[:_PART]}", f"{side} ~{token[-_PART:]}")
     if place != "o":
-        yield f"{side} {token}"
+        found.append(f"{side} {token}")
     if place == "n":
-        yield f"{kind} {side}n {token}"
+        found.append(f"{kind} {side}n {token}")
+    return found
 
 
 def shape_of(value: str) -> tuple[str, list[str]]:

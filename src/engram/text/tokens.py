@@ -122,10 +122,10 @@ Pair = tuple[str, str]
 
 def tokens(text: str) -> list[str]:
     """Every stemmed term of `text` in order, including stop words; empty if nothing can be searched."""
-    terms: list[str] = []
-    for chunk in _chunks(text):
-        terms.extend(_chunk_terms(chunk)[1])
-    return terms
+    # `_chunk_terms`, without a call for each word.
+    return [
+        term for chunk in _chunks(text) for term in (_cached(chunk) if len(chunk) <= _CACHED_CHUNK else _read(chunk))[1]
+    ]
 
 
 def query_terms(text: str) -> list[str]:

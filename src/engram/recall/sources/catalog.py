@@ -25,7 +25,7 @@ from engram.store.protocol import Progress
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
 
-SECONDS = 15.0
+SECONDS = 17.0
 """How long one call may read sources that are new; the rest waits for the next call."""
 WITHOUT_INDEX = 40
 """Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
