@@ -19,6 +19,7 @@ from random import Random
 
 from engram import Engram
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
 ROOT = Path(__file__).resolve().parent.parent
 BARS = {"session-start": 15, "prompt": 10, "post-tool": 10, "stop": 6, "pre-compact": 6, "session-end": 6}
 """The most that each may take, in bare Python starts (post-tool and pre-compact have no bar of their own)."""

@@ -133,7 +133,8 @@ def run(folder: Path, query: str, *options: str) -> tuple[float, float, str]:
     home = folder / "home"
     own = {"HOME": str(home), "ENGRAM_HOME": str(folder / "store"), "ENGRAM_CACHE": str(folder / "cache")}
     environment = {**os.environ, **own, "PYTHONPATH": str(Path(engram.__file__).parents[1])}
-    environment.pop("CLAUDE_CONFIG_DIR", None)
+    for unwanted in ("CLAUDE_CONFIG_DIR", "PYTHONDONTWRITEBYTECODE"):  # an installed program has its bytecode
+        environment.pop(unwanted, None)
     begun, used = time.perf_counter(), _processor()
     done = subprocess.run(
         [sys.executable, "-m", "engram", "recall", query, *options],

@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import Console
 
-ENGRAM = [sys.executable, "-m", "engram.cli"]
+ENGRAM = [sys.executable, "-m", "engram"]
 PATIENCE = 120.0
 """Seconds after which a program counts as hung."""
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -140,13 +140,33 @@ def test_a_cold_start_loads_nothing_slow_that_it_does_not_use(cli: Console) -> N
 
 
 @pytest.mark.usefixtures("cli")
+@pytest.mark.parametrize(("words", "code"), [("['version']", 0), ("['show', 'nothing']", 3), ("['nonsense']", 2)])
+@pytest.mark.parametrize(
+    "thread", ["", "threading.Thread(target=lambda: (threading.main_thread().join(), print('thread'))).start()"]
+)
+def test_the_program_ends_with_its_code_after_what_was_registered_and_after_other_threads(
+    words: str, code: int, thread: str
+) -> None:
+    program = (
+        f"import atexit, sys, threading; sys.argv = ['engram', *{words}]\n"
+        f"atexit.register(print, 'registered')\n{thread}\n"
+        "from engram.__main__ import run; run(); print('not reached')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stdout.endswith("thread\nregistered\n" if thread else "registered\n")
+
+
+@pytest.mark.usefixtures("cli")
 @pytest.mark.parametrize(
     "line",
     ["learn - <&-", "hook recall <&-", "list >&-", "list 2>&-", "show nothing >&- 2>&-", "status <&- >&- 2>&-"],
 )
 def test_a_closed_stream_is_no_traceback(line: str) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m engram.cli {line}"], capture_output=True, text=True, check=False
+        ["sh", "-c", f"{sys.executable} -m engram {line}"], capture_output=True, text=True, check=False
     )
     assert "Traceback" not in done.stderr
     assert "Error" not in done.stderr

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from engram.recall.sources.catalog import SourceCatalog
+from engram.recall.sources import reader
+from engram.recall.sources.places import SourcePlaces
 from engram.recall.sources.source import Source
 from tests.recall.sources.home import SourceHome
 
@@ -105,13 +106,13 @@ def test_interrupted_once_it_shows_what_was_found(
     cli: Console, user: SourceHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = cli.json("add", "Deploys need two approvals")["id"]
-    read = SourceCatalog._content
+    read = reader.read_source
 
-    def interrupted(self: SourceCatalog, source: Source) -> object:
+    def interrupted(source: Source, places: SourcePlaces) -> reader.ReadSource:
         os.kill(os.getpid(), signal.SIGINT)
-        return read(self, source)
+        return read(source, places)
 
-    monkeypatch.setattr(SourceCatalog, "_content", interrupted)
+    monkeypatch.setattr(reader, "read_source", interrupted)
     result = cli("recall", "how do deploys work?")
     assert result.exit_code == 0
     assert f"[{known}]" in result.stdout and "staging" not in result.stdout

@@ -1,10 +1,8 @@
 """The block between two `---` lines at the top of a Markdown file."""
 
-import re
+from engram.model.lazy import dataclass, lazy_pattern
 
-from engram.model.lazy import dataclass
-
-_BLOCK = re.compile(r"\A---[ \t]*\r?\n(?P<head>(?:.*\n)*?)---[ \t]*(?:\r?\n|\Z)")
+_BLOCK = lazy_pattern(r"\A---[ \t]*\r?\n(?P<head>(?:.*\n)*?)---[ \t]*(?:\r?\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engram.embedding.protocol import EmbedderError, unit_rows
-from engram.embedding.tokenizer import DATA, count_tokens, word_rows, words
+from engram.embedding.tokenizer import DATA, LONGEST_WORD, count_tokens, word_rows, words
 from engram.model.lazy import cached_property
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class StaticEmbedder:
         """How many tokens the text has, whole, without the limit on what is embedded."""
         return count_tokens(text)
 
-    def _sum_into(self, out: npt.NDArray[np.float32], rows: list[list[int]]) -> None:
+    def _sum_into(self, out: npt.NDArray[np.float32], rows: Sequence[Sequence[int]]) -> None:
         sizes = np.fromiter(map(len, rows), dtype=np.intp, count=len(rows))
         filled = np.flatnonzero(sizes)
         if not filled.size:
@@ -78,5 +78,7 @@ def _mapped(name: str) -> npt.NDArray[Any]:
         raise EmbedderError(f"{DATA / name} cannot be read ({error}); reinstall engram") from error
 
 
-def _rows_of(text: str) -> list[int]:
+def _rows_of(text: str) -> Sequence[int]:
+    if text.isascii() and text.isalpha() and len(text) <= LONGEST_WORD:  # a word, of which a search embeds a thousand
+        return word_rows[text.lower()]
     return [row for word in words(text[:CHARACTERS_READ]) for row in word_rows[word]][:TOKENS_READ]

@@ -26,8 +26,8 @@ LONGEST_WORD = 100
 BLOB_CHARACTERS_PER_TOKEN = 3
 # Words stay cached until this many are known; a store of 100,000 memories knows fewer.
 CACHED_WORDS = 200_000
-# A search costs about 7 µs: up to here all of them together cost less than the dictionary.
-SEARCHED_PIECES = 1_000
+# A search of the file costs about 7 µs: up to here all of them together cost less than splitting it into lines.
+SEARCHED_PIECES = 200
 
 _PUNCTUATION = r"!-/:-@\[-`{-~"
 _WORD = re.compile(rf"[^\s{_PUNCTUATION}]+")
@@ -79,7 +79,7 @@ class Vocabulary:
     """Every known piece and its row in the bundled matrix.
 
     A cold start asks for a dozen words, so the sorted file is searched as it lies; only when many are asked for is it
-    worth the 7-20 ms to make a dictionary of it.
+    worth the 2 ms to split it into lines.
     """
 
     def __init__(self, file: Path) -> None:
@@ -93,15 +93,13 @@ class Vocabulary:
 
     def row(self, piece: str) -> int | None:
         """The row of a piece, None when it is not known."""
+        wanted = piece.encode().ljust(self.width)
+        if len(wanted) > self.width:
+            return None
         self._asked += 1
         if self._asked > SEARCHED_PIECES:
-            return self._rows.get(piece)
-        return self._search(piece.encode())
-
-    def _search(self, piece: bytes) -> int | None:
-        if len(piece) > self.width:
-            return None
-        wanted = piece.ljust(self.width)
+            row = bisect_left(self._lines, wanted)
+            return row if row < len(self._lines) and self._lines[row] == wanted else None
         row = bisect_left(range(len(self)), wanted, key=self._line)
         return row if row < len(self) and self._line(row) == wanted else None
 
@@ -110,8 +108,8 @@ class Vocabulary:
         return self._bytes[start : start + self.width]
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {piece.rstrip(" "): row for row, piece in enumerate(self._bytes.decode().split("\n")) if piece}
+    def _lines(self) -> list[bytes]:
+        return self._bytes.split(b"\n")[: len(self)]
 
 
 @cache

@@ -1,10 +1,10 @@
 """The relation registry: every type of link between memories, as one table."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import lazy_pattern
 
 LIGHTEST, HEAVIEST = 1e-6, 1e6
 """The smallest and largest weight, so that the product of a long path stays finite."""
@@ -12,7 +12,7 @@ BY_REVISION = frozenset({"supersedes", "superseded_by"})
 """Relations that only a revision creates, so that lineages stay consistent."""
 REVIEWED = frozenset({"contradicts", "may_supersede"})
 """Relations that make a memory wait for review: a person or their program may set them, agents only by what they learn."""
-_WORD = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_WORD = lazy_pattern(r"[a-z][a-z0-9_]{0,47}")
 
 _TABLE = (
     "semantic",  # DESIGN §4

@@ -110,9 +110,10 @@ def _cues() -> _Cues:
     return _Cues(line for line in lines if line.strip() and not line.startswith("#"))
 
 
-def cue_stems() -> tuple[str, ...]:
+@lru_cache(maxsize=1)
+def cue_stems() -> frozenset[str]:
     """The words, or their stems, without one of which no text is looked at."""
-    return tuple(dict.fromkeys(_cues().opening))
+    return frozenset(_cues().opening)
 
 
 def cue_places(lowered: str, stems: Iterable[str]) -> list[tuple[int, int, bool]]:
@@ -120,18 +121,41 @@ def cue_places(lowered: str, stems: Iterable[str]) -> list[tuple[int, int, bool]
 
     `stems` are those of `cue_stems` that occur in the text, as parts of words at least.
     """
-    cues, stems = _cues(), set(stems)
-    if not stems:
-        return []
-    found = [
-        (match.start(), match.end(), level > 1) for match in _WORD.finditer(lowered) if (level := _level(match[0]))
-    ]
-    for phrase in stems & cues.spaced.keys():
-        place = lowered.find(phrase)
-        while place >= 0:
-            found.append((place, place + len(phrase), cues.spaced[phrase] in _STRONG))
-            place = lowered.find(phrase, place + 1)
+    spaced, stems = _cues().spaced, set(stems)
+    found: list[tuple[int, int, bool]] = []
+    end = 0
+    for place in sorted({place for stem in stems - spaced.keys() for place in _places(stem, lowered)}):
+        if place < end:
+            continue
+        start, end = _word_around(lowered, place)
+        if level := _level(lowered[start:end]):
+            found.append((start, end, level > 1))
+    for phrase in stems & spaced.keys():
+        found += [(place, place + len(phrase), spaced[phrase] in _STRONG) for place in _places(phrase, lowered)]
     return sorted(found)
+
+
+def _places(stem: str, lowered: str) -> Iterator[int]:
+    place = lowered.find(stem)
+    while place >= 0:
+        yield place
+        place = lowered.find(stem, place + 1)
+
+
+def _word_around(lowered: str, place: int) -> tuple[int, int]:
+    """The span of the word, with what hyphens join to it, that has a letter or a hyphen at a place."""
+    start = place + (lowered[place] == "-")
+    while _is_letter(lowered[start - 1 : start]) or (
+        lowered[start - 1 : start] == "-" and _is_letter(lowered[start - 2 : start - 1])
+    ):
+        start -= 1
+    found = _WORD.match(lowered, start)
+    return found.span() if found is not None else (place, place + 1)
+
+
+def _is_letter(char: str) -> bool:
+    """Whether `_WORD` takes it for a letter."""
+    return char.isalnum() and not char.isdecimal()
 
 
 @lru_cache(maxsize=16_384)
@@ -163,7 +187,7 @@ def is_credential(text: str, start: int, end: int) -> bool:
     return MODEL.sums(features(text, start, end))[0] > MARGIN
 
 
-def features(text: str, start: int, end: int) -> Iterator[str]:
+def features(text: str, start: int, end: int) -> list[str]:
     """The features of a span; used for training."""
     kind, looks = shape_of(text[start:end])
     before = _TOKEN.findall(text[max(0, start - _BEFORE) : start].lower())
@@ -172,18 +196,20 @@ def features(text: str, start: int, end: int) -> Iterator[str]:
         looks = [*looks, "quoted"]
     before = _grouped([token for token in before if token not in _QUOTES][-_WORDS_BEFORE:])[::-1]
     behind = _grouped([token for token in behind if token not in _QUOTES][:_WORDS_BEHIND])
-    yield from ("1", kind, *(f"{kind} {look}" for look in looks))
+    found = ["1", kind, *(f"{kind} {look}" for look in looks)]
     said: set[str] = set()
     for side, tokens in (("b", before), ("a", behind)):
-        for place, token, groups in _placed(tokens):
-            yield from _of_token(kind, side, place, token, groups)
-            if place != "o":
+        place = "n"
+        for distance, (token, groups) in enumerate(tokens):
+            place = _place(place, distance, token)
+            found += _of_token(kind, side, place, token, groups)
+            if groups and place != "o":
                 said.update(side + group for group in groups)
-    yield from _of_lead(kind, before)
-    yield f"{kind} next {behind[0][0] if behind else ''}"
+    found += _of_lead(kind, before)
+    found.append(f"{kind} next {behind[0][0] if behind else ''}")
     for one, two in combinations(sorted(said), 2):
-        yield f"{one} {two}"
-        yield f"{kind} {one} {two}"
+        found += (f"{one} {two}", f"{kind} {one} {two}")
+    return found
 
 
 def _of_lead(kind: str, before: list[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
@@ -209,30 +235,26 @@ def _grouped(tokens: list[str]) -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def _placed(tokens: list[tuple[str, tuple[str, ...]]]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Each token with its distance: near, middle, far, or in another sentence."""
-    place = "n"
-    for distance, (token, groups) in enumerate(tokens):
-        if token in _ENDS:
-            place = "o"
-        elif place != "o":
-            place = "n" if distance <= _NEAR else "m" if distance <= _MIDDLE else "f"
-        yield place, token, groups
+def _place(before: str, distance: int, token: str) -> str:
+    """How far away a token is: near, middle, far, or in another sentence, as all behind it are."""
+    if before == "o" or token in _ENDS:
+        return "o"
+    return "n" if distance <= _NEAR else "m" if distance <= _MIDDLE else "f"
 
 
-def _of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> Iterator[str]:
+def _of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
     for group in groups:
-        yield f"{side}{place} {group}"
-        yield f"{kind} {side}{place} {group}"
+        found += (f"{side}{place} {group}", f"{kind} {side}{place} {group}")
     if not token[0].isalpha():
         token = "0" if token[0].isdigit() else token
     elif len(token) >= _LONG_WORD:
-        yield f"{side} ~{token[:_PART]}"
-        yield f"{side} ~{token[-_PART:]}"
+        found += (f"{side} ~{token[:_PART]}", f"{side} ~{token[-_PART:]}")
     if place != "o":
-        yield f"{side} {token}"
+        found.append(f"{side} {token}")
     if place == "n":
-        yield f"{kind} {side}n {token}"
+        found.append(f"{kind} {side}n {token}")
+    return found
 
 
 def shape_of(value: str) -> tuple[str, list[str]]:

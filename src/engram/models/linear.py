@@ -32,7 +32,8 @@ class Linear:
     def sums(self, found: Iterable[str]) -> list[int]:
         """The score of each class for these features, in stored weights."""
         weights, wide = self._read(), len(self.classes)
-        starts = [self.bucket_of(feature) * wide for feature in found]
+        # `bucket_of`, without a call for each of some fifty features.
+        starts = [crc32(feature.encode("utf-8", "surrogatepass")) % self.buckets * wide for feature in found]
         return [sum([weights[start + place] for start in starts]) for place in range(wide)]
 
     def _read(self) -> memoryview:

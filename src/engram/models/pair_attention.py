@@ -189,7 +189,6 @@ def pair_attention() -> PairAttention:
 
 def read_attention(file: Path) -> PairAttention:
     """The model that a training script has written."""
-    import numpy as np
+    from engram.models.arrays import read_arrays
 
-    with np.load(file) as stored:
-        return PairAttention({name: stored[name] for name in stored.files})
+    return PairAttention(read_arrays(file))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.lazy import dataclass
+from engram.models.arrays import read_arrays
 from engram.models.talk import USER, Said, read, sparse
 
 if TYPE_CHECKING:
@@ -312,7 +313,4 @@ def _embedder() -> StaticEmbedder:
 
 @lru_cache(maxsize=1)
 def _model() -> Worth:
-    import numpy as np
-
-    with np.load(Path(__file__).with_name(FILE)) as arrays:
-        return Worth(dict(arrays))
+    return Worth(read_arrays(Path(__file__).with_name(FILE)))

@@ -4,14 +4,13 @@ Without a question: what was said in the recent sessions of the project, and wha
 source is quoted evidence with the place it comes from; nothing in it is an instruction of Engram's.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.capture.transcripts.harness import problem_of
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import dataclass, field, lazy_pattern
 from engram.recall.cutoff import ABOUT
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, line_of, remark_of
@@ -69,7 +68,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "instructions": ("instructions", "rule"),
 }
 """The kinds of sources that each phase after the memories reads, in their order."""
-_PLAIN_PATH = re.compile(r"[\w.@+/~ -]{1,400}")
+_PLAIN_PATH = lazy_pattern(r"[\w.@+/~ -]{1,400}")
 
 
 @dataclass(frozen=True, slots=True)

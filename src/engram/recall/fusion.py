@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engram.embedding.products import scores
-from engram.model.lazy import dataclass, fields
+from engram.model.lazy import dataclass, fields, lazy_pattern
 from engram.recall.passages import (
     SATURATION,
     Passages,
@@ -39,8 +39,8 @@ REPEATED = 0.6
 log 2, on a scale of about ten."""
 INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
 """Terms at which a turn is half as informative as it can be, and from which more add nothing."""
-_ONE_SELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
-_THE_OTHER = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
+_ONE_SELF = lazy_pattern(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
+_THE_OTHER = lazy_pattern(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from engram.model.lazy import lazy_pattern
+from engram.models.arrays import read_arrays
 from engram.models.trees import Trees
 from engram.recall.passages import Mentions, Passages
 from engram.recall.query import SearchQuery
@@ -52,13 +54,15 @@ FEATURES = (
     "number_missing", "place_asked", "reason_asked", "way_asked", "person_asked", "length", "short", "around", "in_talk",
     "assistant", "questioning",
 )  # fmt: skip
-_TIME = re.compile(r"\b(?:when|what time|what day|which day|what date|how long|deadline|due)\b", re.IGNORECASE)
-_NUMBER = re.compile(r"\b(?:how (?:many|much|long|often|old|far|big)|number|percent|price|cost|phone)\b", re.IGNORECASE)
-_PLACE = re.compile(r"\b(?:where|address|location|city)\b", re.IGNORECASE)
-_REASON = re.compile(r"\b(?:why|reason|cause)\b", re.IGNORECASE)
-_WAY = re.compile(r"\bhow (?:do|to|can|should|did|does)\b", re.IGNORECASE)
-_PERSON = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
-_DIGIT = re.compile(r"[0-9]")
+_TIME = lazy_pattern(r"\b(?:when|what time|what day|which day|what date|how long|deadline|due)\b", re.IGNORECASE)
+_NUMBER = lazy_pattern(
+    r"\b(?:how (?:many|much|long|often|old|far|big)|number|percent|price|cost|phone)\b", re.IGNORECASE
+)
+_PLACE = lazy_pattern(r"\b(?:where|address|location|city)\b", re.IGNORECASE)
+_REASON = lazy_pattern(r"\b(?:why|reason|cause)\b", re.IGNORECASE)
+_WAY = lazy_pattern(r"\bhow (?:do|to|can|should|did|does)\b", re.IGNORECASE)
+_PERSON = lazy_pattern(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
+_DIGIT = lazy_pattern(r"[0-9]")
 
 
 @cache
@@ -231,5 +235,5 @@ def _says(passages: Passages, wanted: Integers) -> "np.ndarray":
 
 @cache
 def _trees() -> Trees:
-    with np.load(Path(__file__).with_name("relevance.npz"), allow_pickle=False) as data:
-        return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))
+    data = read_arrays(Path(__file__).with_name("relevance.npz"))
+    return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))

@@ -147,9 +147,8 @@ def _besides(asked: "Statement", old: "Statement", new: "Statement") -> tuple[fl
 
 @cache
 def _trees() -> Any:
-    import numpy as np
-
+    from engram.models.arrays import read_arrays
     from engram.models.trees import Trees
 
-    with np.load(FILE, allow_pickle=False) as data:
-        return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))
+    data = read_arrays(FILE)
+    return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))

@@ -1,9 +1,9 @@
 """Scopes: `kind:name[/part…]`, each seeing its ancestors and the global scope (DESIGN §11)."""
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import lazy_pattern
 
 GLOBAL = "global"
 USER = "user"
@@ -12,8 +12,8 @@ MAX_SCOPE_PART_BYTES = 200
 """A part is the name of a folder, and names have 255 bytes at most."""
 _PEOPLE = ("agent:", "user:")
 _BARE = frozenset({GLOBAL, USER, "local", "public"})
-_KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
-_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]|[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_KIND = lazy_pattern(r"[a-z][a-z0-9_-]{0,31}\Z")
+_FORBIDDEN = lazy_pattern(r"[\x00-\x1f\x7f\\]|[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def parse_scope(text: str) -> str:

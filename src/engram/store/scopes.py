@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import lazy_pattern
 from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, parse_scope, seen_from
 
 TRUST_FILE = "trust.json"
 _DIGEST = 12
 """Characters of the digest at the end of a name that was cut."""
-_NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
+_NOT_IN_SCOPE = lazy_pattern(r"[^\w.@+-]+")
+_URL = lazy_pattern(r"url\s*[=:]\s*(.*)", re.IGNORECASE)
 
 
 def working_directory() -> Path:
@@ -182,21 +184,24 @@ def _from_remote(top: Path) -> str | None:
     git = _git_folder(top)
     if git is None or not (git / "config").is_file():
         return None
-    import configparser
-
-    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
-        parser.read_string(_flattened((git / "config").read_text("utf-8")))
-    except (OSError, UnicodeDecodeError, configparser.Error):
+        urls = _urls((git / "config").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
         return None
-    sections = [s for s in parser.sections() if s.startswith("remote ")]
-    sections.sort(key=lambda s: (s != 'remote "origin"', s))
-    urls = [parser.get(s, "url", fallback=None) for s in sections]
-    return next((scope for url in urls if url and (scope := normalised_remote(url))), None)
+    ordered = sorted(urls, key=lambda section: (section != 'remote "origin"', section))
+    return next((scope for section in ordered if (scope := normalised_remote(urls[section]))), None)
 
 
-def _flattened(text: str) -> str:
-    return "\n".join(line.strip() for line in text.splitlines())
+def _urls(config: str) -> dict[str, str]:
+    """The addresses in git's configuration, by section. `configparser` would take longer to import than everything else here."""
+    urls: dict[str, str] = {}
+    section = ""
+    for line in map(str.strip, config.splitlines()):
+        if line.startswith("[") and "]" in line:
+            section = line[1 : line.rindex("]")]
+        elif section.startswith("remote ") and (found := _URL.match(line)):
+            urls[section] = found[1]
+    return urls
 
 
 def normalised_remote(url: str) -> str | None:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, lazy_pattern
 from engram.text.word_tables import read_table
 
 __all__ = ["NUMBER", "Number", "number_of", "numbers"]
@@ -28,7 +28,7 @@ _FREE = r"(?<![A-Za-z0-9_.])"  # not inside an identifier; scripts without space
 _END = r"(?![A-Za-z0-9_])"
 
 # Every alternative starts with a fixed class and never backtracks: linear on any input.
-NUMBER = re.compile(
+NUMBER = lazy_pattern(
     "|".join(
         (
             rf"(?P<reference>(?<![\w&])\#\d{{1,9}}{_END})",
@@ -44,8 +44,8 @@ NUMBER = re.compile(
         )
     )
 )
-_NOT_DIGIT = re.compile(r"[^\d.+-]")
-_MERIDIEM = re.compile(r"[ap]", re.IGNORECASE)
+_NOT_DIGIT = lazy_pattern(r"[^\d.+-]")
+_MERIDIEM = lazy_pattern(r"[ap]", re.IGNORECASE)
 _ORDINALS = ("st", "nd", "rd", "th")
 
 

@@ -42,22 +42,22 @@ _PIECE = lazy_pattern(
     r"|(?P<mark>[,;:.!?…。、，；：！？؟،\n()])"
     r"|(?P<symbol>[^\w\s])"
 )
-_WORD_ALONE = re.compile(r"[\w.+-]+")
-_ALPHA_HYPHENS = re.compile(r"[a-z]+(?:-[a-z]+)+")
-_LETTER_NAMES = re.compile(r"(?<!\w)[B-HJ-Z](?!\w)")
-_ELISION = re.compile(r"^(?:n|l|d|j|qu|c|s|m|t)'(?=\w\w)")
+_WORD_ALONE = lazy_pattern(r"[\w.+-]+")
+_ALPHA_HYPHENS = lazy_pattern(r"[a-z]+(?:-[a-z]+)+")
+_LETTER_NAMES = lazy_pattern(r"(?<!\w)[B-HJ-Z](?!\w)")
+_ELISION = lazy_pattern(r"^(?:n|l|d|j|qu|c|s|m|t)'(?=\w\w)")
 _COORDINATING = frozenset(("and", "or", "nor", "but", "instead", "howev", "otherwis", "than", "aber", "sondern", "но"))
 _SENTENCE_ENDS = frozenset(".!?。！？؟\n")
 _SILENT_SYMBOLS = frozenset("\"'`“”‘’«»[]{}「」『』《》*_-–—|•·\u200d\ufe0f")
-_NAME_SHAPE = re.compile(r"[\d_./\\@$]|[a-z][A-Z]")
+_NAME_SHAPE = lazy_pattern(r"[\d_./\\@$]|[a-z][A-Z]")
 _PREFIXES = ("un", "non", "dis")
 _NOTHING: frozenset[str] = frozenset()
 _NOT_PREFIXED = frozenset(
     ("display", "discov", "discount", "discharg", "discours", "dispos", "disk", "unit", "unless", "until")
 )
 # Korean negates inside the word; the mark moves before it, so that the word stays whole.
-_INSIDE_HANGUL = re.compile("([\uac00-\ud7af]+)¬([\uac00-\ud7af]+)")
-_COUNTED = re.compile("([一二三四五六七八九十两])(?=[次个個天小分秒年月周倍条条回])")
+_INSIDE_HANGUL = lazy_pattern("([\uac00-\ud7af]+)¬([\uac00-\ud7af]+)")
+_COUNTED = lazy_pattern("([一二三四五六七八九十两])(?=[次个個天小分秒年月周倍条条回])")
 _COUNTS = {char: str(value) for value, char in enumerate("零一二三四五六七八九十")} | {"两": "2"}
 
 

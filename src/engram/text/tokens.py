@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
+from engram.model.lazy import lazy_pattern
 from engram.text.sentences import SENTENCE_END
 from engram.text.stems import stem
 from engram.text.word_tables import read_table
@@ -56,23 +57,23 @@ _EMOJI = "\ue000"
 
 # Negated: the same characters, and a tenth of the time to compile.
 _WORD = r"[^\x00-/:-@\[-^`{-\x7f]"
-_WORDS = re.compile(f"{_WORD}+")
-_COMPOUND = re.compile(f"{_WORD}+(?:(?:::|->|[./\\\\:@#&=?~$%+-]){_WORD}+)*")
-_HYPHENATED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
-_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
-_ACRONYMS = re.compile(r"[A-Z]{2,}s")
-_QUESTION = re.compile(r"[?？؟][^\w]*$")
-_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://(?:www\.)?", re.IGNORECASE)
-_SHARP_OR_PLUS = re.compile(r"(?<!\w)([A-Za-z])(\+\+|#)(?!\w)")
+_WORDS = lazy_pattern(f"{_WORD}+")
+_COMPOUND = lazy_pattern(f"{_WORD}+(?:(?:::|->|[./\\\\:@#&=?~$%+-]){_WORD}+)*")
+_HYPHENATED = lazy_pattern(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_MIXED = lazy_pattern(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_ACRONYMS = lazy_pattern(r"[A-Z]{2,}s")
+_QUESTION = lazy_pattern(r"[?？؟][^\w]*$")
+_CAMEL = lazy_pattern(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_SCHEME = lazy_pattern(r"^[a-z][a-z0-9+.-]*://(?:www\.)?", re.IGNORECASE)
+_SHARP_OR_PLUS = lazy_pattern(r"(?<!\w)([A-Za-z])(\+\+|#)(?!\w)")
 _SPELLED = {"++": "pp", "#": "sharp"}
-_CONTRACTION = re.compile(r"(?<=\w)'(?:s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
-_NEGATION = re.compile(r"(?<=n)'(?=t(?!\w))", re.IGNORECASE)
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_CONTRACTION = lazy_pattern(r"(?<=\w)'(?:s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
+_NEGATION = lazy_pattern(r"(?<=n)'(?=t(?!\w))", re.IGNORECASE)
+_THOUSANDS = lazy_pattern(r"(?<=\d),(?=\d{3}(?!\d))")
 # Characters that leave the word between them unchanged.
 _AROUND = '.,;:!?()"'
-_VERSION = re.compile(r"v?([0-9]+(?:_[0-9]+)+)")
-_ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
+_VERSION = lazy_pattern(r"v?([0-9]+(?:_[0-9]+)+)")
+_ORDINAL = lazy_pattern(r"([0-9]+)(?:st|nd|rd|th)")
 
 
 # Accents left after NFKC, Hebrew and Arabic points that most writers omit, emoji modifiers.
@@ -121,10 +122,10 @@ Pair = tuple[str, str]
 
 def tokens(text: str) -> list[str]:
     """Every stemmed term of `text` in order, including stop words; empty if nothing can be searched."""
-    terms: list[str] = []
-    for chunk in _chunks(text):
-        terms.extend(_chunk_terms(chunk)[1])
-    return terms
+    # `_chunk_terms`, without a call for each word.
+    return [
+        term for chunk in _chunks(text) for term in (_cached(chunk) if len(chunk) <= _CACHED_CHUNK else _read(chunk))[1]
+    ]
 
 
 def query_terms(text: str) -> list[str]:
@@ -263,8 +264,8 @@ def prune(frequency: Mapping[str, int]) -> list[str]:
 
 
 # Where one thing ends and another begins: an empty line, a list's mark, a heading. A wrapped line goes on.
-_BREAK = re.compile(r"\n\s*\n|\n\s*(?:[-*•>#`|]|\d+[.)]\s)")
-_HYPHEN = re.compile(r"(?<=[^\W\d_])[-‐‑](?=[^\W\d_])")
+_BREAK = lazy_pattern(r"\n\s*\n|\n\s*(?:[-*•>#`|]|\d+[.)]\s)")
+_HYPHEN = lazy_pattern(r"(?<=[^\W\d_])[-‐‑](?=[^\W\d_])")
 
 
 def missing_terms(expected: Sequence[str], text: str) -> tuple[str, ...]:

@@ -15,14 +15,14 @@ from engram.capture.transcripts.content import folder_of, key_of, moment, text_o
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession, entries, session_file
 from engram.capture.transcripts.lines import JsonLine, LineReader, line_start
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, lazy_pattern
 
 HARNESS = "codex"
 CONTEXT_BYTES = 256 * 1024
 _DEPTH = 4
 """Folders below `sessions`: year, month, day, and one to spare."""
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-_DIRECTORY = re.compile(r"<cwd>([^<\n]+)</cwd>|^Current working directory: (.+)$", re.MULTILINE)
+_ID = lazy_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_DIRECTORY = lazy_pattern(r"<cwd>([^<\n]+)</cwd>|^Current working directory: (.+)$", re.MULTILINE)
 _ENVIRONMENT = "<environment_context>"
 _OPENING = 12
 """Records at the beginning that may say what the session is about."""

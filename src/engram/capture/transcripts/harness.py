@@ -163,20 +163,20 @@ def harness_of(path: Path) -> str:
 
 def session_file(harness: str, entry: "os.DirEntry[str] | Path", problems: Problems) -> StoredSession | None:
     """A session's file. None, and reported, if it cannot be read or is a symbolic link out of the folder."""
-    path = Path(entry)
+    path = os.fspath(entry)
     try:
-        if path.is_symlink():
-            problems.add(path, "a symbolic link; it was not followed")
-            return None
-        found = path.stat()
+        found = os.lstat(path)
     except OSError as error:
         problems.add(path, error)
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        problems.add(path, "a symbolic link; it was not followed")
         return None
     if not stat.S_ISREG(found.st_mode):
         problems.add(path, "a folder, a pipe or a device; it was not read")
         return None
     stamp = (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
-    return StoredSession(harness, str(path), path, stamp, time_of(found.st_mtime_ns))
+    return StoredSession(harness, path, Path(path), stamp, time_of(found.st_mtime_ns))
 
 
 def time_of(nanoseconds: int) -> datetime:

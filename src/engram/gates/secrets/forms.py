@@ -19,10 +19,11 @@ SHAPES, NAMES, CODES, NUMBERS = "secretshapes.txt", "secretnames.txt", "secretco
 LISTS = "secretlists.txt"
 _TABLES = (SHAPES, NAMES, CODES, NUMBERS, LISTS)
 _HINTED_WORDS = ("accounts", "logins")
-_AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
+AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _BETWEEN_SIGNS = re.compile(rf"[^\s{re.escape(string.punctuation)}]+")
 _LONGEST_CACHED = 24
 """Characters; a longer word, or one with digits, may be a secret itself and is never cached."""
+_MOST_CACHED = 16_384
 _REACH = 20
 """Characters that a word may have before its stem; twice as many after it."""
 
@@ -85,7 +86,7 @@ def _index() -> tuple[dict[tuple[str, ...], list[tuple[str, str]]], dict[str, li
     by_letters: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     short: dict[str, list[str]] = {}
     for hint in sorted(hints - {""}):
-        core = max((*hint.translate(_AS_SPACES).split(), ""), key=len)
+        core = max((*hint.translate(AS_SPACES).split(), ""), key=len)
         if len(core) < 3:
             short.setdefault(next((sign for sign in hint if sign in string.punctuation), ""), []).append(hint)
         else:
@@ -97,17 +98,10 @@ def hints_in(lowered: str) -> set[str]:
     """The hints that occur in a lower-cased text."""
     found = {hint for sign, hints in _index()[1].items() if sign in lowered for hint in hints if hint in lowered}
     # On other texts than ASCII, `translate` takes several times as long.
-    parts = lowered.translate(_AS_SPACES).split() if lowered.isascii() else _BETWEEN_SIGNS.findall(lowered)
-    for word in set(parts):
-        if hints := _hints_of(word) if word.isalpha() and len(word) <= _LONGEST_CACHED else _look_up(word):
-            found.update(hints)
+    parts = lowered.translate(AS_SPACES).split() if lowered.isascii() else _BETWEEN_SIGNS.findall(lowered)
+    found.update(*map(_hints_by_word.__getitem__, set(parts)))
     signs = set(lowered)
     return {hint for hint in found if hint.isalnum() or (signs.issuperset(hint) and hint in lowered)}
-
-
-@lru_cache(maxsize=16_384)
-def _hints_of(word: str) -> tuple[str, ...]:
-    return _look_up(word)
 
 
 def _look_up(word: str) -> tuple[str, ...]:
@@ -115,6 +109,21 @@ def _look_up(word: str) -> tuple[str, ...]:
     by_letters = _index()[0]
     near = [letters for letters in zip(word, word[1:], word[2:], strict=False) if letters in by_letters]
     return tuple(hint for letters in near for core, hint in by_letters[letters] if core in word)
+
+
+class _HintsByWord(dict[str, tuple[str, ...]]):
+    """The hints of each word that was read; a bounded cache."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        hints = _look_up(word)
+        if word.isalpha() and len(word) <= _LONGEST_CACHED:
+            if len(self) >= _MOST_CACHED:
+                self.clear()
+            self[word] = hints
+        return hints
+
+
+_hints_by_word = _HintsByWord()
 
 
 def stretches(places: Iterable[int], before: int, behind: int) -> Iterator[tuple[int, int]]:

@@ -31,6 +31,7 @@ _REACH = 100
 _QUOTED = re.compile(
     r"(?<!\w)(?:\"([^\"\n]{2,60})\"|'([^'\n]{2,60})'(?!\w)|`([^`\n]{2,60})`|“([^”\n]{2,60})”|„([^“”\n]{2,60})[“”]|«\s?([^»\n]{2,60}?)\s?»|‘([^’\n]{2,60})’(?!\w))"
 )
+_QUOTES = frozenset("\"'`“„«‘")
 _DIGITS = re.compile(r"(?<![\w.,:/+@$€£-])[#*]?\d{1,9}(?:[ -]\d{1,6}){0,7}[#*]?(?![\w%€$£°]|[.,:/]\d|-\w)")
 _GROUPS = re.compile(r"(?<![\w-])[A-Z0-9]{2,6}(?:[ -][A-Z0-9]{3,6}){1,8}(?![\w-])")
 _WORDLIKE = re.compile(r"[^\s,;()<>\[\]{}|\"“”„«»「」]{3,80}")
@@ -94,6 +95,8 @@ def _whole(text: str, begin: int, stop: int) -> tuple[int, int]:
 
 
 def _quoted(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+    if _QUOTES.isdisjoint(text[begin:stop]):
+        return
     for match in _QUOTED.finditer(text, begin, stop):
         start, end = match.span(match.lastindex or 0)
         value = text[start:end]
@@ -110,6 +113,9 @@ def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
         if any(map(str.isdigit, match[0])):
             yield match.span()
     for match in _WORDLIKE.finditer(text, begin, stop):
+        plain = match[0].rstrip(".:")
+        if plain.isalpha() and plain[1:].islower():
+            continue  # most words, and this tells it faster than the pattern
         # Where words are not divided by spaces, a value in Latin letters is.
         parts = [match] if match[0][0].isascii() else _ASCII.finditer(text, match.start(), match.end())
         for part in parts:

@@ -5,7 +5,7 @@ import string
 from collections.abc import Iterator
 from functools import lru_cache
 
-from engram.gates.secrets.forms import Secret
+from engram.gates.secrets.forms import AS_SPACES, Secret
 from engram.gates.tables import rows
 
 __all__ = ["seed_phrases"]
@@ -25,17 +25,28 @@ def _listed() -> frozenset[str]:
     return frozenset(word for row in rows("walletwords.txt") for word in row)
 
 
+@lru_cache(maxsize=1)
+def _listed_or_numbered() -> frozenset[str]:
+    return _listed() | _NUMBERS
+
+
 def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
     """Each run of listed words, with at least as many as the shortest seed phrase has."""
-    listed = _listed()
     # Numbers of the words count as words here; this looks at every word, so that what follows rarely has to.
-    parts = lowered.split()
-    known = bytes(map((listed | _NUMBERS).__contains__, [part.strip(_SIGNS) for part in parts]))
+    known = bytes(map(_listed_or_numbered().__contains__, _words(lowered)))
     # The first and the last may be joined to something else by signs, and all of them to each other.
-    if b"\1" * (_FEWEST - 2) in known or any(
-        len(part) > 3 * _FEWEST and part.count("-") > _FEWEST - 2 for part in parts
+    if b"\1" * (_FEWEST - 2) in known or (
+        lowered.count("-") > _FEWEST - 2
+        and any(part.count("-") > _FEWEST - 2 for part in lowered.split() if len(part) > 3 * _FEWEST)
     ):
-        yield from _phrases(text, lowered, listed)
+        yield from _phrases(text, lowered, _listed())
+
+
+def _words(lowered: str) -> list[str]:
+    # On other texts than ASCII, `translate` takes several times as long.
+    if lowered.isascii():
+        return lowered.translate(AS_SPACES).split()
+    return [part if part.isalnum() else part.strip(_SIGNS) for part in lowered.split()]
 
 
 def _phrases(text: str, lowered: str, listed: frozenset[str]) -> Iterator[Secret]:

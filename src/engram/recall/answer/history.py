@@ -5,7 +5,6 @@ says which one it means: a slot (residence) and an owner (the user). A slot that
 where its words are in the table. A window anchored to an event ("before I moved") is looked up in memories and the session log.
 """
 
-import re
 from calendar import day_name, month_name
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
@@ -14,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
-from engram.model.lazy import dataclass, field, replace
+from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, among, is_about, looked_up
 from engram.recall.freshness import COMPARED, Replacements, contradicted_by, replacements
@@ -60,7 +59,7 @@ NAMED = "key"
 USER = "user"
 _SELF = frozenset(("my", "i"))
 _CARRIERS = frozenset(("do", "does", "did", "have", "has", "had", "am", "is", "was", "are", "were"))
-_PARTS = re.compile(r"[^a-z0-9]+")
+_PARTS = lazy_pattern(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,16 +15,17 @@ from engram.recall.sources.documents import Documents
 from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
 from engram.recall.sources.instructions import find_instructions
 from engram.recall.sources.places import SourcePlaces, real_folder
+from engram.recall.sources.reader import ReadSource, read_in_order
 from engram.recall.sources.rules import find_rules
-from engram.recall.sources.sessions import directory_of, find_sessions, is_here, spoken_lines
+from engram.recall.sources.sessions import find_sessions, is_here
 from engram.recall.sources.skills import find_skills
-from engram.recall.sources.source import Source, SourceContent, SourceHit
+from engram.recall.sources.source import Source, SourceHit
 from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
 
-SECONDS = 15.0
+SECONDS = 17.0
 """How long one call may read sources that are new; the rest waits for the next call."""
 WITHOUT_INDEX = 40
 """Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
@@ -100,17 +102,20 @@ class SourceCatalog:
     def _refresh(self, sources: list[Source], progress: Progress, cancelled: Cancelled) -> None:
         if not self.index.is_kept and len(self.sessions) > WITHOUT_INDEX:
             sources = [*self.documents, *self.sessions[:WITHOUT_INDEX]]
-        known = self.index.known(sources)
-        unread = [source for source in sources if self._is_unread(source, known.get(key_of(source)))]
+        keys = {key_of(source): source for source in sources}
+        known = self.index.known(keys)
+        unread = [source for key, source in keys.items() if self._is_unread(source, known.get(key))]
         if unread:
             left = self._read(unread, progress, cancelled)
-            known = self.index.known(sources)
+            known = self.index.known(keys)
             if left:
                 self.warnings.append(
                     f"{left} of {len(sources)} sources are not read yet; the next recall goes on with them"
                 )
         wanted = {
-            known[key_of(one)].number: _titled(one, known[key_of(one)]) for one in sources if self._has(one, known)
+            found.number: _titled(source, found)
+            for key, source in keys.items()
+            if (found := known.get(key)) is not None and self._has(source, found)
         }
         self.index.want(wanted)
         self._sweep(wanted)
@@ -120,45 +125,29 @@ class SourceCatalog:
             return True
         return not known.loaded and source.session is not None and is_here(source, known.directory, self.places)
 
-    def _has(self, source: Source, known: Mapping[str, IndexedSource]) -> bool:
-        found = known.get(key_of(source))
-        if found is None or not found.loaded:
-            return False
-        return source.session is None or is_here(source, found.directory, self.places)
+    def _has(self, source: Source, found: IndexedSource) -> bool:
+        return found.loaded and (source.session is None or is_here(source, found.directory, self.places))
 
     def _read(self, unread: Sequence[Source], progress: Progress, cancelled: Cancelled) -> int:
         """Read and index sources; returns how many there was no time for."""
         deadline = time.monotonic() + self.seconds
-        batch: list[tuple[Source, SourceContent, bool]] = []
-        for number, source in enumerate(unread):
-            progress("Reading sources", number, len(unread))
-            if cancelled() or time.monotonic() > deadline:
-                self.index.put(batch, self.clock())
-                return len(unread) - number
-            batch.append(self._content(source))
-            if len(batch) >= AT_ONCE:
-                self.index.put(batch, self.clock())
-                batch = []
+
+        def stopped() -> bool:
+            return cancelled() or time.monotonic() > deadline
+
+        progress("Reading sources", 0, len(unread))
+        batch: list[ReadSource] = []
+        done = 0
+        with closing(read_in_order(unread, self.places, stopped)) as sources:
+            for done, read in enumerate(sources, 1):
+                self.warnings += read.problems
+                batch.append(read)
+                if len(batch) >= AT_ONCE:
+                    self.index.put(batch, self.clock())
+                    batch = []
+                progress("Reading sources", done, len(unread))
         self.index.put(batch, self.clock())
-        progress("Reading sources", len(unread), len(unread))
-        return 0
-
-    def _content(self, source: Source) -> tuple[Source, SourceContent, bool]:
-        """A source as it is indexed; one that cannot be read has no passages until it changes."""
-        from engram.recall.sources.sections import file_content, session_content
-
-        if source.session is None:
-            return source, file_content(source), True
-        try:
-            directory = directory_of(source.session)
-            if not is_here(source, directory, self.places):
-                return source, SourceContent((), directory=directory), False
-            return source, session_content(*spoken_lines(source)), True
-        except Exception as error:
-            problems = Problems()
-            problems.add(source.path, error)
-            self.warnings += problems.found
-            return source, SourceContent(()), True
+        return len(unread) - done
 
     def _sweep(self, wanted: Mapping[int, Source]) -> None:
         """Drop some of the sources of other projects that are gone."""

@@ -78,7 +78,7 @@ def _whole_lines(data: bytes) -> bytes:
     return cut[: max(cut.rfind(b"\n"), 0) or max(cut.rfind(b" "), 0)]
 
 
-def files_below(folder: Path, wanted: str, allowed: Iterable[str]) -> Iterator[FoundFile]:
+def files_below(folder: Path | str, wanted: str, allowed: Iterable[str]) -> Iterator[FoundFile]:
     """The files below a folder whose name ends so, in order; a linked folder is entered once, if it leads into an allowed one."""
     real = real_folder(str(folder))
     roots, entered = (*allowed, real), set[str]()

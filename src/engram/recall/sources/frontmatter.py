@@ -6,10 +6,11 @@ from typing import Any
 
 from engram.dialects.frontmatter import split_frontmatter
 from engram.model.errors import EngramError
+from engram.model.lazy import lazy_pattern
 
-_FIELD = re.compile(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
-_PATHS = re.compile(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
-_SEPARATOR = re.compile(r"\n[ \t]*-[ \t]+|,(?![^{\n]*\})")
+_FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
+_PATHS = lazy_pattern(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
+_SEPARATOR = lazy_pattern(r"\n[ \t]*-[ \t]+|,(?![^{\n]*\})")
 
 
 def header_of(text: str) -> Mapping[str, Any]:

@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Self
 
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass
-from engram.recall.sources.source import Source, SourceContent, SourcePassage
+from engram.recall.sources.reader import PassageRow, ReadSource
+from engram.recall.sources.source import Source, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.connection import connect, immediate, split_statements
 from engram.store.files.index.search import Clause, LastRankings, document_frequencies, semantic
 from engram.store.files.index.vectors import Matrix, boot_id
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements
-from engram.text.tokens import marked_terms, prune, tokens
+from engram.text.tokens import prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 VERSION = 2
 """Of the schema, of how sources are cut, redacted and tokenized: a change of any of them is a new file."""
-EMBEDDED = 500
-"""Characters of a passage that are embedded: its subject is at its beginning, and the words of the rest are searched."""
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _WANTED = "CREATE TEMP TABLE wanted (source INTEGER PRIMARY KEY, kind TEXT NOT NULL)"
 _OF_KINDS = "d.source IN (SELECT source FROM wanted WHERE kind IN (SELECT value FROM json_each(?)))"
@@ -93,57 +92,45 @@ class SourceIndex:
         """Close the file."""
         self._db.close()
 
-    def known(self, sources: Collection[Source]) -> dict[str, IndexedSource]:
-        """What is known about these sources, by name."""
-        rows = self._rows("known", json.dumps([key_of(source) for source in sources]))
+    def known(self, keys: Collection[str]) -> dict[str, IndexedSource]:
+        """What is known about the sources with these names, by name."""
+        rows = self._rows("known", json.dumps(list(keys)))
         return {
             name: IndexedSource(number, stamp, directory, bool(loaded), title)
             for number, name, stamp, directory, loaded, title in rows
         }
 
-    def put(self, contents: Sequence[tuple[Source, SourceContent, bool]], at: datetime) -> None:
-        """Replace what is known about sources, in one transaction; the flag says whether their passages were read."""
-        passages = [passage for _, content, _ in contents for passage in content.passages]
-        vectors, done = _vectors(passages), 0
+    def put(self, sources: Sequence[ReadSource], at: datetime) -> None:
+        """Replace what is known about sources, in one transaction."""
         with self._writing():
-            for source, content, is_loaded in contents:
-                number = self._put_source(source, content, is_loaded, at)
-                own = vectors[done : done + len(content.passages)]
-                done += len(own)
-                self._put_passages(number, content.passages, own)
+            for read in sources:
+                self._put_passages(self._put_source(read, at), read.rows)
 
-    def _put_source(self, source: Source, content: SourceContent, is_loaded: bool, at: datetime) -> int:
+    def _put_source(self, read: ReadSource, at: datetime) -> int:
+        source = read.source
         for (number,) in self._rows("number", key_of(source)).fetchall():
             self._drop(number)
         made = self._rows(
-            "put_source", key_of(source), source.kind, _storable(str(source.path)), content.title or source.title,
-            stamp_of(source), content.directory, is_loaded, at.timestamp(),
+            "put_source", key_of(source), source.kind, _storable(str(source.path)), read.title or source.title,
+            stamp_of(source), read.directory, read.is_loaded, at.timestamp(),
         )  # fmt: skip
         assert made.lastrowid is not None
         return made.lastrowid
 
-    def _put_passages(self, source: int, passages: Sequence[SourcePassage], vectors: "Vectors") -> None:
-        numbers = [
-            self._put_passage(source, position, passage, vectors[position]) for position, passage in enumerate(passages)
-        ]
-        if self._matrix is not None and self._matrix.exists:
-            self._matrix.write(numbers, vectors)
-
-    def _put_passage(self, source: int, position: int, passage: SourcePassage, vector: "Vectors") -> int:
-        from engram.store.files.index.writer import to_blob
-
-        moment = passage.time.timestamp() if passage.time is not None else None
-        row = (source, position, passage.section, passage.text, moment, to_blob(vector) if vector.any() else None)
-        n = self._db.execute(_statements()["put_doc"], row).lastrowid
-        assert n is not None
-        fields = (
-            marked_terms(f"{passage.section}. {passage.text}" if passage.section else passage.text),
-            " ".join(tokens(passage.about)) if passage.about else "",
-            "",
+    def _put_passages(self, source: int, rows: Sequence[PassageRow]) -> None:
+        if not rows:
+            return
+        begin = int(next(self._rows("following"))[0])
+        numbered = list(enumerate(rows, begin))
+        terms = [(n, row.statement, row.about, "") for n, row in numbered]
+        self._run_many(
+            "put_doc",
+            [(n, source, n - begin, row.section, row.text, row.moment, row.vector) for n, row in numbered],
         )
-        self._db.execute(_statements()["put_texts"], (n, *fields))
-        self._db.execute(_statements()["put_words"], (n, *fields))
-        return n
+        self._run_many("put_texts", terms)
+        self._run_many("put_words", terms)
+        if self._matrix is not None and self._matrix.exists:
+            self._matrix.write([n for n, _ in numbered], _vectors([row.vector for row in rows]))
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Remove sources that are gone."""
@@ -257,18 +244,9 @@ class SourceIndex:
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
         """These passages and their vectors."""
-        import numpy as np
-
         rows = list(self._rows("passages", json.dumps(list(numbers))))
-        from engram.embedding.static import DIMENSIONS
-
-        vectors = np.zeros((len(rows), DIMENSIONS), dtype=np.float32)
-        placed = []
-        for place, (n, statement, about, support, moment, blob) in enumerate(rows):
-            placed.append(IndexedPassage(n, (statement, about, support), "", 0, moment, True))
-            if blob is not None:
-                vectors[place] = np.frombuffer(blob, dtype=np.float16)
-        return placed, vectors
+        placed = [IndexedPassage(n, (*terms,), "", 0, moment, True) for n, *terms, moment, _ in rows]
+        return placed, _vectors([blob for *_, blob in rows])
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors by the bundled embedder."""
@@ -280,6 +258,9 @@ class SourceIndex:
 
     def _rows(self, name: str, *values: object) -> "sqlite3.Cursor":
         return self._db.execute(_statements()[name], values)
+
+    def _run_many(self, name: str, rows: Sequence[tuple[object, ...]]) -> None:
+        self._db.executemany(_statements()[name], rows)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -301,12 +282,12 @@ def key_of(source: Source) -> str:
 
 
 def _storable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def stamp_of(source: Source) -> str:
     """A source's stamp as it is stored."""
-    return json.dumps(source.stamp)
+    return f"[{', '.join(map(str, source.stamp))}]"
 
 
 @cache
@@ -316,9 +297,17 @@ def _embedder() -> "StaticEmbedder":
     return StaticEmbedder()
 
 
-def _vectors(passages: Sequence[SourcePassage]) -> "Vectors":
-    """The vectors of passages, each with its section."""
-    return _embedder().embed([f"{passage.section}\n{passage.text}"[:EMBEDDED] for passage in passages])
+def _vectors(blobs: Sequence[bytes | None]) -> "Vectors":
+    """Vectors as they are stored, zero for those that are not."""
+    import numpy as np
+
+    from engram.embedding.static import DIMENSIONS
+
+    rows = np.zeros((len(blobs), DIMENSIONS), dtype=np.float32)
+    for row, blob in zip(rows, blobs, strict=True):
+        if blob is not None:
+            row[:] = np.frombuffer(blob, dtype=np.float16)
+    return rows
 
 
 def _first(found: Iterable[tuple[int, float, str]], kinds: Sequence[str], limit: int) -> list[tuple[int, float]]:

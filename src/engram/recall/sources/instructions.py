@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from engram.model.lazy import lazy_pattern
 from engram.recall.sources.documents import Documents, read_text
 from engram.recall.sources.places import SourcePlaces, is_below, real_file, real_folder
 
@@ -14,9 +15,9 @@ MOST_HOPS = 5
 MOST_IMPORTS = 200
 TEXTS = (".md", ".markdown", ".mdx", ".txt")
 """Endings of files that may be imported from elsewhere in the home: a cloned repository must not have keys shown."""
-_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
-_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
+_IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
+_FENCED = lazy_pattern(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_SPAN = lazy_pattern(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
 _PUNCTUATION = ".,;:!?'\"*_>]}`"
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from engram.disk import UNREADABLE, reading
-from engram.model.lazy import cached_property, dataclass, field
+from engram.model.lazy import cached_property, dataclass, field, lazy_pattern
 from engram.store.scopes import git_top, main_worktree, worktrees
 
 LONGEST_SLUG = 200
 """Characters of a project's folder name in Claude Code; a longer one is cut, and a hash is added."""
 LONGEST_SETTINGS = 1024 * 1024
-_NOT_PLAIN = re.compile(r"[^a-zA-Z0-9]")
+_NOT_PLAIN = lazy_pattern(r"[^a-zA-Z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": r"C:\Program Files\ClaudeCode"}
 _OWN_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
@@ -86,8 +85,15 @@ class SourcePlaces:
 
     def holds(self, directory: str) -> bool:
         """Whether a folder belongs to the project: one of its roots, or below one."""
-        path = Path(directory)
-        return bool(directory) and any(path.is_relative_to(root) for root in self.roots)
+        if directory not in self._held:
+            path = Path(directory)
+            self._held[directory] = bool(directory) and any(path.is_relative_to(root) for root in self.roots)
+        return self._held[directory]
+
+    @cached_property
+    def _held(self) -> dict[str, bool]:
+        """What `holds` has answered: the sessions of a project ran in few folders."""
+        return {}
 
     def may_read(self, path: Path, *further: Path) -> str:
         """The file that a path leads to, if it is in an allowed folder or a further one; "" otherwise."""
@@ -116,8 +122,18 @@ def resolved(path: Path) -> Path:
 
 @lru_cache(maxsize=4096)
 def real_folder(path: str) -> str:
-    """Where a folder really is. Remembered: nearly all files are asked for with their neighbours."""
-    return os.path.realpath(path)
+    """Where a folder really is. Remembered, also for those above it: nearly all files are asked for with their neighbours."""
+    above, _, name = path.rpartition("/")
+    if not above or name in ("", ".", "..") or _is_link(path):
+        return os.path.realpath(path)
+    return f"{real_folder(above).rstrip('/')}/{name}"
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def real_file(path: str) -> str:

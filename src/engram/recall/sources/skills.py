@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from engram.model.lazy import lazy_pattern
 from engram.recall.sources.documents import Documents, files_below, folders_in
 from engram.recall.sources.instructions import is_own
 from engram.recall.sources.places import SourcePlaces, real_folder, settings_of
 
 FILE = "SKILL.md"
-_NUMBER = re.compile(r"\d+")
+_NUMBER = lazy_pattern(r"\d+")
 
 
 def find_skills(documents: Documents) -> None:
@@ -24,12 +25,12 @@ def find_skills(documents: Documents) -> None:
         _add_below(documents, version)
 
 
-def _add_below(documents: Documents, folder: Path) -> None:
+def _add_below(documents: Documents, folder: Path | str) -> None:
     for file in files_below(folder, FILE, documents.places.allowed):
         documents.add_found("skill", file, file.path.rsplit("/", 2)[-2])
 
 
-def _plugins(places: SourcePlaces) -> Iterator[Path]:
+def _plugins(places: SourcePlaces) -> Iterator[str]:
     """The folder of each plugin in the cache: `cache/<marketplace>/<plugin>/<version>`."""
     installed = _installed(places)
     for market in folders_in(str(places.config / "plugins" / "cache")):
@@ -37,11 +38,11 @@ def _plugins(places: SourcePlaces) -> Iterator[Path]:
             versions = folders_in(plugin)
             chosen = [path for path in versions if installed and real_folder(path) in installed]
             if chosen:
-                yield Path(chosen[-1])
+                yield chosen[-1]
             elif versions and all(map(_is_version, versions)):
-                yield Path(versions[0] if len(versions) == 1 else max(versions, key=_age))
+                yield versions[0] if len(versions) == 1 else max(versions, key=_age)
             else:
-                yield Path(plugin)
+                yield plugin
 
 
 def _installed(places: SourcePlaces) -> set[str]:

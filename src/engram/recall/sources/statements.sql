@@ -7,8 +7,11 @@ SELECT source FROM sources WHERE name = ?
 -- name: put_source
 INSERT INTO sources (name, kind, path, title, stamp, directory, loaded, checked) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
+-- name: following
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'docs'), 0) + 1
+
 -- name: put_doc
-INSERT INTO docs (source, position, section, text, time, vector) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO docs (n, source, position, section, text, time, vector) VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: put_texts
 INSERT INTO texts (n, statement, about, support) VALUES (?, ?, ?, ?)

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.disk import json_object, read_bytes, reading
 from engram.model.errors import StoreBusy, StoreReadOnly
-from engram.model.lazy import dataclass, field, replace
+from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, read_mark, write_mark
 from engram.store.files.file_repair import repair_report
@@ -109,7 +109,7 @@ def foreign_vectors(context: StoreContext) -> list[str]:
 BEGUN, CHECKPOINT = "begun", "checkpoint"
 """Reasons of a task's journal entries; the second is followed by a number."""
 MOST_NAMED = 5
-_TASK_ID = re.compile(r"TASK-\d{8}-\d{6}-[0-9a-f]+")
+_TASK_ID = lazy_pattern(r"TASK-\d{8}-\d{6}-[0-9a-f]+")
 _WORD = re.compile(rb'"op":"(?:%s|%s)"' % (TASK.encode(), LEDGER_OP.encode()))
 _SEQ = re.compile(rb'\{"seq":(\d+)')
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from engram.disk import DIRECTORY_MODE, UNREADABLE, digest_name, read_bytes, sync_path, write_temporary
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
-from engram.model.lazy import cached_property, dataclass
+from engram.model.lazy import cached_property, dataclass, lazy_pattern
 
 FORMAT = 1
 INDEX_SCHEMA = 6
 _LONGEST_NAME = 120
-_SAFE_NAME = re.compile(rf"[A-Za-z0-9@:+,=_ -]{{1,{_LONGEST_NAME}}}")
-_OWN_FILE = re.compile(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
-_TEAM_FILE = re.compile(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
+_SAFE_NAME = lazy_pattern(rf"[A-Za-z0-9@:+,=_ -]{{1,{_LONGEST_NAME}}}")
+_OWN_FILE = lazy_pattern(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
+_TEAM_FILE = lazy_pattern(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
 CONFIG = "config.toml"
 FOLDERS = ("engrams", "journal", "usage", "ledger", "state", "quarantine")
 """The folders of a new store."""

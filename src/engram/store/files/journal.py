@@ -29,7 +29,7 @@ from engram.disk import (
     torn_tail,
 )
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import dataclass, field, lazy_pattern
 from engram.store.files.home import memory_file
 
 LAST_SEQ = 2**63 - 1
@@ -307,7 +307,7 @@ def _line_at(path: Path, offset: int) -> int:
         return file.read(offset).count(b"\n") + 1
 
 
-_MONTH_FILE = re.compile(r"\d{4}-\d{2}\.jsonl")
+_MONTH_FILE = lazy_pattern(r"\d{4}-\d{2}\.jsonl")
 _SEQ = re.compile(rb'\{"seq":(\d+)')
 
 

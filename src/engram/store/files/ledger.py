@@ -5,7 +5,6 @@ Anchors are the journal's record of where each ledger ends; ledgers are verified
 
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -29,7 +28,7 @@ from engram.disk import (
 )
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
-from engram.model.lazy import dataclass, field
+from engram.model.lazy import dataclass, field, lazy_pattern
 from engram.store.files.index.index import Index
 from engram.store.files.journal import LAST_SEQ, Entry, Journal, JournalLine, Position
 from engram.store.ledger import (
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from engram.store.files.context import StoreContext
 
 
-_SAFE = re.compile(r"[^A-Za-z0-9._-]")
+_SAFE = lazy_pattern(r"[^A-Za-z0-9._-]")
 _MOST_REMEMBERED = 4096
 _MORE = b" \n"
 """The end of a line whose turn continues in the next line."""

@@ -1,17 +1,17 @@
 """Small named states of a store, one file each below `state/named/`. Callers that write hold the writer lock."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from engram.disk import UNREADABLE, digest_name, make_folder, read_bytes, replace_file, sync_path
 from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.model.lazy import lazy_pattern
 from engram.store.files.home import Home
 from engram.store.states import StateChange, StateValue, changed, from_text, to_text
 
-_UNSAFE = re.compile(r"[^a-z0-9-]")
+_UNSAFE = lazy_pattern(r"[^a-z0-9-]")
 _READABLE = 60
 
 

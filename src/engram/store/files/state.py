@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -31,13 +30,14 @@ from engram.disk import (
 )
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadOnly
 from engram.model.event import Session
+from engram.model.lazy import lazy_pattern
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.rules.scopes import GLOBAL
 from engram.store.files.home import Home
 from engram.store.ledger import ledger_owner
 from engram.store.tasks import from_fields, leasable, leased, same_lease, to_fields
 
-_TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_TASK_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CHECKPOINTS = ".checkpoints.jsonl"
 
 
@@ -306,11 +306,11 @@ def verdicts_since(home: Home, since: datetime) -> list[tuple[str, str]]:
     return found
 
 
-_SESSION_NAME = re.compile(r"(?:S-|(?!s-)[a-z0-9])[a-z0-9._-]{0,99}")
+_SESSION_NAME = lazy_pattern(r"(?:S-|(?!s-)[a-z0-9])[a-z0-9._-]{0,99}")
 """Ids that can be file names as they are, in one case only: some file systems ignore case."""
-_UNSAFE = re.compile(r"[^a-z0-9._-]")
+_UNSAFE = lazy_pattern(r"[^a-z0-9._-]")
 
-_OWN_ID = re.compile(r"(?:S|TASK)-\d{8}-\d{6}-[0-9a-f]+")
+_OWN_ID = lazy_pattern(r"(?:S|TASK)-\d{8}-\d{6}-[0-9a-f]+")
 
 
 def session_path(home: Home, session_id: str) -> Path:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from engram.model.lazy import lazy_pattern
+
 __all__ = [
     "LENGTHS",
     "Repeating",
@@ -160,10 +162,10 @@ def within(span: Span, unit: str, which: int) -> Span | None:
     return inner if span.since <= inner.since and inner.until <= span.until else None
 
 
-_RULE = re.compile(
+_RULE = lazy_pattern(
     r"(?:easter(?P<offset>[+-]\d+)|(?P<month>\d+)-(?P<day>\w+?)(?:\+(?P<later>\d+))?)(?:x(?P<days>\d+))?", re.ASCII
 )
-_WEEKDAY_OF = re.compile(r"(\d|last)(mon|tue|wed|thu|fri|sat|sun)", re.ASCII)
+_WEEKDAY_OF = lazy_pattern(r"(\d|last)(mon|tue|wed|thu|fri|sat|sun)", re.ASCII)
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, lazy_pattern
 from engram.text.time.calendar import Span, holding, monthly
 from engram.text.time.numbers import amount, is_fiscal, repeating, written_date, year_after, year_at
 from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of, words
 
 __all__ = ["DateSpan", "date_spans", "unread_times", "without_dates"]
 
-_HAS_YEAR = re.compile(r"(?:19|20)\d\d")
+_HAS_YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _LEADS = frozenset(("on", "in", "of", "during", "since", "around", "by", "the"))
 
 
@@ -75,13 +75,13 @@ def without_dates(text: str, found: list[DateSpan]) -> str:
     return text
 
 
-_FIGURES = re.compile(
+_FIGURES = lazy_pattern(
     r"\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/]\d{1,2}[-/]\d{2,4}|\d{1,2}\.\d{1,2}\.\d{4}", re.ASCII
 )
-_SHORT = re.compile(r"\d{1,2}[/.]\d{1,2}", re.ASCII)
-_DAY_OF_MONTH = re.compile(r"(\d{1,3})(?:st|nd|rd|th)", re.ASCII)
-_PERIOD = re.compile(r"q[05-9]|h[03-9]", re.ASCII)
-_QUARTER = re.compile(r"q[1-4]", re.ASCII)
+_SHORT = lazy_pattern(r"\d{1,2}[/.]\d{1,2}", re.ASCII)
+_DAY_OF_MONTH = lazy_pattern(r"(\d{1,3})(?:st|nd|rd|th)", re.ASCII)
+_PERIOD = lazy_pattern(r"q[05-9]|h[03-9]", re.ASCII)
+_QUARTER = lazy_pattern(r"q[1-4]", re.ASCII)
 _OTHER_YEARS = frozenset(("fiscal", "financial", "tax", "school", "academic"))
 _YEAR_LEADS = frozenset(("in", "since", "before", "after", "until", "during"))
 _BEYOND = 1000

@@ -27,7 +27,7 @@ _MONTH_OF = lazy_pattern(r"(\d{1,2})/((?:19|20)\d\d)", re.ASCII)
 _DAY_AND_MONTH = lazy_pattern(r"(\d{1,2})[/.](\d{1,2})", re.ASCII)
 _NUMBER = lazy_pattern(r"\d{1,6}(?:\.\d{1,3})?", re.ASCII)
 _OFF_SEASON = frozenset(("holidays", "holiday", "vacation", "break"))
-_CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?(am|pm)?", re.ASCII)
+_CLOCK = lazy_pattern(r"(\d{1,2})(?::(\d\d))?(am|pm)?", re.ASCII)
 _NO_HOURS = frozenset(("a", "an", "couple", "dozen"))
 """Words that say a number and never an hour."""
 _AFTERNOON_BEFORE = 6  # "3 o'clock" is in the afternoon, "7 o'clock" in the morning

@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 
-from engram.model.lazy import dataclass, replace
+from engram.model.lazy import dataclass, lazy_pattern, replace
 from engram.text.word_tables import read_table, word_class
 
 __all__ = ["Word", "is_plain", "key_at", "lead_at", "may_start", "value_of", "word_classes", "words"]
 
 _READ_CHARS = 2000
-_CHUNK = re.compile(r"[^\s—…]+")
+_CHUNK = lazy_pattern(r"[^\s—…]+")
 _OPENING = "\"'“”‘’([{<*_`¿¡"
 _CLOSING = "\"'“”‘’)]}>*_`?!.,;:"
 _STOPS = frozenset("?!.,;:)")
 _SHORTENED_TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mt", "vs", "no", "approx"))
 _DASHES = ("—", "…")
 _LONE = frozenset("-–?!.,;:()\"'")
-_HYPHENS = re.compile(r"[-‐‑–]")
+_HYPHENS = lazy_pattern(r"[-‐‑–]")
 _SPLIT_FIRST = frozenset(
     (
         "mid",
@@ -41,10 +41,10 @@ _SPLIT_FIRST = frozenset(
         "post",
     )
 )
-_ENDS = re.compile(r"(\d{1,2}(?:st|nd|rd|th)?|[a-z]{3,9})([-‐‑–/])(\d{1,2}(?:st|nd|rd|th)?|[a-z]{3,9})")
-_SHORT_YEAR = re.compile(r"['’](\d\d)[?!.,;:)]*", re.ASCII)
+_ENDS = lazy_pattern(r"(\d{1,2}(?:st|nd|rd|th)?|[a-z]{3,9})([-‐‑–/])(\d{1,2}(?:st|nd|rd|th)?|[a-z]{3,9})")
+_SHORT_YEAR = lazy_pattern(r"['’](\d\d)[?!.,;:)]*", re.ASCII)
 _CENTURY_TURNS = 50
-_COUNTED = re.compile(r"(\d{1,4})(h|hrs?|d|days?|w|wks?|weeks?|mins?|secs?|months?|years?|yrs?)", re.ASCII)
+_COUNTED = lazy_pattern(r"(\d{1,4})(h|hrs?|d|days?|w|wks?|weeks?|mins?|secs?|months?|years?|yrs?)", re.ASCII)
 _SHORTENED = frozenset(
     (
         "it's",

@@ -4,16 +4,16 @@ It is injected like the clock: `Engram.open(time_zone=…)`, else `$ENGRAM_TIME_
 of the system. Stored times are instants in UTC; only reading "tomorrow" or "2026-05-04" needs to know where the user is.
 """
 
-import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from engram.model.errors import InvalidInput
+from engram.model.lazy import lazy_pattern
 
 __all__ = ["SYSTEM", "VARIABLE", "SystemZone", "in_zone", "local", "zone_named"]
 
 VARIABLE = "ENGRAM_TIME_ZONE"
 """The environment variable that names the zone."""
-_OFFSET = re.compile(r"(?:UTC)?([+-])(\d{1,2})(?::?(\d{2}))?")
+_OFFSET = lazy_pattern(r"(?:UTC)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _WIDEST = timedelta(hours=14)
 
 

@@ -1,0 +1,255 @@
+"""Reads sources into what the index stores of them; where many are new, a second process reads half of them.
+
+The second process is this program again: it gets sources on its standard input, answers on its standard output, and ends when
+either is closed, so with the process that started it. It writes nothing. Where it cannot be started, or fails, nothing is lost: its
+sources are read here.
+"""
+
+import os
+import pickle
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from engram.capture.transcripts.harness import Problems
+from engram.recall.sources.places import SourcePlaces
+from engram.recall.sources.sessions import directory_of, is_here, spoken_lines
+from engram.recall.sources.source import Source, SourceContent, SourcePassage
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
+
+__all__ = ["PassageRow", "ReadSource", "SecondReader", "read_in_order", "read_source"]
+
+EMBEDDED = 500
+"""Characters of a passage that are embedded: its subject is at its beginning, and the words of the rest are searched."""
+SHARED = 64
+"""Sources from which on a second process is worth its start, which takes as long as reading five of them."""
+SENT_AHEAD = 3
+"""Sources that the second process has waiting, so that it never has to."""
+HELD = 64
+"""Sources read before one that is still being read; they are stored in their order."""
+WAIT_S = 0.1
+"""How long an answer is waited for before asking whether somebody wants to stop."""
+_START = (
+    "import sys; sys.path[:] = {path!r}; from engram.recall.sources.reader import answer_requests; answer_requests()"
+)
+
+
+class PassageRow(NamedTuple):
+    """A passage as the index stores it."""
+
+    section: str
+    text: str
+    moment: float | None
+    vector: bytes | None
+    """Half precision; None where no word is known."""
+    statement: str
+    """The index terms of its text, and of its section."""
+    about: str
+
+
+class ReadSource(NamedTuple):
+    """A source as the index stores it."""
+
+    source: Source
+    title: str
+    directory: str
+    is_loaded: bool
+    """False for a session of another project, of which only the folder is known."""
+    rows: tuple[PassageRow, ...]
+    problems: tuple[str, ...] = ()
+    """Why it could not be read."""
+
+
+def read_source(source: Source, places: SourcePlaces) -> ReadSource:
+    """A source as it is indexed; one that cannot be read has no passages until it changes."""
+    content, is_loaded, problems = SourceContent(()), True, Problems()
+    try:
+        content, is_loaded = _content(source, places)
+    except Exception as error:
+        problems.add(source.path, error)
+    rows = tuple(_rows(content.passages))
+    return ReadSource(source, content.title, content.directory, is_loaded, rows, tuple(problems.found))
+
+
+def _content(source: Source, places: SourcePlaces) -> tuple[SourceContent, bool]:
+    from engram.recall.sources.sections import file_content, session_content
+
+    if source.session is None:
+        return file_content(source), True
+    directory = directory_of(source.session)
+    if not is_here(source, directory, places):
+        return SourceContent((), directory=directory), False
+    return session_content(*spoken_lines(source)), True
+
+
+def _rows(passages: Sequence[SourcePassage]) -> Iterator[PassageRow]:
+    from engram.embedding.static import StaticEmbedder
+    from engram.store.files.index.writer import to_blob
+    from engram.text.tokens import marked_terms, tokens
+
+    vectors = StaticEmbedder().embed([f"{passage.section}\n{passage.text}"[:EMBEDDED] for passage in passages])
+    for passage, vector in zip(passages, vectors, strict=True):
+        yield PassageRow(
+            passage.section,
+            passage.text,
+            passage.time.timestamp() if passage.time is not None else None,
+            to_blob(vector) if vector.any() else None,
+            marked_terms(f"{passage.section}. {passage.text}" if passage.section else passage.text),
+            " ".join(tokens(passage.about)) if passage.about else "",
+        )
+
+
+def read_in_order(
+    sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool]
+) -> Generator[ReadSource, None, None]:
+    """The sources as they are indexed, in their order, until `stopped` says so."""
+    second = SecondReader.started(places) if len(sources) >= SHARED else None
+    try:
+        yield from _alone(sources, places, stopped) if second is None else _shared(sources, places, stopped, second)
+    finally:
+        if second is not None:
+            second.close()
+
+
+def _alone(sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool]) -> Iterator[ReadSource]:
+    for source in sources:
+        if stopped():
+            return
+        yield read_source(source, places)
+
+
+def _shared(
+    sources: Sequence[Source], places: SourcePlaces, stopped: Callable[[], bool], second: "SecondReader"
+) -> Iterator[ReadSource]:
+    """Each process takes the next source; the second one has some waiting."""
+    waiting, ready, turn = deque(range(len(sources))), dict[int, ReadSource](), 0
+    while turn < len(sources) and not stopped():
+        while waiting and len(second.pending) < SENT_AHEAD and second.send(waiting[0], sources[waiting[0]]):
+            waiting.popleft()
+        idle = not waiting or waiting[0] - turn >= HELD
+        if not idle:
+            number = waiting.popleft()
+            ready[number] = read_source(sources[number], places)
+        ready.update(second.received(WAIT_S if idle and turn not in ready else 0))
+        # What a process that failed had waiting is read here.
+        waiting.extendleft(sorted(second.lost(), reverse=True))
+        while turn in ready:
+            yield ready.pop(turn)
+            turn += 1
+
+
+class SecondReader:
+    """A process that reads sources. `pending` are the numbers of those it was sent and has not answered."""
+
+    def __init__(self, places: SourcePlaces) -> None:
+        """Start it. Raises `OSError` if that is not possible."""
+        import subprocess
+        import threading
+        from queue import SimpleQueue
+
+        self.pending: deque[int] = deque()
+        self._answers: SimpleQueue[ReadSource | None] = SimpleQueue()
+        self._failed = False
+        # Isolated: a folder of the project named `engram` must not be run in its place.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _START.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests = self._process.stdin
+        # A pipe holds less than one answer, and the process should not have to wait for it to be read.
+        self._receiver = threading.Thread(target=_receive, args=(self._process.stdout, self._answers), daemon=True)
+        self._receiver.start()
+        self._send(places)
+
+    @classmethod
+    def started(cls, places: SourcePlaces) -> "SecondReader | None":
+        """The process; None where there is no processor for it, or no Python to run it with."""
+        if _processors() < 2 or not Path(sys.executable or "").name.lower().startswith("python"):
+            return None
+        with suppress(OSError):
+            return cls(places)
+        return None
+
+    def send(self, number: int, source: Source) -> bool:
+        """Have a source read; False if the process has failed."""
+        if self._failed or not self._send(source):
+            return False
+        self.pending.append(number)
+        return True
+
+    def _send(self, message: object) -> bool:
+        try:
+            pickle.dump(message, self._requests)
+            self._requests.flush()
+        except OSError:
+            self._failed = True
+        return not self._failed
+
+    def received(self, wait: float) -> dict[int, ReadSource]:
+        """The sources that were read meanwhile, by their numbers; waits for the first one so many seconds."""
+        from queue import Empty
+
+        found: dict[int, ReadSource] = {}
+        with suppress(Empty):
+            while self.pending and not self._failed:
+                answer = self._answers.get(timeout=wait) if wait and not found else self._answers.get_nowait()
+                if answer is None:
+                    self._failed = True
+                else:
+                    found[self.pending.popleft()] = answer
+        return found
+
+    def lost(self) -> list[int]:
+        """The numbers of the sources that it will not answer any more, once."""
+        lost = list(self.pending) if self._failed else []
+        if lost:
+            self.pending.clear()
+        return lost
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        self._receiver.join()
+        with suppress(OSError):
+            self._requests.close()
+
+
+def _receive(stream: BinaryIO, answers: "SimpleQueue[ReadSource | None]") -> None:
+    """Pass on what the process answers; None when it has ended."""
+    with suppress(Exception), stream:
+        while True:
+            answers.put(pickle.load(stream))
+    answers.put(None)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def answer_requests() -> None:
+    """What the second process does: read each source it is sent, until its input ends or nobody reads its answers."""
+    import gc
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides
+    gc.set_threshold(100_000)
+    # Whatever prints must not disturb the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    with suppress(EOFError, BrokenPipeError), open(0, "rb") as requests:
+        places: SourcePlaces = pickle.load(requests)
+        while True:
+            pickle.dump(read_source(pickle.load(requests), places), answers)
+            answers.flush()
+    os._exit(0)  # an answer that nobody reads must not be flushed

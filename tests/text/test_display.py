@@ -1,0 +1,19 @@
+"""Texts as they are shown: what hides is escaped, whatever the fast test before it takes for plain."""
+
+import sys
+
+from engram.text.display import DOUBTFUL, HIDDEN, shown, visible_json
+
+
+def test_every_character_that_may_be_hidden_is_doubtful() -> None:
+    characters = map(chr, range(sys.maxunicode + 1))
+    assert [char for char in characters if HIDDEN.search(char) and not DOUBTFUL.search(char)] == []
+
+
+def test_quotation_marks_dashes_and_latin_letters_are_not_doubtful() -> None:
+    assert DOUBTFUL.search("“Größe” – „naïve” ‘façade’… › Łódź\n\tPlain text.") is None
+
+
+def test_hidden_characters_are_escaped_among_quotation_marks() -> None:
+    assert shown("“a\u200bb”\x1b\x7f") == "“a\\u200bb”\\x1b\\x7f"
+    assert visible_json('"“a\u202eb”\x7f"') == '"“a\\u202eb”\\u007f"'
