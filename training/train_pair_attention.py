@@ -63,8 +63,7 @@ class Words:
         table = np.zeros((len(texts), LONGEST, 3), dtype=np.int64)
         for row, tokens in enumerate(statements):
             table[row, : len(tokens)] = [(keys[t.key], stems[t.stem], KINDS.index(t.kind)) for t in tokens]
-        vectors = word_vectors(list(keys))
-        vectors /= np.maximum(np.sqrt((vectors * vectors).sum(1)), 1e-6)[:, None]
+        vectors, _ = word_vectors(list(keys))
         self.stems = list(stems)[:STEMS]
         self.table, self.vectors = on_device(table), on_device(vectors)
         self.lengths = on_device(np.array([len(each) for each in statements]))

@@ -22,6 +22,7 @@ VECTOR_SCALE, BIAS_SCALE, MOST_DEVIATIONS = 4.0, 4.0, 5.0
 SCALE = "_scale"
 """Ends the name of what the bytes of a weight are multiplied by, a number for each row."""
 _NONE = -1e4
+_MOST_SCORED = 80.0
 
 
 class PairAttention:
@@ -37,18 +38,33 @@ class PairAttention:
             if name.endswith(SCALE):
                 self.weights[name.removesuffix(SCALE)] *= stored[name]
         self.weights["v_weight"] *= VECTOR_SCALE
+        self.layers = sum(name.endswith("_qkv_weight") for name in stored)
+        for layer in range(self.layers):
+            self._fold(f"bl_{layer}_")
         # What rows are multiplied with lies as the products need it.
         self.turned = {name: np.ascontiguousarray(array.T) for name, array in self.weights.items() if array.ndim > 1}
-        self.layers = sum(name.endswith("_qkv_weight") for name in stored)
+
+    def _fold(self, name: str) -> None:
+        """Put into the weights of a layer what each row would else be multiplied with: the weights of the norms, and the scale of the scores."""
+        weights, size = self.weights, self.weights[f"{name}n1_weight"].size
+        for norm, linear in (("n1", "qkv"), ("n2", "f1")):
+            weights[f"{name}{linear}_bias"] += weights[f"{name}{linear}_weight"] @ weights[f"{name}{norm}_bias"]
+            weights[f"{name}{linear}_weight"] *= weights[f"{name}{norm}_weight"]
+        for part in ("weight", "bias"):
+            weights[f"{name}qkv_{part}"][:size] /= (size // HEADS) ** 0.5
 
     def probabilities(self, pairs: Sequence[tuple[Statement, Statement]], measures: Any = None) -> Any:
         """A row of probabilities of the labels for each pair, given its measures if the model was trained with any."""
         import numpy as np
 
         rows, seen, likenesses, newer = self._read(pairs)
-        for layer in range(self.layers):
-            rows = self._layer(f"bl_{layer}_", rows, seen, likenesses)
-        parts = self._pooled(_spread(self._normalized("n", rows), seen), seen, newer)
+        places = np.flatnonzero(seen)
+        for layer, biases in enumerate(self._biases(likenesses)):
+            rows = self._layer(f"bl_{layer}_", rows, places, biases)
+        hidden = _normalized(rows)
+        hidden *= self.weights["n_weight"]
+        hidden += self.weights["n_bias"]
+        parts = self._pooled(_spread(hidden, places, seen.shape), seen, newer)
         if measures is not None:
             scaled = (measures - self.weights["mean"]) / self.weights["sd"]
             parts.append(scaled.clip(-MOST_DEVIATIONS, MOST_DEVIATIONS))
@@ -63,14 +79,15 @@ class PairAttention:
         found += self.weights[f"{name}_bias"]
         return found
 
-    def _normalized(self, name: str, rows: Any) -> Any:
+    def _biases(self, likenesses: Any) -> Any:
+        """(layers x pairs x heads x words x words) what is added to the scores of a word for another, whatever the two say."""
         import numpy as np
 
-        centred = rows - rows.sum(1, keepdims=True) / rows.shape[1]
-        centred /= np.sqrt(np.einsum("ij,ij->i", centred, centred)[:, None] / rows.shape[1] + 1e-5)
-        centred *= self.weights[f"{name}_weight"]
-        centred += self.weights[f"{name}_bias"]
-        return centred
+        total, kinds, width, _ = likenesses.shape
+        weights = np.full((self.layers * HEADS, kinds), _NONE, dtype=np.float32)
+        weights[:, :-1] = BIAS_SCALE * np.hstack([self.weights[f"bl_{layer}_b"] for layer in range(self.layers)]).T
+        found = weights @ likenesses.reshape(total, kinds, -1)
+        return found.reshape(total, self.layers, HEADS, width, width).swapaxes(0, 1)
 
     def _read(self, pairs: Sequence[tuple[Statement, Statement]]) -> tuple[Any, Any, Any, Any]:
         """The words of all pairs as rows, one after the other; which places of each pair have one; how like each two are, whether they are the same,
@@ -117,8 +134,7 @@ class PairAttention:
 
         kinds = np.array([0, *(KINDS.index(token.kind) for token in tokens)])
         vectors = np.zeros((len(kinds), self.weights["v_weight"].shape[1]), dtype=np.float32)
-        vectors[1:] = word_vectors([token.key for token in tokens])
-        vectors /= np.maximum(np.sqrt((vectors * vectors).sum(1)), 1e-6)[:, None]
+        vectors[1:], _ = word_vectors([token.key for token in tokens])
         vectors[kinds == KINDS.index(NUMBER)] = 0.0
         own = [0 if token.kind in (NUMBER, NAME) else self.places.get(token.stem, 0) for token in tokens]
         hashes = np.array([0, *(hash(token.stem) for token in tokens)])
@@ -128,24 +144,21 @@ class PairAttention:
         rows += self.weights["st_weight"][[0, *own]] + self.weights["k_weight"][kinds]
         return rows, vectors, hashes, content
 
-    def _layer(self, name: str, rows: Any, seen: Any, likenesses: Any) -> Any:
+    def _layer(self, name: str, rows: Any, places: Any, biases: Any) -> Any:
         """One layer: every word takes up what the words it attends to have to say."""
         import numpy as np
 
-        (total, width), size = seen.shape, rows.shape[1]
-        each = size // HEADS
-        split = _spread(self._linear(f"{name}qkv", self._normalized(f"{name}n1", rows)), seen)
-        asked, offered, said = split.reshape(total, width, 3, HEADS, each).transpose(2, 0, 3, 1, 4)
-        weights = np.vstack([BIAS_SCALE * self.weights[f"{name}b"], np.full(HEADS, _NONE, dtype=np.float32)])
-        biases = weights.T @ likenesses.reshape(total, len(weights), -1)
+        (total, heads, width, _), size = biases.shape, rows.shape[1]
+        split = _spread(self._linear(f"{name}qkv", _normalized(rows)), places, (total, width))
+        asked, offered, said = split.reshape(total, width, 3, heads, -1).transpose(2, 0, 3, 1, 4)
         scores = asked @ offered.transpose(0, 1, 3, 2)
-        scores /= each**0.5
-        scores += biases.reshape(scores.shape)
-        scores -= scores.max(-1, keepdims=True)
-        np.exp(scores, out=scores)
+        scores += biases
+        # What is larger would be too large for a sum; it is not met.
+        np.exp(np.minimum(scores, _MOST_SCORED, out=scores), out=scores)
         heard = (scores @ said) / scores.sum(-1, keepdims=True)
-        rows = rows + self._linear(f"{name}p", heard.transpose(0, 2, 1, 3)[seen].reshape(len(rows), size))
-        return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", self._normalized(f"{name}n2", rows))))
+        heard = heard.transpose(0, 2, 1, 3).reshape(-1, size).take(places, 0)
+        rows = rows + self._linear(f"{name}p", heard)
+        return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", _normalized(rows))))
 
     @staticmethod
     def _pooled(hidden: Any, seen: Any, newer: Any) -> list[Any]:
@@ -158,13 +171,22 @@ class PairAttention:
         return [each.reshape(len(seen), -1) for each in (means, most)]
 
 
-def _spread(rows: Any, seen: Any) -> Any:
+def _spread(rows: Any, places: Any, shape: tuple[int, int]) -> Any:
     """Rows in their places in each pair, zeros where there is no word."""
     import numpy as np
 
-    found = np.zeros((*seen.shape, rows.shape[1]), dtype=np.float32)
-    found[seen] = rows
-    return found
+    found = np.zeros((shape[0] * shape[1], rows.shape[1]), dtype=np.float32)
+    found[places] = rows
+    return found.reshape(*shape, -1)
+
+
+def _normalized(rows: Any) -> Any:
+    """Rows with a mean of zero and a deviation of one."""
+    import numpy as np
+
+    centred = rows - rows.sum(1, keepdims=True) / rows.shape[1]
+    centred /= np.sqrt(np.einsum("ij,ij->i", centred, centred)[:, None] / rows.shape[1] + 1e-5)
+    return centred
 
 
 def _gelu(rows: Any) -> Any:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from engram.model.lazy import cached_property, dataclass
@@ -106,9 +107,7 @@ class Statement:
     def _vectors(self) -> tuple[Any, Any]:
         import numpy as np
 
-        rows = word_vectors([token.key for token in self.words])
-        lengths = np.sqrt((rows * rows).sum(1))
-        rows /= np.maximum(lengths, 1e-6)[:, None]
+        rows, lengths = word_vectors([token.key for token in self.words])
         return rows, np.clip(lengths, _LEAST_WEIGHT, _MOST_WEIGHT)
 
     @property
@@ -329,22 +328,43 @@ def _embedder() -> Any:
     return StaticEmbedder()
 
 
-_known: dict[str, Any] = {}
+class _WordVectors:
+    """The words a process has met, each embedded once: their rows lie in one array, so that those of many words are read at once."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._places: dict[str, int] = {}
+        self._rows: Any = None
+        self._lengths: Any = None
+
+    def of(self, words: list[str]) -> tuple[Any, Any]:
+        """A unit row for each word, zero where the model knows nothing of it, and how long each was."""
+        with self._lock:
+            if len(self._places) > _MOST_KNOWN:
+                self._places.clear()
+            new = [word for word in dict.fromkeys(words) if word not in self._places]
+            if new or self._rows is None:
+                self._add(new)
+            places = [self._places[word] for word in words]
+            return self._rows.take(places, 0), self._lengths.take(places)
+
+    def _add(self, words: list[str]) -> None:
+        """Embed words; the arrays double, so that adding one by one does not copy them each time."""
+        import numpy as np
+
+        rows = _embedder().summed(words)
+        known, size = len(self._places), len(self._places) + len(rows)
+        if self._rows is None or size > len(self._rows):
+            grown, lengths = np.zeros((2 * size + 1, rows.shape[1]), np.float32), np.zeros(2 * size + 1, np.float32)
+            if known:
+                grown[:known], lengths[:known] = self._rows[:known], self._lengths[:known]
+            self._rows, self._lengths = grown, lengths
+        self._lengths[known:size] = np.sqrt((rows * rows).sum(1))
+        self._rows[known:size] = rows / np.maximum(self._lengths[known:size], 1e-6)[:, None]
+        self._places.update(zip(words, range(known, size), strict=True))
 
 
-def word_vectors(words: list[str]) -> Any:
-    """A row for each word; each word is embedded once."""
-    import numpy as np
-
-    found = {word: _known.get(word) for word in words}
-    missing = [word for word, row in found.items() if row is None]
-    if missing:
-        embedded = dict(zip(missing, _embedder().summed(missing), strict=True))
-        found.update(embedded)
-        if len(_known) > _MOST_KNOWN:
-            _known.clear()
-        _known.update(embedded)
-    return np.array([found[word] for word in words], dtype=np.float32).reshape(len(words), _embedder().dim)
+word_vectors = _WordVectors().of
 
 
 @lru_cache(maxsize=4096)

@@ -195,8 +195,9 @@ MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
 POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
-WEIGHED = 2
-"""How many times the limit is weighed: state, feedback and confidence can lift a hit past this many others."""
+WEIGHED, SPARE, SPARE_SHARE = 2, 10, 3
+"""How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
+others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Time spans a question names: since, until, in seconds."""
 
@@ -265,7 +266,8 @@ class SearchQuery:
     @property
     def places(self) -> int:
         """How many ranked documents to weigh; with `known_at` more, since some were not known yet."""
-        return self.store_query.limit * 2 if self.known_then else self.limit * WEIGHED
+        spare = max(SPARE, self.limit // SPARE_SHARE)
+        return self.store_query.limit * 2 if self.known_then else min(self.limit * WEIGHED, self.limit + spare)
 
     @property
     def images(self) -> dict[int, Memory]:
