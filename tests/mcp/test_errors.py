@@ -33,7 +33,7 @@ def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
     assert "session_start" in words
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "arguments", "expected"),
     [
         ("learn", {}, "statement"),
@@ -162,9 +162,7 @@ def test_a_request_that_cannot_be_read_is_answered(server: "Popen[bytes]", field
     assert exchange(server, "ping")["result"] == {}
 
 
-@pytest.mark.parametrize(
-    "text", ["{nope", "null", "[1]", "[" * 100_000, '{"id": 1, "result": 3}', '{"id": true}', '{"id": null}', "{}"]
-)
+@table("text", ["{nope", "null", "[1]", "[" * 100_000, '{"id": 1, "result": 3}', '{"id": true}', '{"id": null}', "{}"])
 def test_what_is_no_request_is_answered_with_nothing(text: str) -> None:
     assert unreadable_request(text) is None
 
