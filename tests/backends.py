@@ -16,8 +16,10 @@ from engram.embedding.protocol import Embedder
 from engram.embedding.static import StaticEmbedder
 from engram.store.files.home import Home, open_home
 from engram.store.files.store import FilesStore
+from engram.store.location import Server as Place
 from engram.store.protocol import Store
 from tests.clock import Clock
+from tests.migration.copies import copy_home, copy_tenant
 from tests.postgres.server import Server, at_database
 
 
@@ -49,6 +51,10 @@ class Backend(ABC):
         self._open.close()
 
     @abstractmethod
+    def copied(self, name: str) -> Engram:
+        """A store of its own that holds what this one holds, which must be closed; for the caller to close."""
+
+    @abstractmethod
     def everything(self) -> str:
         """All that the store holds, as text: what must never be kept is looked for here."""
 
@@ -65,6 +71,12 @@ class OnFiles(Backend):
     def __init__(self, clock: Clock, folder: Path) -> None:
         super().__init__(clock)
         self._folder = folder
+
+    def copied(self, name: str) -> Engram:
+        """Another home, below this one's folder."""
+        copy = OnFiles(self.clock, self._folder / name)
+        copy_home(self._folder / "home", copy._folder / "home")
+        return copy._client(None)
 
     def everything(self) -> str:
         """Every file of the home and of the index."""
@@ -89,6 +101,12 @@ class OnPostgres(Backend):
     def __init__(self, clock: Clock, url: str, tenant: str, server: Server) -> None:
         super().__init__(clock)
         self.url, self.tenant, self._server = url, tenant, server
+
+    def copied(self, name: str) -> Engram:
+        """Another tenant of the same database."""
+        copy = OnPostgres(self.clock, self.url, f"{self.tenant}-{name}", self._server)
+        copy_tenant(Place(self.url, self.tenant), Place(copy.url, copy.tenant), self._server)
+        return copy._client(None)
 
     def everything(self) -> str:
         """Every row of the tenant in every table, past row-level security."""

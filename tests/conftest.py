@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from tests import properties
 from tests.citus import cluster
 from tests.clock import Clock
 from tests.postgres.keeper import Kept
@@ -21,18 +23,35 @@ if TYPE_CHECKING:
     from tests.backends import Backend
 
 # How long an example takes says more about the machine than about the code; timings are in `engram bench`.
-hypothesis.settings.register_profile("all", deadline=None, max_examples=50)
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+hypothesis.settings.register_profile("all", deadline=None, max_examples=properties.ALL)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=properties.QUICK)
 
 LEASE = pytest.StashKey[Lease]()
 RUN_FOLDER = pytest.StashKey[Path]()
 OF_THE_DEVELOPER = ("ENGRAM_URL", "ENGRAM_TENANT", "ENGRAM_TIME_ZONE", "PYTHONDONTWRITEBYTECODE")
 """What a shell may hold and a run must not: other stores, and a ban on bytecode, without which each of the hundreds of
 processes the tests start compiles the whole package again."""
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 * 1024**3
+"""What a run may need at its peak: the server's databases, and the stores of the tests under way."""
+
+
+def use_memory() -> None:
+    """Let temporary files lie in memory where the system has room for them, and programs may run from there.
+
+    The tests make thousands of stores, and each write of a store waits for the disk. None of them tests a disk.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    memory = os.statvfs(MEMORY)
+    if memory.f_bavail * memory.f_frsize >= MEMORY_BYTES and not memory.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The process that controls the run holds the lease; the others are told its folder."""
+    use_memory()
     for name in OF_THE_DEVELOPER:
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False
@@ -77,6 +96,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elsewhere = [item for item in items if not cluster.runs_here(item)]
         items[:] = [item for item in items if cluster.runs_here(item)]
         config.hook.pytest_deselected(items=elsewhere)
+
+
+@pytest.fixture(scope="session")
+def stride() -> int:
+    """From one step at which a write is killed to the next: `make test-all` tries every step."""
+    return 1 if hypothesis.settings().max_examples == properties.ALL else 3
 
 
 @pytest.fixture

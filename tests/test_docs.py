@@ -8,6 +8,7 @@ import pytest
 
 import engram
 from engram.client import Engram
+from tests.tables import table
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,7 +33,7 @@ def test_there_are_snippets() -> None:
     assert len(SNIPPETS) >= 6
 
 
-@pytest.mark.parametrize("name", engram.__all__)
+@table("name", engram.__all__)
 def test_every_public_name_is_described_and_can_be_imported(name: str) -> None:
     assert getattr(engram, name) is not None
     assert f"`{name}`" in (ROOT / "docs" / "python.md").read_text("utf-8")
@@ -45,7 +46,7 @@ def test_every_call_of_the_client_is_described_and_documented() -> None:
     assert [name for name in calls if not inspect.getdoc(getattr(Engram, name))] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@table("page", PAGES)
 def test_every_link_leads_somewhere(page: Path) -> None:
     broken = [link for link in _LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()]
     assert broken == []

@@ -173,7 +173,7 @@ def test_ids_of_the_data_set_never_reach_indexed_text(data: Path, tmp_path: Path
 
 
 def test_speed_prints_each_figure_beside_its_floor(capsys: pytest.CaptureFixture[str]) -> None:
-    report = measure_speed(200, cold=False)
+    report = measure_speed(50, cold=False)
     figures = {figure["name"]: figure for figure in report["figures"]}
     recall = figures["recall, hybrid, embedding included ÷ scan + FTS5"]
     assert recall["ratio"] == pytest.approx(recall["value"] / recall["floor"])

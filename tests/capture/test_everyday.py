@@ -20,7 +20,7 @@ def statements(said: str) -> list[str]:
     return [one.statement for one in extract([{"role": "user", "content": said}], at=AT)]
 
 
-@pytest.mark.parametrize(("said", "statement"), TAKEN, ids=lambda value: value[:50])
+@table(("said", "statement"), TAKEN)
 def test_what_a_stranger_says_for_good_is_taken(said: str, statement: str) -> None:
     assert statements(said) == [statement]
 

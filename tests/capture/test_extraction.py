@@ -114,7 +114,7 @@ TAKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "statement", "type_"), TAKEN, ids=lambda value: str(value)[:40])
+@table(("said", "statement", "type_"), TAKEN)
 def test_what_lasts_is_taken(said: str, statement: str, type_: str) -> None:
     assert [(one.statement, one.type) for one in taken(said)] == [(statement, type_)]
 

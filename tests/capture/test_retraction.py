@@ -8,6 +8,7 @@ import pytest
 from engram import Engram
 from engram.capture.retraction import asks_to_forget, named_in
 from engram.model.decision import Outcome
+from tests.tables import table
 
 HUMAN: dict[str, Any] = {"source": "human", "scope": "global"}
 
@@ -197,7 +198,7 @@ def test_an_end_of_the_whole_ends_it(mem: Engram, stored: str, said: str) -> Non
 # -- requests are no facts
 
 
-@pytest.mark.parametrize(
+@table(
     "said",
     [
         "Forget that I'm allergic to penicillin.",
@@ -212,7 +213,7 @@ def test_a_request_to_forget_is_known_by_its_beginning(said: str) -> None:
     assert asks_to_forget(said)
 
 
-@pytest.mark.parametrize(
+@table(
     "said",
     [
         "Don't forget that our lease ends in August.",

@@ -28,7 +28,7 @@ def test_a_turn_without_facts_leaves_nothing_but_for_the_errors_of_the_model() -
     assert len(found) <= MOST_CANDIDATES * empty, [fact.statement for fact in found]
 
 
-@pytest.mark.parametrize(("said", "facts"), [row for row in ALL if row[1]], ids=lambda value: str(value)[:40])
+@table(("said", "facts"), [row for row in ALL if row[1]])
 def test_a_turn_leaves_its_facts_and_no_more(said: str, facts: tuple[str, ...]) -> None:
     statements = [one.statement for one in taken(said)]
     assert len(statements) == len(facts)

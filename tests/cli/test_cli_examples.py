@@ -1,7 +1,6 @@
 """The examples run as they are."""
 
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,9 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs_and_says_something(cli: Console, path: Path) -> None:
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, cwd=cli.folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert len(done.stdout.splitlines()) >= 4
+def test_an_example_runs_and_says_something(cli: Console, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(path), run_name="__main__")
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert len(said.out.splitlines()) >= 4
     assert not (cli.folder / "home").exists()

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from engram.cli.main import LASTING, PROGRAM
 from engram.cli.parser import Group, Option, Parameter, Verb, parameters
 from tests.cli.conftest import Console
+from tests.properties import examples
 
 DEEP = "[" * 900 + "]" * 900
 DEEP_MAPPING = '{"a":' * 900 + "1" + "}" * 900
@@ -61,7 +62,7 @@ def lines(draw: st.DrawFn) -> list[str]:
     return [*words, *(word for one in chosen for word in spelled(one, draw(st.sampled_from(HOSTILE))))]
 
 
-@settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     line=lines(),
     stdin=st.sampled_from(("", "I prefer tabs.", DEEP, DEEP_MAPPING, '{"role": "user", "content": "hi"}\n', "\0\x80")),

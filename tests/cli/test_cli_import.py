@@ -2,8 +2,8 @@
 
 import json
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -212,22 +212,18 @@ def test_a_record_file_that_is_a_link_out_of_the_folder_is_named_and_not_read(cl
 
 
 def test_the_examples_of_the_page_run(cli: Console) -> None:
-    """As one script: later examples import what earlier ones exported."""
-    program = cli.folder / "bin" / "engram"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m engram "$@"\n')
-    program.chmod(0o755)
+    """In order: later examples import what earlier ones exported."""
     assert len(BLOCKS) >= 8
-    script = f"set -eu\nPATH={program.parent}:$PATH\n" + "\n".join(BLOCKS)
-    done = subprocess.run(
-        ["bash", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cli.folder / "work",
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr
+    shell: list[str] = []
+    for line in "\n".join(BLOCKS).splitlines():
+        if not line.startswith("engram "):
+            shell.append(line)
+            continue
+        subprocess.run(["bash", "-euc", "\n".join(shell)], check=True, stdin=subprocess.DEVNULL)
+        shell.clear()
+        ran = cli(*shlex.split(line)[1:])
+        assert ran.exit_code == 0, f"{line}\n{ran.stderr}"
+    assert shell == [], "the page ends with what nobody ran"
 
 
 def test_what_is_left_out_of_an_imported_record_is_shown_as_a_note(cli: Console) -> None:

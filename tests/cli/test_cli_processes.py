@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -12,6 +11,7 @@ import sys
 import pytest
 
 from .conftest import Console
+from .terminal import on_terminal
 
 ENGRAM = [sys.executable, "-m", "engram"]
 PATIENCE = 120.0
@@ -25,10 +25,7 @@ def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 
 def on_a_terminal(*words: str, typed: str = "") -> tuple[str, int]:
     """Run a verb with a terminal of its own as its controlling one; what it prints, and its exit code."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ["TERM"] = "xterm-256color"
-        os.execv(sys.executable, [*ENGRAM, *words])
+    child, terminal = on_terminal(words)
     printed, waiting = b"", typed
     while True:
         ready, _, _ = select.select([terminal], [], [], PATIENCE)
@@ -77,8 +74,9 @@ def test_errors_are_one_line_without_a_traceback() -> None:
 
 def test_without_a_terminal_there_are_no_escape_codes(cli: Console) -> None:
     cli.learned("Deploys go through staging first")
+    assert "\x1b" not in run("list").stdout
     for words in (("list",), ("recall", "deploys", "--explain"), ("status",), ("doctor",), ("--help",), ("demo",)):
-        done = run(*words)
+        done = cli(*words)
         assert "\x1b" not in done.stdout + done.stderr, words
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -102,6 +103,15 @@ def test_the_users_files_are_untouched(cli: Console, user: SourceHome) -> None:
     assert user.fingerprints() == before
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A test run in the background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted_once_it_shows_what_was_found(
     cli: Console, user: SourceHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:

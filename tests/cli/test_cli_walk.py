@@ -16,6 +16,7 @@ from engram.model.memory import Evidence, Memory
 from engram.review.retellings import store_retelling
 
 from .conftest import Console
+from .terminal import on_terminal
 
 ENGRAM = [sys.executable, "-m", "engram.cli"]
 PATIENCE = 120.0
@@ -31,13 +32,16 @@ CODE = r"Type (\d{4}): $"
 class Person:
     """Somebody at a terminal of their own, running a verb."""
 
-    def __init__(self, *words: str, environment: dict[str, str] | None = None, program: Sequence[str] = ENGRAM) -> None:
-        self.child, self.terminal = pty.fork()
-        if self.child == 0:
-            # A test run in the background ignores interrupts, and its children would, too.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.environ |= {"TERM": "xterm-256color", **(environment or {})}
-            os.execv(program[0], [*program, *words])
+    def __init__(
+        self, *words: str, environment: dict[str, str] | None = None, program: list[str] | None = None
+    ) -> None:
+        if program:
+            self.child, self.terminal = pty.fork()
+            if self.child == 0:
+                os.environ["TERM"] = "xterm-256color"
+                os.execv(program[0], program)
+        else:
+            self.child, self.terminal = on_terminal(words, environment)
         self.printed = ""
         self.read_to = 0
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram import Engram
@@ -16,6 +16,7 @@ from engram.model.task import TASK_STATES
 from engram.text.content_hash import quote_hash
 from engram.text.display import quoted_lines
 from tests.client.conftest import Clock
+from tests.properties import examples
 
 KEY = "AKIAIOSFODNN7EXAMQLE"
 LEASE = """# Lease
@@ -121,7 +122,7 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join).filter(str.strip)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(text=TEXTS, size=st.integers(20, 60), kind=st.sampled_from(["", "markdown", "text", "code", "diff"]))
 def test_every_quote_is_found_at_its_span(reader: Engram, text: str, size: int, kind: str) -> None:
     task = reader.start_task("Read").id

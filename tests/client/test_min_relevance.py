@@ -7,6 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput
+from tests.tables import table
 
 SERVER, ROOM, TEA = "The staging server is called nightshift", "The server room is cold", "Anna likes tea"
 QUESTION, UNRELATED = "What is the staging server called?", "asdkjhasd"
@@ -121,8 +122,8 @@ CALLS: dict[str, Callable[[Engram, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("floor", [-1, 1.5, "0.5", True])
+@table("call", CALLS)
+@table("floor", [-1, 1.5, "0.5", True])
 def test_a_floor_that_is_none_is_refused(mem: Engram, call: str, floor: object) -> None:
     with pytest.raises(InvalidInput, match="min_relevance"):
         CALLS[call](mem, floor)

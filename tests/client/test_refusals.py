@@ -8,6 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput
+from tests.tables import table
 
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
 Call = Callable[[Engram], Any]
@@ -106,23 +107,23 @@ def tabs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engram]:
         yield mem
 
 
-@pytest.mark.parametrize("verb", NARROWED)
-@pytest.mark.parametrize("what", WRONG_FILTERS)
+@table("verb", NARROWED)
+@table("what", WRONG_FILTERS)
 def test_a_filter_that_finds_nothing_ever_is_refused(tabs: Engram, verb: str, what: str) -> None:
     filters, said = WRONG_FILTERS[what]
     with pytest.raises(InvalidInput, match=said):
         NARROWED[verb](tabs, **filters)
 
 
-@pytest.mark.parametrize("verb", LIMITED)
-@pytest.mark.parametrize("limit", [0, -1, True, "3"])
+@table("verb", LIMITED)
+@table("limit", [0, -1, True, "3"])
 def test_a_limit_begins_at_one(tabs: Engram, verb: str, limit: Any) -> None:
     with pytest.raises(InvalidInput, match="limit"):
         LIMITED[verb](tabs, limit)
     LIMITED[verb](tabs, 1)
 
 
-@pytest.mark.parametrize("what", OTHER)
+@table("what", OTHER)
 def test_what_cannot_be_asked_for_is_told(tabs: Engram, what: str) -> None:
     call, said = OTHER[what]
     with pytest.raises(InvalidInput, match=said):

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram import Engram
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 from tests.client.conftest import Clock
+from tests.properties import examples
 
 ALLERGY = "I am allergic to peanuts"
 
@@ -197,7 +198,7 @@ def test_no_text_leaves_its_line(mem: Engram) -> None:
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=120)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(
     budget=st.integers(0, 700),
     said=st.lists(LINES.filter(str.strip), max_size=4),

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from engram.model.memory import Memory
@@ -11,6 +11,7 @@ from engram.store.records import image
 from tests.clock import Clock
 from tests.conformance.keeping import asked
 from tests.dialects.memories import memories
+from tests.properties import examples
 
 
 def can_be_kept_anywhere(memory: Memory) -> bool:
@@ -21,7 +22,7 @@ def can_be_kept_anywhere(memory: Memory) -> bool:
         return False
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     memory=memories.filter(can_be_kept_anywhere),
     scope=st.sampled_from(["global", "project:a/b", "user", "session:S-1"]),

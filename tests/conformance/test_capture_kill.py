@@ -1,6 +1,10 @@
 """A process killed between two steps of a capture, on every backend: whatever reached the ledger is read once."""
 
+import json
+import select
 import signal
+from collections.abc import Iterator
+from subprocess import Popen
 
 import pytest
 
@@ -20,10 +24,19 @@ def place_of(backend: Backend) -> list[str]:
     return [str(backend._folder / name) for name in ("home", "cache", "")]
 
 
-def killed_at(backend: Backend, point: str) -> None:
-    process = start("capture_killed", point, *place_of(backend))
+@pytest.fixture(scope="module")
+def forks() -> Iterator["Popen[str]"]:
+    process = start("capture_killed")
     with ending(process):
-        assert process.wait(PATIENCE) == -signal.SIGKILL
+        yield process
+
+
+def killed_at(forks: "Popen[str]", backend: Backend, point: str) -> None:
+    assert forks.stdin is not None and forks.stdout is not None
+    forks.stdin.write(json.dumps([point, *place_of(backend)]) + "\n")
+    forks.stdin.flush()
+    assert select.select([forks.stdout], [], [], PATIENCE)[0], "the child never ended"
+    assert int(forks.stdout.readline()) == signal.SIGKILL
 
 
 def facts_by_turn(mem: Engram) -> dict[str, int]:
@@ -33,9 +46,11 @@ def facts_by_turn(mem: Engram) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_every_turn_of_the_ledger_is_read_once_after_a_kill(backend: Backend, clock: Clock, point: str) -> None:
+def test_every_turn_of_the_ledger_is_read_once_after_a_kill(
+    forks: "Popen[str]", backend: Backend, clock: Clock, point: str
+) -> None:
     backend.client()
-    killed_at(backend, point)
+    killed_at(forks, backend, point)
     clock.now = utc_now() + 2 * LEASE
     mem = backend.client()
     mem.flush_captures()

@@ -12,8 +12,9 @@ from engram.model.hit import Hit
 from tests.backends import OnFiles, OnPostgres
 from tests.clock import Clock
 from tests.postgres.server import Server
+from tests.properties import share
 
-MEMORIES, QUESTIONS, FIRST = 300, 40, 10
+MEMORIES, QUESTIONS, FIRST = 300, share(40), 10
 SAME_SCORE = 2e-3
 """Vectors are kept with half precision and summed in another order; closer than this counts as a tie."""
 SAME_RANK = 0.1

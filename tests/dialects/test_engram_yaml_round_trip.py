@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ryaml import loads as read_yaml_1_2  # type: ignore[attr-defined]
 
@@ -13,43 +13,44 @@ from engram.dialects.engram_yaml import dump, from_mapping, load, load_mappings,
 from engram.dialects.yaml_writer import flow_scalar, key_scalar, text_scalar
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from tests.properties import examples
 from tests.tables import table
 
 from .memories import MISREAD, memories, multiline, text
 
 
 @given(memories)
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_a_memory_survives_plain_data(memory: Memory) -> None:
     assert from_mapping(to_mapping(memory)) == memory
 
 
 @given(memories)
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_plain_data_is_json_safe(memory: Memory) -> None:
     assert from_mapping(json.loads(json.dumps(to_mapping(memory)))) == memory
 
 
 @given(st.lists(memories, max_size=3))
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_memories_survive_a_yaml_file(many: list[Memory]) -> None:
     assert load(dump(many)) == many
 
 
 @given(memories)
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_a_file_is_parsed_as_the_data_it_was_written_from(memory: Memory) -> None:
     assert load_mappings(dump([memory])) == [to_mapping(memory)]
 
 
 @given(memories)
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_a_yaml_1_1_reader_reads_the_same_data(memory: Memory) -> None:
     assert yaml.safe_load(dump([memory])) == [to_mapping(memory)]
 
 
 @given(st.lists(multiline, min_size=1), text)
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_text_is_read_alike_by_1_1_and_1_2_readers(values: list[str], key: str) -> None:
     lines = [f"- {text_scalar(value, '')}" for value in values]
     lines += [f"- [{flow_scalar(value)}]" for value in values]

@@ -14,6 +14,7 @@ from engram.dialects.feedback_toml import as_exported, read_toml, render_toml
 from engram.model.errors import InvalidInput
 from engram.model.forms import FORM_PARTS
 from engram.model.memory import Memory, render_form
+from tests.tables import table
 
 README = """schema_version = 2
 type = "feedback"
@@ -92,7 +93,7 @@ def test_times_inside_content_are_read_and_move_to_the_top() -> None:
     assert render_toml(memory).index("created_at") < render_toml(memory).index("[content]")
 
 
-@pytest.mark.parametrize(
+@table(
     ("keys", "form"),
     [
         ('principle = "Test first"\nanti_pattern = "Coded first"', {"behavior": "Coded first", "action": "Test first"}),
@@ -141,7 +142,7 @@ def test_what_is_missing_in_an_earlier_layout_is_named() -> None:
     assert len(notes) == 2 and "has no impact" in notes[0] and "title" in notes[1]
 
 
-@pytest.mark.parametrize(
+@table(
     ("broken", "message"),
     [
         ("not toml [", "not TOML"),

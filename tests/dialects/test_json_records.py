@@ -3,12 +3,13 @@
 import json
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.dialects.json_records import dump_json
 from engram.dialects.record import from_mapping
 from engram.model.memory import Memory
+from tests.properties import examples
 
 from .memories import memories
 
@@ -18,7 +19,7 @@ def read(text: str) -> Sequence[Memory]:
 
 
 @given(st.lists(memories, max_size=2))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_memories_survive_json(many: list[Memory]) -> None:
     assert read(dump_json(many)) == many
 

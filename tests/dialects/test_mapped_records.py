@@ -6,9 +6,10 @@ import pytest
 
 from engram.dialects.mapped_records import parse_timestamp
 from engram.model.errors import InvalidInput
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "wanted"),
     [
         ("20250301", "2025-03-01T00:00:00+00:00"),
@@ -25,7 +26,7 @@ def test_a_time_is_a_date_or_counts_since_1970(value: Any, wanted: str) -> None:
     assert parse_timestamp("when", value).isoformat() == wanted
 
 
-@pytest.mark.parametrize("value", ["2025", 2025, 0, -1, 12.5, True, "someday", "nan", "inf", [], {}])
+@table("value", ["2025", 2025, 0, -1, 12.5, True, "someday", "nan", "inf", [], {}])
 def test_what_is_no_time_is_refused_and_never_1970(value: Any) -> None:
     with pytest.raises(InvalidInput, match="when must be a date"):
         parse_timestamp("when", value)

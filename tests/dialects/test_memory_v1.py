@@ -13,6 +13,7 @@ from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
 from engram.model.memory import Memory
 from engram.model.types import KINDS
 from tests.dialects.memories import text
+from tests.tables import table
 
 EXAMPLE = """---
 schema: memory.v1
@@ -119,7 +120,7 @@ def test_what_is_stale_is_written_so() -> None:
     assert dump(stale, date(2026, 1, 15), file=CURATED).count("status: stale") == 2
 
 
-@pytest.mark.parametrize(
+@table(
     ("old", "new", "reason"),
     [
         ("kind: tooling", "kind: gadget", "Unknown kind 'gadget'"),
@@ -141,7 +142,7 @@ def test_a_record_that_cannot_be_used_is_named_and_the_others_are_read(old: str,
     assert reason in only(old, new)
 
 
-@pytest.mark.parametrize(
+@table(
     "broken",
     [
         "# Memory\n\n- a list\n",

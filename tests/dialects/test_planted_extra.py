@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.dialects.memory_v1 import CURATED, MemoryItem, dump
@@ -18,6 +18,7 @@ from engram.dialects.yaml_parser import parse_yaml
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Association, Memory
 from engram.store.records import readable_image
+from tests.properties import examples
 
 MOMENT = datetime(2026, 1, 15, 9, 40, tzinfo=UTC)
 PLAIN = Memory(
@@ -117,7 +118,7 @@ planted = st.dictionaries(
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(extra=planted)
 @example(
     extra={

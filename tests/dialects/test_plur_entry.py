@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from engram.dialects.engram_yaml import dump, load
 from engram.dialects.plur import from_plur, to_plur
 from engram.model.errors import InvalidInput, UnknownVersion
 from engram.model.memory import Activation, Anchor, Association, Feedback, Memory
 from engram.text.content_hash import content_hash
+from tests.properties import examples
 from tests.tables import table
 
 from .memories import memories
@@ -20,7 +21,7 @@ TODAY = "2026-11-15"
 
 
 @given(memories.filter(lambda memory: memory.statement != ""))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_a_memory_becomes_a_valid_entry_and_comes_back_whole(memory: Memory) -> None:
     entry = to_plur(memory, today=TODAY)
     visible = {key: value for key, value in entry.items() if key not in memory.extra}
@@ -29,7 +30,7 @@ def test_a_memory_becomes_a_valid_entry_and_comes_back_whole(memory: Memory) -> 
 
 
 @given(entries)
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_an_entry_becomes_a_memory_and_comes_back_with_every_value(entry: dict[str, Any]) -> None:
     memory = from_plur(entry)
     written = to_plur(memory, today=TODAY)
@@ -39,7 +40,7 @@ def test_an_entry_becomes_a_memory_and_comes_back_with_every_value(entry: dict[s
 
 
 @given(entries)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_an_imported_entry_survives_engrams_own_file(entry: dict[str, Any]) -> None:
     memory = from_plur(entry)
     assert load(dump([memory])) == [memory]

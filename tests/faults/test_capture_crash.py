@@ -71,10 +71,10 @@ def facts_by_turn(home: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("operation", ["waiting", "high"])
 def test_a_turn_killed_at_any_step_is_absent_or_is_read_once_and_so_are_the_others(
-    homes: Homes, forks: Zygote, operation: str
+    homes: Homes, forks: Zygote, operation: str, stride: int
 ) -> None:
     ledgers = set()
-    for fatal in range(1, MOST_STEPS):
+    for fatal in range(1, MOST_STEPS, stride):
         home = homes()
         killed = kill(forks, home, operation, fatal)
         found = facts_by_turn(home)
@@ -86,9 +86,9 @@ def test_a_turn_killed_at_any_step_is_absent_or_is_read_once_and_so_are_the_othe
     raise AssertionError(f"a turn takes more than {MOST_STEPS} steps")
 
 
-def test_the_first_turn_of_all_killed_at_any_step_is_absent_or_is_read_once(forks: Zygote) -> None:
+def test_the_first_turn_of_all_killed_at_any_step_is_absent_or_is_read_once(forks: Zygote, stride: int) -> None:
     turns = set()
-    for fatal in range(1, MOST_STEPS):
+    for fatal in range(1, MOST_STEPS, stride):
         with scratch() as folder:
             home = folder / "home"
             killed = kill(forks, home, "waiting", fatal)
@@ -100,8 +100,8 @@ def test_the_first_turn_of_all_killed_at_any_step_is_absent_or_is_read_once(fork
     raise AssertionError(f"a turn takes more than {MOST_STEPS} steps")
 
 
-def test_a_turn_said_again_after_a_kill_is_one_turn_and_one_fact(homes: Homes, forks: Zygote) -> None:
-    for fatal in range(1, MOST_STEPS, 3):
+def test_a_turn_said_again_after_a_kill_is_one_turn_and_one_fact(homes: Homes, forks: Zygote, stride: int) -> None:
+    for fatal in range(1, MOST_STEPS, 2 * stride):
         home = homes()
         killed = kill(forks, home, "high", fatal)
         forks.run(home, home.parent / "cache", "high", 7)
@@ -123,8 +123,8 @@ def test_a_torn_write_loses_no_turn(homes: Homes, forks: Zygote) -> None:
     raise AssertionError(f"a turn takes more than {MOST_STEPS} writes")
 
 
-def test_a_flush_killed_at_any_step_is_completed_by_the_next(homes: Homes, forks: Zygote) -> None:
-    for fatal in range(1, MOST_STEPS):
+def test_a_flush_killed_at_any_step_is_completed_by_the_next(homes: Homes, forks: Zygote, stride: int) -> None:
+    for fatal in range(1, MOST_STEPS, stride):
         home = homes()
         killed = kill(forks, home, "flush", fatal)
         found = facts_by_turn(home)

@@ -1,6 +1,5 @@
 """kill -9 in the middle of a harvest: the next one proposes what is missing, and nothing twice."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from engram import Engram
 from engram.text.content_hash import content_hash
 from tests.capture.transcripts.written import claude_file
 from tests.faults.consistency import assert_consistent, scratch
-from tests.faults.processes import PATIENCE, ending, start
+from tests.faults.processes import Zygote, ending, start
 
 RULES = (
     "In this repo all commits are rebased, we never squash merge, because the history must stay readable.",
@@ -33,23 +32,24 @@ def written(root: Path) -> None:
         claude_file(root, rule, session=f"0c9e2a43-0000-4000-8000-00000000000{number}")
 
 
-def harvested(folder: Path, step: int) -> int:
-    """Harvest in a process of its own that is killed at a step; how it ended."""
-    process = start("transcript_harvest", *(str(folder / name) for name in ("home", "cache", "projects")), str(step))
+@pytest.fixture
+def forks() -> Iterator[Zygote]:
+    process = start("transcript_harvest")
     with ending(process):
-        return process.wait(PATIENCE)
+        yield Zygote(process)
 
 
-def test_a_killed_harvest_loses_and_doubles_nothing(folder: Path) -> None:
+def test_a_killed_harvest_loses_and_doubles_nothing(folder: Path, forks: Zygote) -> None:
     written(folder / "projects")
-    ends = [harvested(folder, step) for step in STEPS]
-    assert ends.count(-signal.SIGKILL) >= len(STEPS) // 2
-    assert harvested(folder, 0) == 0
-    with Engram.open(folder / "home", cache=folder / "cache") as mem:
+    home, cache = folder / "home", folder / "cache"
+    killed = [forks.run(home, cache, "harvest", 1, step)["killed"] for step in STEPS]
+    assert killed.count(True) >= len(STEPS) // 2
+    assert not forks.run(home, cache, "harvest", 1)["killed"]
+    with Engram.open(home, cache=cache) as mem:
         found = [memory.statement for memory in mem.list(limit=None, status="any")]
         assert sorted(found) == sorted(RULES)
         assert len({content_hash(statement) for statement in found}) == len(RULES)
         events = [event.content for name in mem.store.ledgers() for event in mem.store.events(name)]
         assert sorted(events) == sorted(RULES)
         assert mem.harvest(folder / "projects").unchanged == len(RULES)
-    assert_consistent(folder / "home", folder / "cache")
+    assert_consistent(home, cache)

@@ -143,9 +143,11 @@ def test_a_write_killed_at_each_kind_of_step_is_absent_or_complete(operation: st
 
 
 @pytest.mark.parametrize("operation", AT_EVERY_STEP)
-def test_a_write_killed_at_any_step_is_absent_or_complete(operation: str, homes: Homes, forks: Zygote) -> None:
-    for fatal in range(1, MOST_STEPS):
-        if fatal % GROWS == 1:
+def test_a_write_killed_at_any_step_is_absent_or_complete(
+    operation: str, homes: Homes, forks: Zygote, stride: int
+) -> None:
+    for kills, fatal in enumerate(range(1, MOST_STEPS, stride)):
+        if kills % GROWS == 0:
             home = homes()
             ledger = Ledger(home)
         if not _attempt(forks, home, operation, 1000 + fatal, fatal, ledger, torn=False):
@@ -164,14 +166,14 @@ def test_a_write_torn_half_way_through_leaves_no_torn_line(operation: str, home:
 
 
 @pytest.mark.parametrize("operation", ["learn", "add_batch", "purge", "split"])
-def test_a_killed_recovery_is_repeated(operation: str, home: Path, forks: Zygote) -> None:
+def test_a_killed_recovery_is_repeated(operation: str, home: Path, forks: Zygote, stride: int) -> None:
     cache = home.parent / "cache"
     steps = forks.run(home, cache, operation, 3000)["acks"][-1]["steps"]
     for fatal in {steps // 3, steps // 2, 2 * steps // 3} - {0}:
         assert forks.run(home, cache, operation, 3000 + fatal, fatal)["killed"]
         at = 1
         while forks.run(home, cache, "open", 0, at)["killed"]:
-            at += 1
+            at += stride
         assert_consistent(home, cache, edited=True)
 
 

@@ -73,9 +73,9 @@ def again(forks: Zygote, home: Path, operation: str, n: int) -> dict[str, Any]:
     return ack
 
 
-def test_a_turn_killed_at_any_step_is_complete_with_its_job_or_absent(homes: Homes, forks: Zygote) -> None:
+def test_a_turn_killed_at_any_step_is_complete_with_its_job_or_absent(homes: Homes, forks: Zygote, stride: int) -> None:
     seen = set()
-    for fatal in range(1, MOST_STEPS):
+    for fatal in range(1, MOST_STEPS, stride):
         home = homes()
         killed = attempt(forks, home, "turn", 7, fatal)
         with opened(home) as mem:
@@ -89,8 +89,8 @@ def test_a_turn_killed_at_any_step_is_complete_with_its_job_or_absent(homes: Hom
     raise AssertionError(f"a turn takes more than {MOST_STEPS} steps")
 
 
-def test_a_turn_repeated_after_a_kill_is_stored_once(homes: Homes, forks: Zygote) -> None:
-    for fatal in range(1, MOST_STEPS):
+def test_a_turn_repeated_after_a_kill_is_stored_once(homes: Homes, forks: Zygote, stride: int) -> None:
+    for fatal in range(1, MOST_STEPS, stride):
         home = homes()
         killed = attempt(forks, home, "turn", 7, fatal)
         told = again(forks, home, "turn", 7)["events"]
@@ -129,9 +129,9 @@ def test_a_torn_turn_is_complete_or_absent_and_stored_once_when_repeated(homes: 
 
 @pytest.mark.parametrize("torn", [False, True], ids=["killed", "torn"])
 def test_a_checkpoint_killed_at_any_step_is_absent_or_complete_and_the_next_one_follows(
-    homes: Homes, forks: Zygote, torn: bool
+    homes: Homes, forks: Zygote, torn: bool, stride: int
 ) -> None:
-    for fatal in range(1, MOST_STEPS):
+    for fatal in range(1, MOST_STEPS, 1 if torn else stride):
         home = homes()
         killed = attempt(forks, home, "checkpoint", 1, fatal, torn=torn)
         with opened(home) as mem:
@@ -148,8 +148,8 @@ def test_a_checkpoint_killed_at_any_step_is_absent_or_complete_and_the_next_one_
     raise AssertionError(f"a checkpoint takes more than {MOST_STEPS} steps")
 
 
-def test_a_task_whose_end_was_killed_runs_or_has_ended(homes: Homes, forks: Zygote) -> None:
-    for fatal in range(1, MOST_STEPS):
+def test_a_task_whose_end_was_killed_runs_or_has_ended(homes: Homes, forks: Zygote, stride: int) -> None:
+    for fatal in range(1, MOST_STEPS, stride):
         home = homes()
         killed = attempt(forks, home, "end", 1, fatal)
         with opened(home) as mem:

@@ -153,7 +153,7 @@ def test_the_reason_names_field_and_kind_and_never_the_secret() -> None:
     assert "rationale" in problem and "password" in problem and value not in problem
 
 
-@pytest.mark.parametrize(
+@table(
     "fields",
     [
         {"situation": "when the password is hunter" + "2"},
@@ -215,8 +215,8 @@ def test_spans_lead_back_to_the_text_that_was_folded(text: str) -> None:
     assert any(one.start == len(text) + 14 and one.end == one.start + len(secret) for one in found)
 
 
-@pytest.mark.parametrize(("kind", "text", "secret"), SECRETS)
-@pytest.mark.parametrize("place", [0, 1, 2])
+@table(("kind", "text", "secret"), SECRETS)
+@table("place", [0, 1, 2])
 def test_a_secret_of_one_memory_is_seen_among_many(kind: str, text: str, secret: str, place: int) -> None:
     # The neighbours end and begin with what could be read as the beginning or the end of something.
     said = ["The commit", "id: the api", "key of the digest"]

@@ -1,6 +1,5 @@
 """Shape and size."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,13 +23,13 @@ def test_any_writable_text_has_shape(statement: str) -> None:
     assert statement_problem(memory(statement), SETTINGS) == ""
 
 
-@pytest.mark.parametrize("statement", ["", " ", "\n\t ", "\u200b", "\u200b \ufeff", "\u3164", "\u2800\u2800"])
+@table("statement", ["", " ", "\n\t ", "\u200b", "\u200b \ufeff", "\u3164", "\u2800\u2800"])
 def test_a_statement_nobody_can_see_is_empty(statement: str) -> None:
     assert statement_problem(memory(statement), SETTINGS) == "the statement is empty"
 
 
-@pytest.mark.parametrize("bad", ["\x00", "\x07", "\x1b[31m", "\x7f", "\x9f", "\ud800", "\uffff"])
-@pytest.mark.parametrize("field", ["statement", "situation", "rationale", "context", "tags", "metadata"])
+@table("bad", ["\x00", "\x07", "\x1b[31m", "\x7f", "\x9f", "\ud800", "\uffff"])
+@table("field", ["statement", "situation", "rationale", "context", "tags", "metadata"])
 def test_control_characters_are_refused_in_every_field(field: str, bad: str) -> None:
     text = f"some {bad} text"
     value = {"tags": (text,), "metadata": {"note": {"deep": [text]}}}.get(field, text)

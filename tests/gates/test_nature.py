@@ -1,11 +1,10 @@
 """Episode or note, by the first of spec 5's signs that is there."""
 
-import pytest
-
 from engram.gates.nature import EPISODE, NOTE, nature_of
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "type_name", "tags", "expected"),
     [
         ("I prefer tea since yesterday", "preference", (), EPISODE),

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 import engram
 from engram.gates.secrets.scan import find_secrets, redact
+from tests.tables import table
 
 SOURCES = Path(engram.__file__).parent
 IDS = (
@@ -47,7 +46,7 @@ def _filled(node: ast.JoinedStr) -> Iterator[str]:
         yield "".join(value if part is None else part for part in parts)
 
 
-@pytest.mark.parametrize("id", IDS)
+@table("id", IDS)
 def test_an_id_is_never_redacted(id: str) -> None:
     assert [words for words in AROUND if id not in redact(words.format(id, id))[0]] == []
 

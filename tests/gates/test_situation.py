@@ -1,8 +1,7 @@
 """Situations that are told in hindsight, and the tasks they should name."""
 
-import pytest
-
 from engram.gates.situation import hindsight, situation_warnings
+from tests.tables import table
 
 HINDSIGHT = (
     "after X failed",
@@ -170,7 +169,7 @@ def test_the_rewrite_names_the_task_in_it() -> None:
     assert found == dict(REWRITES)
 
 
-@pytest.mark.parametrize("text", HINDSIGHT + UNSEEN_HINDSIGHT)
+@table("text", HINDSIGHT + UNSEEN_HINDSIGHT)
 def test_a_rewrite_is_no_hindsight_itself(text: str) -> None:
     found = hindsight(text)
     assert found is None or not found.task or hindsight(found.task) is None

@@ -193,8 +193,8 @@ CONTRADICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("new", "old"), CONTRADICTIONS)
-@pytest.mark.parametrize("cosine", [0.9, math.nan])
+@table(("new", "old"), CONTRADICTIONS)
+@table("cosine", [0.9, math.nan])
 def test_what_cannot_both_hold_is_a_contradiction_either_way_round(new: str, old: str, cosine: float) -> None:
     for one, other in ((new, old), (old, new)):
         verdict = judged(one, other, cosine=cosine)
@@ -264,8 +264,8 @@ COMPATIBLE = [
 ]
 
 
-@pytest.mark.parametrize(("new", "old"), COMPATIBLE)
-@pytest.mark.parametrize("cosine", [0.99, math.nan])
+@table(("new", "old"), COMPATIBLE)
+@table("cosine", [0.99, math.nan])
 def test_what_can_both_hold_is_no_contradiction_by_any_rule(
     new: str, old: str, cosine: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize("text", FILES)
+@table("text", FILES)
 def test_removing_what_was_added_restores_every_byte(text: str) -> None:
     made = with_member(text, PATH, ENTRY)
     assert parse(made).data["mcpServers"]["engram"] == ENTRY

@@ -18,13 +18,14 @@ from engram.models import task_vectors
 from engram.models.task_vectors import TaskTable, least_likeness, likeness, task_relevance
 from engram.store.files.index.search import TASKS
 from engram.store.files.index.stored_tasks import NO_VECTOR, StoredTasks
+from tests.tables import table
 
 from .conftest import Hooked
 
 TEXTS = ("Deploys go through the staging cluster first", "kubectl get pods", "数据库的备份", "", "naïve café ☕", "a")
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@table("text", TEXTS)
 def test_a_text_has_the_vector_that_the_engine_gives_it(text: str) -> None:
     expected = StaticEmbedder().embed([text])[0]
     assert np.allclose(expected, np.array(PlainTable().embed(text)), atol=1e-5)

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram import Engram
@@ -16,6 +16,7 @@ from engram.capture.documents.facts import fact_spans
 from engram.model.errors import EngramError, Refused
 from engram.rules.limits import MAX_LISTED
 from tests.hostile import PIECES, RULES
+from tests.properties import examples
 
 SIZE = 12_000
 SECONDS = 6.0
@@ -61,7 +62,7 @@ def test_no_rule_goes_back_and_forth_over_one_piece_repeated(name: str) -> None:
             RULES[name](repeated(piece))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(name=st.sampled_from(sorted(RULES)), pieces=st.tuples(st.sampled_from(PIECES), st.sampled_from(PIECES)))
 def test_nor_over_two_in_turn(name: str, pieces: tuple[str, str]) -> None:
     with bounded(f"{name} on {pieces!r} in turn"):

@@ -17,6 +17,7 @@ from engram.store.files.backup import restore
 from engram.store.files.home import PointsOutside, memory_file
 from engram.store.files.journal import Journal
 from tests.homes import home_of
+from tests.tables import table
 
 OUTSIDE = [
     "../../../.bash_login",
@@ -62,7 +63,7 @@ def test_a_path_in_the_journal_that_is_no_memory_file_is_refused(stored: object)
         memory_file(stored)
 
 
-@pytest.mark.parametrize("stored", INSIDE)
+@table("stored", INSIDE)
 def test_the_paths_that_engram_writes_itself_pass(stored: str) -> None:
     assert memory_file(stored) == stored
 

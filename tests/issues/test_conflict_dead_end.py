@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from engram import Engram
 from engram.model.decision import Outcome
 from tests.backends import Backend
 from tests.cli.conftest import Console, cli  # noqa: F401
-from tests.mcp.talking import said, talking
+from tests.mcp.talking import said, talking_inside
 
 OLD, NEW = "The api listens on port 8080", "The api listens on port 9090"
 QUESTION = "Which port does the api listen on?"
@@ -59,7 +60,7 @@ def test_the_command_line_replaces_it_at_once(cli: Console) -> None:  # noqa: F8
 
 
 def test_an_mcp_client_is_given_the_call_that_replaces_it(tmp_path: Path) -> None:
-    with talking(tmp_path) as agent:
+    with Engram.open(ephemeral=True, directory=tmp_path) as mem, talking_inside(mem) as agent:
         old = agent.ask("learn", statement=OLD)["memory"]["id"]
         answer = agent.call("learn", statement=NEW)
         call = f'learn(statement="{NEW}", supersedes=["{old}"])'
@@ -72,7 +73,7 @@ def test_an_mcp_client_is_given_the_call_that_replaces_it(tmp_path: Path) -> Non
 
 
 def test_an_mcp_client_replaces_it_at_once(tmp_path: Path) -> None:
-    with talking(tmp_path) as agent:
+    with Engram.open(ephemeral=True, directory=tmp_path) as mem, talking_inside(mem) as agent:
         old = agent.ask("learn", statement=OLD)["memory"]["id"]
         new = agent.ask("learn", statement=NEW)["memory"]["id"]
         replaced = agent.ask("learn", statement=NEW, supersedes=[old])
@@ -83,7 +84,7 @@ def test_an_mcp_client_replaces_it_at_once(tmp_path: Path) -> None:
 
 
 def test_an_mcp_client_that_was_told_to_say_different_is_heard(tmp_path: Path) -> None:
-    with talking(tmp_path) as agent:
+    with Engram.open(ephemeral=True, directory=tmp_path) as mem, talking_inside(mem) as agent:
         old = agent.ask("learn", statement=OLD, scope="project:quay")["memory"]["id"]
         waits = agent.ask("learn", statement=NEW, scope="project:quay")
         assert waits["outcome"] == "CONTRADICTION"

@@ -7,6 +7,7 @@ from engram.gates.trust import is_human
 from engram.model.errors import Refused
 from engram.model.memory import Memory
 from engram.rules.sources import Rank, rank_of
+from tests.tables import table
 
 NEVER = "Never commit to main directly"
 REWORDED = "Never commit to main directly; open a pull request"
@@ -49,9 +50,7 @@ def test_an_agent_does_not_reword_a_rule_that_a_person_approved() -> None:
             mem.update(rule.id, statement=REWORDED, actor="agent")
 
 
-@pytest.mark.parametrize(
-    "source", ["human", "human:ana", "Human", " human ", "HUMAN:ana", "hand", "", "agent", "manual", "web:x"]
-)
+@table("source", ["human", "human:ana", "Human", " human ", "HUMAN:ana", "hand", "", "agent", "manual", "web:x"])
 def test_who_is_a_person_is_asked_in_one_place(source: str) -> None:
     assert is_human(source) == (rank_of(source) == Rank.PERSON)
 

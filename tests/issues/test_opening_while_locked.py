@@ -111,6 +111,7 @@ def test_the_doctor_examines_what_it_can_while_somebody_holds_the_lock(
 ) -> None:
     monkeypatch.setattr("engram.store.files.store.PATIENCE", 0.02)
     with held.held(), _open(tmp_path, repository) as mem:
+        monkeypatch.setattr(store_of(mem), "_deadline", 0.02)
         checks = mem.doctor()
         assert not checks["home"].ok and "were not checked" in checks["home"].message
         assert checks["files"].ok and checks["journal"].ok

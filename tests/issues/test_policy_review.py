@@ -32,7 +32,7 @@ def test_an_allergy_that_is_denied_is_an_exclusion(text: str) -> None:
     assert (found.critical_slot, found.conflict_key.startswith("allergy:")) == ("allergy_exclusion", False)
 
 
-@pytest.mark.parametrize(
+@table(
     ("fact", "remark"),
     [
         ("I live in Berlin", "I moved to Postgres"),

@@ -20,6 +20,7 @@ from engram.store.records import readable_image
 from tests.backends import Backend
 from tests.homes import home_of
 from tests.importing import imported
+from tests.tables import table
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
@@ -102,7 +103,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("kind", UNREADABLE)
+@table("kind", UNREADABLE)
 def test_a_journal_line_that_the_index_could_not_hold_is_refused(kind: str) -> None:
     with pytest.raises(ValueError):
         decode(UNREADABLE[kind])

@@ -21,14 +21,14 @@ KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\n"
 BODY = "\n".join("MIIEow1BAAKCAQEAr9Xk2pQzR7mN4vB1aB3cD5eF7gH9iJ1kL3mN5oP7qR9sT1u" for _ in range(8))
 
 
-@pytest.mark.parametrize("name", [f"secrets_{which}.txt" for which in "abcdefg"])
+@table("name", [f"secrets_{which}.txt" for which in "abcdefg"])
 def test_at_least_97_of_100_kinds_of_secrets_are_cut_out(name: str) -> None:
     found = samples(name)
     missed = [sample.kind for sample in found if any(part in redact(sample.text)[0] for part in sample.secrets)]
     assert len(missed) <= 0.03 * len(found), missed
 
 
-@pytest.mark.parametrize("name", [f"innocents_{which}.txt" for which in "abcdef"])
+@table("name", [f"innocents_{which}.txt" for which in "abcdef"])
 def test_at_most_1_of_100_innocent_texts_is_taken_for_a_secret(name: str) -> None:
     found = samples(name)
     mistaken = [sample.text for sample in found if find_secrets(sample.text)]

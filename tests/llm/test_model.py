@@ -17,6 +17,7 @@ from engram.llm.schemas import ExtractedFacts, Permutations, QuestionReading
 from engram.llm.spend import SpendCount
 from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit
 from tests.llm.replaying import SILENCE, Answer, Server, claude_said, raw, said
+from tests.tables import table
 
 QUERIES = {"queries": ["where does the user live", "home town"]}
 VALUES = {"query": "where do I live", "count": "2"}
@@ -241,9 +242,7 @@ def test_the_missing_extra_is_named(server: Server, monkeypatch: pytest.MonkeyPa
         ask(server.model())
 
 
-@pytest.mark.parametrize(
-    "name", ["", "gpt-5", "openai:", "mistral:x", "openai:x@ftp://host", "openai:x@http://", "openai: @http://h"]
-)
+@table("name", ["", "gpt-5", "openai:", "mistral:x", "openai:x@ftp://host", "openai:x@http://", "openai: @http://h"])
 def test_a_setting_that_names_no_model_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="does not name a model"):
         LanguageModel(ModelSettings(name))

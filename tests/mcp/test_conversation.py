@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.talking import Talk, data, kept, opened, said, talking
+from engram import Engram
+from tests.mcp.talking import Talk, data, kept, opened, said, talking, talking_inside
 
 TABS = (
     "Indent the billing service with tabs and never with spaces, because its formatter rejects every other indentation"
@@ -102,11 +103,11 @@ def test_ending_a_session_twice_changes_nothing(agent: Talk) -> None:
     assert agent.ask("session_end", session_id=session, summary="counted again") == first
 
 
-def test_here_is_the_project_the_server_was_started_in(tmp_path: Path) -> None:
+def test_here_is_the_project_the_memory_was_opened_in(tmp_path: Path) -> None:
     project = tmp_path / "gazelle"
     project.mkdir()
     subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=120)
-    with talking(tmp_path, project) as agent:
+    with Engram.open(ephemeral=True, directory=project) as mem, talking_inside(mem) as agent:
         statement = "Migrations of this project are written by hand and reviewed by two people before they run"
         learned = agent.ask("learn", statement=statement, scope="here")
         assert learned["memory"]["scope"] == "project:gazelle"

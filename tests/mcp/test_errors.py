@@ -1,7 +1,9 @@
 """What goes wrong is said in words an agent can act on, and the server goes on."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from engram.mcp.tools import TOOLS
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
 from tests.mcp.talking import Talk, exchange, initialize, process, said, talking
+from tests.tables import table
 
 
 @pytest.mark.parametrize("tool", ["feedback", "forget"])
@@ -30,7 +33,7 @@ def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
     assert "session_start" in words
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "arguments", "expected"),
     [
         ("learn", {}, "statement"),
@@ -125,16 +128,22 @@ def test_half_a_character_in_a_file_or_its_name_does_not_break_the_wire() -> Non
     assert r"half \\ud83d an emoji" in card.model_dump_json()
 
 
-def test_half_a_surrogate_pair_in_an_argument_is_answered(tmp_path: Path) -> None:
-    """JavaScript writes such a half where a text was cut inside a character; the protocol's parser refuses the whole line."""
-    with process(tmp_path) as running:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Popen[bytes]"]:
+    """A server for bare lines, which each test leaves ready for the next."""
+    with process(tmp_path_factory.mktemp("store")) as running:
         initialize(running)
-        for half in ("\ud83d tabs", "\udc00", "a\\ud800b", "\ud83d\ude00 whole"):
-            answer = exchange(running, "tools/call", name="recall", arguments={"question": f"what about {half}?"})
-            assert "result" in answer, answer
+        yield running
 
 
-@pytest.mark.parametrize(
+def test_half_a_surrogate_pair_in_an_argument_is_answered(server: "Popen[bytes]") -> None:
+    """JavaScript writes such a half where a text was cut inside a character; the protocol's parser refuses the whole line."""
+    for half in ("\ud83d tabs", "\udc00", "a\\ud800b", "\ud83d\ude00 whole"):
+        answer = exchange(server, "tools/call", name="recall", arguments={"question": f"what about {half}?"})
+        assert "result" in answer, answer
+
+
+@table(
     "fields",
     [
         '"method": "tools/call", "params": [1]',
@@ -143,21 +152,17 @@ def test_half_a_surrogate_pair_in_an_argument_is_answered(tmp_path: Path) -> Non
         f'"method": "tools/call", "params": {{"name": "recall", "arguments": {{"limit": {"9" * 5000}}}}}',
     ],
 )
-def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path, fields: str) -> None:
-    with process(tmp_path) as server:
-        initialize(server)
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(f'{{"jsonrpc": "2.0", "id": "odd", {fields}}}\n'.encode())
-        server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
-        assert (answer["id"], answer["error"]["code"]) == ("odd", -32600)
-        assert exchange(server, "ping")["result"] == {}
+def test_a_request_that_cannot_be_read_is_answered(server: "Popen[bytes]", fields: str) -> None:
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(f'{{"jsonrpc": "2.0", "id": "odd", {fields}}}\n'.encode())
+    server.stdin.flush()
+    answer = json.loads(server.stdout.readline())
+    assert (answer["id"], answer["error"]["code"]) == ("odd", -32600)
+    assert exchange(server, "ping")["result"] == {}
 
 
-@pytest.mark.parametrize(
-    "text", ["{nope", "null", "[1]", "[" * 100_000, '{"id": 1, "result": 3}', '{"id": true}', '{"id": null}', "{}"]
-)
+@table("text", ["{nope", "null", "[1]", "[" * 100_000, '{"id": 1, "result": 3}', '{"id": true}', '{"id": null}', "{}"])
 def test_what_is_no_request_is_answered_with_nothing(text: str) -> None:
     assert unreadable_request(text) is None
 

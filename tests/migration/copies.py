@@ -1,6 +1,7 @@
 """A store that was filled once, copied to wherever a test wants it: filling it anew takes ten times as long."""
 
 import shutil
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from psycopg import sql
@@ -22,22 +23,20 @@ def copy(source: Endpoint, target: Endpoint, server: Server | None = None) -> No
     """Everything that lies at one end, also at the other, which is of the same kind and empty."""
     if source.server is not None and target.server is not None:
         assert server is not None
-        _copy_tenant(source.server, target.server, server)
+        copy_tenant(source.server, target.server, server)
     else:
-        _copy_home(source, target)
+        assert source.directory is not None and target.directory is not None
+        copy_home(source.directory, target.directory)
 
 
-def _copy_home(source: Endpoint, target: Endpoint) -> None:
-    """The files and the index made of them."""
-    assert source.directory is not None and target.directory is not None
-    shutil.copytree(source.directory, target.directory)
-    here, there = (
-        open_home(end.directory, end.directory.parent / "cache") for end in (source, target) if end.directory
-    )
+def copy_home(source: Path, target: Path) -> None:
+    """The files and the index made of them; each has its cache beside it."""
+    shutil.copytree(source, target)
+    here, there = (open_home(home, home.parent / "cache") for home in (source, target))
     shutil.copytree(here.index, there.index)
 
 
-def _copy_tenant(source: Place, target: Place, server: Server) -> None:
+def copy_tenant(source: Place, target: Place, server: Server) -> None:
     """Every row of a tenant, under another name in the same database."""
     assert source.url == target.url
     with server.admin(urlsplit(source.url).path.lstrip("/")) as admin, admin.transaction():

@@ -6,6 +6,7 @@ import pytest
 
 from engram.model.lazy import replace
 from engram.models.pairs import LABELS, LIKELY_CHANGE, SAME, SURE_UPDATE, Relation, relate, relate_all, relate_pairs
+from tests.tables import table
 
 PAIRS = """
 update || The team deploys with Jenkins. || The team moved from Jenkins to GitHub Actions.
@@ -78,7 +79,7 @@ def test_a_change_is_told_from_a_look_alike() -> None:
     assert sum(each >= LIKELY_CHANGE for each in others) <= 0.1 * len(others), others
 
 
-@pytest.mark.parametrize(("older", "newer"), MANY)
+@table(("older", "newer"), MANY)
 def test_things_that_are_many_are_no_change(older: str, newer: str) -> None:
     found = relate(older, newer)
     assert found.change < LIKELY_CHANGE, found
@@ -103,7 +104,7 @@ def test_neighbours_together_are_read_as_each_alone() -> None:
     assert [each.change for each in together] == pytest.approx(alone, abs=1e-4)
 
 
-@pytest.mark.parametrize("odd", [*ODD, "x" * 200_000, "moved from a to b " * 20_000, "9" * 50_000])
+@table("odd", [*ODD, "x" * 200_000, "moved from a to b " * 20_000, "9" * 50_000])
 def test_any_text_gets_probabilities(odd: str) -> None:
     for older, newer in ((odd, "The user lives in Leeds."), ("The user lives in Leeds.", odd), (odd, odd)):
         found = relate(older, newer)

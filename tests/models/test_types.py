@@ -9,6 +9,7 @@ from engram.gates.policies import MemoryPolicy, policy_named
 from engram.model.memory import Memory
 from engram.models import types
 from engram.models.types import SLOTS, TYPES, critical_slot, slot_probabilities, type_of
+from tests.tables import table
 
 FACTS = """\
 The office is on Hill Street
@@ -90,7 +91,7 @@ def test_a_question_fills_no_slot() -> None:
     assert critical_slot("Does penicillin make me break out in hives?") == ""
 
 
-@pytest.mark.parametrize("said", ["", " ", "?", "…", "я не ем мясо", "\ud800", "x" * 100_000, "a\0b"])
+@table("said", ["", " ", "?", "…", "я не ем мясо", "\ud800", "x" * 100_000, "a\0b"])
 def test_any_text_can_be_read(said: str) -> None:
     name, probability = type_of(said)
     assert name in TYPES.classes and 0 < probability <= 1

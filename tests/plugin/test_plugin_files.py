@@ -11,6 +11,7 @@ import yaml
 
 from engram import __version__
 from engram.hooks.runner import SECONDS
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugin"
@@ -43,7 +44,7 @@ def test_the_marketplace_offers_the_plugin() -> None:
     assert plugin["name"] == loaded(PLUGIN / ".claude-plugin" / "plugin.json")["name"]
 
 
-@pytest.mark.parametrize("name", SKILLS)
+@table("name", SKILLS)
 def test_a_skill_is_short_and_says_when_to_use_it(name: str) -> None:
     text = (PLUGIN / "skills" / name / "SKILL.md").read_text("utf-8")
     fields = yaml.safe_load(text.split("---")[1])

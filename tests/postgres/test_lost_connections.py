@@ -218,7 +218,7 @@ def test_killed_clients_leave_no_lock_and_nothing_half_written(database: str, te
     with Engram.open(url=database, tenant=tenant) as mem:
         shared = mem.add(RATED).id
     chosen = random.Random(7)
-    with crowd("writing", tmp_path, 5, 2, url=database, tenant=tenant, shared=shared) as everyone:
+    with crowd("writing", tmp_path, 3, 2, url=database, tenant=tenant, shared=shared) as everyone:
         everyone.begin()
         pids = [line["pid"] for line in everyone.told if "pid" in line]
         for pid in pids[:-1]:

@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from engram.store.postgres.schema import migrations, statements_of
+from tests.tables import table
 
 CUT = {
     "": [],
@@ -20,7 +21,7 @@ CUT = {
 """Scripts, and the statements in them."""
 
 
-@pytest.mark.parametrize("script", CUT, ids=range(len(CUT)))
+@table("script", CUT, ids=range(len(CUT)))
 def test_a_script_is_cut_into_its_statements(script: str) -> None:
     assert statements_of(script) == CUT[script]
 

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 from engram.recall.prompt.budget import LEAST_CHARACTERS, Assembled, BudgetItem, PromptSection, assemble
 from engram.text.tokens import missing_terms
+from tests.properties import examples
 from tests.tables import table
 
 Counter = Callable[[str], int]
@@ -53,7 +54,7 @@ def sections() -> st.SearchStrategy[list[PromptSection]]:
     return st.lists(made, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(sections(), st.integers(0, 250), st.sampled_from(COUNTERS), st.sampled_from(("", "# Context\nQuoted.")))
 def test_the_text_never_exceeds_its_budget_and_every_item_is_accounted_for(
     given_sections: list[PromptSection], budget: int, count: Counter, header: str
@@ -77,7 +78,7 @@ def test_the_text_never_exceeds_its_budget_and_every_item_is_accounted_for(
     assert required <= set(made.kept)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(sections(), st.sampled_from(COUNTERS))
 def test_with_room_for_all_nothing_is_trimmed_or_shortened(given_sections: list[PromptSection], count: Counter) -> None:
     made = assemble(given_sections, 1_000_000, count)

@@ -4,10 +4,11 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.recall.parse import INTENTS, parse
+from tests.properties import examples
 from tests.recall.questions import HELD_OUT, Expected, every_question, grammar_rows, questions
 from tests.tables import table
 
@@ -118,7 +119,7 @@ def test_politeness_capitals_and_a_missing_mark_change_nothing() -> None:
         assert parse(text, AT).intent == "event"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.text(max_size=300))
 def test_any_text_has_a_reading(text: str) -> None:
     read = parse(text, AT)

@@ -1,9 +1,8 @@
 """The names of the queue's topics: nouns that a person recognizes, and always the same ones."""
 
-import pytest
-
 from engram.model.memory import Memory
 from engram.review.topics import topics_of
+from tests.tables import table
 
 OTHERS = ("The fox logo is orange", "Lunch is at noon", "Marta approves invoices", "Kestrel is in Oslo")
 
@@ -15,7 +14,7 @@ def named(*statements: str) -> list[str]:
     return [found[memory.id] for memory in memories[: len(statements)]]
 
 
-@pytest.mark.parametrize(
+@table(
     ("topic", "one", "other"),
     [
         ("parser", "Ada wrote the parser in Rust", "Bob wrote tests for the parser"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engram.model.errors import InvalidInput
 from engram.sessions.observations import MAX_CONTENT, json_data, new_event, storable
+from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -35,7 +36,7 @@ def test_any_json_is_kept(data: dict[str, Any]) -> None:
     assert "\0" not in repr(kept).replace("\\x00", "\0")
 
 
-@pytest.mark.parametrize("given_", [[1], "text", 5, {"at": NOW}, {"x": float("inf")}, {"x": b"bytes"}])
+@table("given_", [[1], "text", 5, {"at": NOW}, {"x": float("inf")}, {"x": b"bytes"}])
 def test_what_json_cannot_hold_is_refused(given_: Any) -> None:
     with pytest.raises(InvalidInput, match="the payload"):
         json_data("the payload", given_)

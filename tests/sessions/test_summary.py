@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.embedding.tokenizer import count_tokens
@@ -13,6 +13,7 @@ from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import Event
 from engram.sessions.summary import STYLES, TITLES, Summary, summarise, summarise_with, without
 from engram.sessions.summary_lines import kind_of, sentences
+from tests.properties import examples
 from tests.tables import table
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -289,7 +290,7 @@ content = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(st.tuples(st.sampled_from(("user", "assistant", "tool", "", "a b")), content), max_size=12),
     st.integers(0, 150),

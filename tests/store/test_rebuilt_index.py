@@ -6,14 +6,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from engram import Engram
 from engram.model.errors import EngramError
 from tests.faults.consistency import assert_consistent, scratch, store_of
 from tests.faults.workers.operations import OPERATIONS, sentence
-from tests.tables import table
+from tests.properties import examples
 
 Step = Callable[[Engram, random.Random], object]
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=60)
@@ -101,7 +102,7 @@ STEPS: tuple[Step, ...] = (
 )  # fmt: skip
 
 
-@table("seed", range(16))
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.heavy) for seed in range(5, 16))])
 def test_any_sequence_of_operations_leaves_an_index_equal_to_a_new_one(seed: int) -> None:
     chosen = random.Random(seed)
     with scratch() as folder:
@@ -119,7 +120,7 @@ def test_any_sequence_of_operations_leaves_an_index_equal_to_a_new_one(seed: int
         assert_consistent(home, cache, edited=True)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(TEXTS, st.lists(TEXTS, max_size=3), TEXTS), min_size=1, max_size=5))
 def test_any_text_leaves_an_index_equal_to_a_new_one(given_texts: list[tuple[str, list[str], str]]) -> None:
     with scratch() as folder:

@@ -4,10 +4,11 @@ import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.time.windows import TimePhrase, Window, time_phrase
+from tests.properties import examples
 from tests.tables import table
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -467,7 +468,7 @@ TIMES = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=ZONES)
 TEXTS = st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=24).map(" ".join))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(TEXTS, TIMES)
 def test_any_text_at_any_time_gives_a_sound_phrase_or_none(text: str, at: datetime) -> None:
     phrase = time_phrase(text, at)

@@ -9,6 +9,7 @@ import pytest
 from engram.model.errors import InvalidInput
 from engram.text.time.windows import time_phrase
 from engram.text.time.zone import SYSTEM, in_zone, local, zone_named
+from tests.tables import table
 
 NAMES = (
     "America/Los_Angeles", "America/St_Johns", "America/Sao_Paulo", "UTC", "Europe/London", "Europe/Berlin", "Asia/Kolkata",
@@ -39,10 +40,8 @@ def test_the_hours_around_a_change_of_the_clock_keep_their_instants(
         assert moment.astimezone(SYSTEM).timestamp() == moment.timestamp()
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "day", ["2026-03-07", "2026-03-08", "2026-03-29", "2026-06-30", "2026-10-25", "2026-11-01", "2026-12-31"]
-)
+@table("name", NAMES)
+@table("day", ["2026-03-07", "2026-03-08", "2026-03-29", "2026-06-30", "2026-10-25", "2026-11-01", "2026-12-31"])
 def test_today_is_the_local_day_at_both_of_its_ends(name: str, day: str) -> None:
     zone = zone_named(name)
     midnight = datetime.fromisoformat(day).replace(tzinfo=zone)
@@ -74,7 +73,7 @@ def test_names_and_offsets() -> None:
     assert zone_named("") is SYSTEM
 
 
-@pytest.mark.parametrize("name", ["Mars/Olympus", "+25:00", "+05:75", "../../etc/passwd", "/etc/localtime", "America"])
+@table("name", ["Mars/Olympus", "+25:00", "+05:75", "../../etc/passwd", "/etc/localtime", "America"])
 def test_a_name_there_is_not_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="time zone"):
         zone_named(name)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import regex
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram.capture.documents.chunk import Chunk, chunks_of
@@ -14,6 +14,7 @@ from engram.capture.documents.read import KINDS
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 from tests.capture.documents.contract import CONTRACT, MARKDOWN
+from tests.properties import examples
 from tests.tables import table
 
 BUILDING = [
@@ -39,7 +40,7 @@ def check(text: str, chunks: list[Chunk], max_tokens: int) -> None:
     assert not text[at:].strip()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(TEXTS, st.sampled_from(KINDS), st.integers(12, 80))
 def test_chunks_cover_the_text_in_order_without_overlap_and_within_the_limit(
     text: str, kind: str, max_tokens: int
@@ -49,7 +50,7 @@ def test_chunks_cover_the_text_in_order_without_overlap_and_within_the_limit(
     assert chunks == chunks_of(text, kind=kind, max_tokens=max_tokens)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(TEXTS, st.sampled_from(KINDS))
 @example("\r\n\udc00", "text")
 @example("a\r\n\r\n\u0301b", "text")

@@ -1,7 +1,7 @@
 """Facts of a chunk and quotes: verbatim, at their place, and few."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.capture.documents.chunk import Chunk, chunks_of
@@ -9,6 +9,7 @@ from engram.capture.documents.facts import FactSpan, fact_spans
 from engram.capture.documents.read import KINDS
 from engram.text.content_hash import quote_hash
 from tests.capture.documents.contract import CONTRACT, MARKDOWN
+from tests.properties import examples
 from tests.tables import table
 
 
@@ -53,7 +54,7 @@ SENTENCES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.one_of(SENTENCES, st.text(max_size=8)), max_size=25).map("".join),
     st.sampled_from(KINDS),

@@ -1,5 +1,9 @@
-"""A process that captures turns and kills itself at a point between two steps: `python -m … POINT PLACE…`."""
+"""Captures turns in children that kill themselves at a point between two steps.
 
+One JSON request per line on stdin, `[POINT, PLACE…]`; for each a line on stdout: the signal that ended the child, 0 for none.
+"""
+
+import json
 import os
 import signal
 import sys
@@ -33,7 +37,7 @@ def dying(call: Callable[..., Any], before: bool) -> Callable[..., Any]:
     return last
 
 
-def main(point: str, *place: str) -> None:
+def captured(point: str, *place: str) -> None:
     """Capture the first turn, then die in the second."""
     options: dict[str, Any] = {"url": place[0], "tenant": place[1]} if len(place) == 2 else {}
     if not options:
@@ -45,5 +49,20 @@ def main(point: str, *place: str) -> None:
         mem.capture("chat", "user", TURNS[1], key="second")
 
 
+def main() -> None:
+    """Load what a capture needs once, then fork a child for each request."""
+    with Engram.open(ephemeral=True) as mem:
+        for turn in TURNS:
+            mem.capture("chat", "user", turn)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            captured(*json.loads(line))
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        sys.stdout.write(f"{os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0}\n")
+        sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,21 +1,26 @@
-"""Harvests transcripts, and is killed at a given step that reaches the disk: HOME CACHE TRANSCRIPTS STEP, 0 for none."""
+"""The forking program with a harvest of the transcripts that lie beside the home."""
 
-import sys
+import tempfile
 from pathlib import Path
 
 from engram import Engram
-from tests.faults.workers.steps import Steps
+from tests.capture.transcripts.written import claude_file
+from tests.faults.workers import zygote
+from tests.faults.workers.operations import Ack
+from tests.homes import home_of
 
 
-def main(home: str, cache: str, transcripts: str, fatal: str) -> None:
-    """Harvest once."""
-    steps = Steps(int(fatal))
-    steps.install()
-    with Engram.open(home, cache=cache, directory=home) as mem:
-        steps.begin()
-        mem.harvest(Path(transcripts))
-        steps.counting = False
+def harvest(mem: Engram, n: int) -> Ack:
+    """All of them; the first is the zygote's rehearsal, of one made for it."""
+    if n:
+        mem.harvest(home_of(mem).root.parent / "projects")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            claude_file(Path(folder), "All our services must log with slog, never with zap.")
+            mem.harvest(Path(folder))
+    return {}
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    setattr(zygote, "OPERATIONS", {"harvest": harvest})  # noqa: B010
+    zygote.main()

@@ -3,6 +3,7 @@
 One JSON request per line on stdin, one JSON answer per line on stdout. A child acknowledges what has returned.
 """
 
+import gc
 import json
 import os
 import random
@@ -105,6 +106,10 @@ def _rehearse() -> None:
 def main() -> None:
     warm_embedder()
     _rehearse()
+    # A collection in a child would write to, and so copy, every page it shares with this process.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
     for line in sys.stdin:
         sys.stdout.write(json.dumps(serve(json.loads(line))) + "\n")
         sys.stdout.flush()

@@ -155,8 +155,8 @@ def test_any_statement_is_read_alike_twice_and_keeps_what_it_was_given(
     assert memory.but(**changed) == once
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize(
+@table("preset", PRESETS)
+@table(
     "piece",
     [
         "I live in the ",

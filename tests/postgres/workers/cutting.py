@@ -94,6 +94,9 @@ class Wire:
                 client.close()
                 continue
             server.settimeout(None)
+            # Else each piece waits until the other side has acknowledged the one before.
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link = Link(client, server, seen=not self.marker)
             self.links.append(link)
             for pump in (self._to_server, self._to_client):

@@ -7,6 +7,7 @@ import pytest
 
 from engram.recall.sources.instructions import imports_of
 from tests.recall.sources.home import SourceHome
+from tests.tables import table
 
 
 def test_instructions_are_found_up_the_tree_nearest_first_then_the_users_and_the_managed_ones(user: SourceHome) -> None:
@@ -59,7 +60,7 @@ def test_a_cycle_of_imports_ends(user: SourceHome) -> None:
     assert user.documents("instructions") == ["code/acme/CLAUDE.md", "code/acme/a.md", "code/acme/b.md"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("@a.md", ["a.md"]),

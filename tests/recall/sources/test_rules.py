@@ -7,6 +7,7 @@ import pytest
 from engram.recall.sources.frontmatter import globs_of
 from engram.recall.sources.globs import matches
 from tests.recall.sources.home import SourceHome
+from tests.tables import table
 
 
 def test_rules_are_found_in_folders_up_the_tree_and_of_the_user(user: SourceHome) -> None:
@@ -28,7 +29,7 @@ def test_a_rule_with_globs_applies_where_a_file_matches(user: SourceHome) -> Non
     assert user.documents("rule") == ["code/acme/.claude/rules/typescript.md"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "path", "expected"),
     [
         ("*.py", "a.py", True),

@@ -198,13 +198,13 @@ class FilesStore(FilesReader):
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""
         kept = self.screen.task(task)
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             state.save_task(self.context.home, kept)
             journal_task(self.context, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under the writer lock; returns it changed."""
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             return state.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task)))
 
     def task(self, task_id: str) -> TaskRun | None:
@@ -229,7 +229,7 @@ class FilesStore(FilesReader):
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` gives for the next number."""
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             known = state.checkpoints(self.context.home, task_id)
             made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
             state.add_checkpoint(self.context.home, made)
@@ -242,24 +242,24 @@ class FilesStore(FilesReader):
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task."""
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             state.change_checkpoints(self.context.home, task_id, change)
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that exists already stays as it is."""
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             state.enqueue(self.context.home, [self.screen.job(job) for job in jobs])
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
         """Take jobs that are due."""
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             return state.lease(self.context.home, kinds, owner, now, until, limit)
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job is removed, or replaced by `then`."""
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             return state.settle(self.context.home, job, then and self.screen.job(then))
 
     def tokens_spent(self, day: date) -> int:
@@ -298,7 +298,7 @@ class FilesStore(FilesReader):
     def change_state(self, name: str, change: StateChange) -> Mapping[str, Any]:
         """Change a state under the writer lock; returns its new value."""
         kept = self.screen.state(checked_name(name))
-        with self.guard, self.context.lock.held():
+        with self.guard, self.context.lock.held(self._deadline):
             return named_states.change_state(self.context.home, kept, change)
 
     def states(self, prefix: str) -> list[str]:
