@@ -13,6 +13,7 @@ from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.draft import draft
 from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_reason, replacing, superseded_versions
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
+from engram.capture.other_scopes import scope_warnings
 from engram.capture.rate import GATE as RATE
 from engram.capture.rate import rate_problem
 from engram.capture.withdrawal import Withdrawals
@@ -76,13 +77,15 @@ class Learner:
         alone: bool = False,
         is_typed: bool = True,
         skips_conflicts: bool = False,
+        here: str | None = None,
     ) -> Decision:
         """Run one proposal through the gates and store it. The decision says what happened and why.
 
         `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise. Where it
         names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
         `is_typed` says whether a type that is given is somebody's word. With `skips_conflicts`, what contradicts a stored memory is not
-        stored: the decision has no memory then.
+        stored: the decision has no memory then. With `here`, the scope of the caller's directory or "", its warnings report what the memory repeats
+        or contradicts in the other scopes that are seen together with its own.
         """
         if not is_human(source) and (why := self._distrusted(source, session)):
             return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
@@ -113,7 +116,10 @@ class Learner:
             return self._duplicates.not_stored(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
             return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
-        return self._write(proposal, verdict, vector, session, mark)
+        decision = self._write(proposal, verdict, vector, session, mark)
+        if here is None or not decision.written:
+            return decision
+        return replace(decision, warnings=scope_warnings(proposal, self.store, vector, here, now))
 
     def _distrusted(self, source: str, session: str) -> str:
         from engram.review.distrust import distrust_reason

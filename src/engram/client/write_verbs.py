@@ -80,7 +80,7 @@ class WriteVerbs(Facets):
         def learn(given: Mapping[str, Any], *, relation: str, skips_conflicts: bool = False) -> Decision:
             return self._learner.learn(
                 given, source=source, learned_by="learn", session=session, autonomous=autonomous, relation=relation,
-                skips_conflicts=skips_conflicts,
+                skips_conflicts=skips_conflicts, here=self._scopes.scope() or "",
             )  # fmt: skip
 
         def update(ref: str, changes: Mapping[str, Any]) -> Memory:
@@ -88,7 +88,7 @@ class WriteVerbs(Facets):
 
         found = learn(given, relation=relation, skips_conflicts=bool(choice))
         decision = settled(found, choice, given, learn, update) if choice else found
-        return replace(decision, warnings=warnings) if warnings else decision
+        return replace(decision, warnings=(*warnings, *decision.warnings)) if warnings else decision
 
     def remember(
         self,
@@ -102,7 +102,10 @@ class WriteVerbs(Facets):
         """Store something a person said; `supersedes` and `relation` as with `learn`."""
         session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session, source)
-        return self._learner.learn(given, source=source, learned_by="remember", session=session, relation=relation)
+        here = self._scopes.scope() or ""
+        return self._learner.learn(
+            given, source=source, learned_by="remember", session=session, relation=relation, here=here
+        )
 
     def add(
         self,
