@@ -199,7 +199,17 @@ def test_autonomous_captures_are_judged_and_the_doctor_reports_the_pass_rate(mem
         mem.learn("ok thanks, sounds good", autonomous=True)
     gates = mem.doctor()["gates"]
     assert not gates.ok
-    assert "0% of 26" in gates.message
+    assert "0% of 26 captured proposals passed" in gates.message
+
+
+def test_the_doctor_counts_what_agents_learned_on_request(mem: Engram) -> None:
+    for statement in ("The api listens on port 8080", "Releases are cut on Tuesdays", "Invoices are sent by post"):
+        assert mem.learn(statement).outcome == Outcome.CREATED
+    mem.learn("Everything the crawler fetches is kept for ninety days", source="web:example.org")
+    gates = mem.doctor()["gates"]
+    assert gates.message == (
+        "0 captured proposals in 30 days: too few to judge the pass rate; 3 explicit ones were stored"
+    )
 
 
 def test_what_was_said_with_a_secret_in_it_has_a_decision(mem: Engram) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,17 @@ def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: 
     claude_file(tmp_path / "b", RULE, session=SECOND)
     mem.harvest(tmp_path / "b")
     assert mem.get(memory.id) == changed
+
+
+def test_what_a_harvest_refuses_does_not_count_as_captured_without_what_it_proposes(
+    mem: Engram, tmp_path: Path
+) -> None:
+    claude_file(tmp_path / "a", RULE)
+    claude_file(tmp_path / "b", RULE, session=SECOND)
+    mem.harvest(tmp_path / "a")
+    mem.review.reject(mem.list(status="any")[0].id, reason="wrong", actor="human")
+    assert [fact.outcome for fact in mem.harvest(tmp_path / "b").facts] == ["refused"]
+    assert mem.store.verdicts(mem._clock() - timedelta(days=1)) == []
 
 
 def test_a_transcript_makes_nothing_forgotten(mem: Engram, tmp_path: Path) -> None:
