@@ -257,11 +257,7 @@ class Learner:
         self, drafted: Sequence[Memory], source: str, now: datetime, team: str, is_read: bool, decided: int
     ) -> list[Memory]:
         vectors = self._embed(drafted)
-        if not is_read:
-            drafted = [
-                self._as_learned(memory, source, vectors[i] if vectors is not None else None, now)
-                for i, memory in enumerate(drafted)
-            ]
+        drafted, marks = (drafted, {}) if is_read else self._all_as_learned(drafted, vectors, source, now)
         compares = not team and rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM
         changes = self._changes.found(drafted, vectors) if compares and len(drafted) <= FEW else {}
         hashes = [content_hash(memory.statement) for memory in drafted]
@@ -283,6 +279,8 @@ class Learner:
         ) as deciding:
             if self._withdrawals.count() != decided:
                 drafted = self._withdrawals.without(drafted, source, waits=is_read)
+            late = {scope: deciding.changed_since(scope, mark) for scope, mark in marks.items()}
+            drafted = [self._as_learned_late(memory, source, late.get(memory.scope, ()), now) for memory in drafted]
             deciding.prefetch(
                 [
                     ProposalKeys(text_hash, memory.scope, name, memory.conflict_key)
@@ -331,16 +329,33 @@ class Learner:
             return self._changes.applied(deciding, new, change)
         return superseding(deciding, new, heads, self.clock()) if heads else new
 
-    def _as_learned(self, memory: Memory, source: str, vector: "Vectors | None", now: datetime) -> Memory:
+    def _all_as_learned(
+        self, drafted: Sequence[Memory], vectors: "Vectors | None", source: str, now: datetime
+    ) -> tuple[Sequence[Memory], dict[str, int]]:
+        """The memories as `learn` would store them, and where the scopes of those stood that were judged."""
+        judged = {memory.scope for memory in drafted if _is_judged(memory, source)}
+        if not judged:
+            return drafted, {}
+        with self.store.reading():
+            marks = {scope: self.store.mark(scope) for scope in sorted(judged)}
+            known = [StoreKnown(self.store, vectors[i] if vectors is not None else None) for i in range(len(drafted))]
+            said = [self._as_learned(one, source, known[i], now) for i, one in enumerate(drafted)]
+        return said, marks
+
+    def _as_learned_late(self, memory: Memory, source: str, changed: Sequence[Memory], now: datetime) -> Memory:
+        """The same for what others wrote before the lock was taken."""
+        compared = [other for other in changed if other.status in COMPARED]
+        return self._as_learned(memory, source, LateKnown(compared), now) if compared else memory
+
+    def _as_learned(self, memory: Memory, source: str, known: Known, now: datetime) -> Memory:
         """The memory as `learn` would store it, where neither a person nor a program says it: a candidate, if that would let it wait."""
-        rank = _rank_of_added(memory, source)
-        if rank >= Rank.PROGRAM or memory.status not in ANSWERING:
+        if not _is_judged(memory, source):
             return memory
         memory = _without_claims(memory)
-        said = memory if rank == rank_of(memory.source, Rank.PROGRAM) else memory.but(source=source)
+        is_own = _rank_of_added(memory, source) == rank_of(memory.source, Rank.PROGRAM)
+        said = memory if is_own else memory.but(source=source)
         settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
-        with self.store.reading():
-            verdict = judge(propose(said), StoreKnown(self.store, vector), settings)
+        verdict = judge(propose(said), known, settings)
         other = verdict.other
         if verdict.outcome == Outcome.SUPERSEDED:
             return replacing(memory, verdict)
@@ -490,6 +505,11 @@ def _bounded(memory: Memory, source: str) -> Memory:
 def _rank_of_added(memory: Memory, source: str) -> Rank:
     """How far what is added is trusted: as far as who adds it, and whom they name as its source."""
     return min(rank_of(source, Rank.PROGRAM), rank_of(memory.source or source, Rank.PROGRAM))
+
+
+def _is_judged(memory: Memory, source: str) -> bool:
+    """Whether the gates judge what is added as they do what is learned: neither a person nor a program says it."""
+    return _rank_of_added(memory, source) < Rank.PROGRAM and memory.status in ANSWERING
 
 
 def _wanted_name(memory: Memory) -> str:
