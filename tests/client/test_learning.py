@@ -203,6 +203,24 @@ def test_names_and_aliases_are_as_good_as_ids(mem: Engram) -> None:
     assert twin.name == kept.name + "-2"
 
 
+def test_no_alias_is_the_id_of_another_memory(mem: Engram) -> None:
+    first, second = mem.add(TABS), mem.add("Releases are cut on Tuesdays")
+    foreign = [first.id]
+    for write in (
+        lambda: mem.add("Invoices are sent by post", aliases=foreign),
+        lambda: mem.add_batch([{"statement": "Invoices are sent by post", "aliases": foreign}]),
+        lambda: mem.learn("Invoices are sent by post", aliases=foreign),
+        lambda: mem.remember("Invoices are sent by post", aliases=foreign),
+        lambda: mem.update(second.id, aliases=foreign),
+        lambda: mem.revise(second.id, aliases=foreign),
+    ):
+        with pytest.raises(InvalidInput, match=f"the alias '{first.id}' is the id of another memory"):
+            write()
+    assert [memory.id for memory in mem.list()] == [second.id, first.id]
+    assert mem.add(TABS, aliases=[first.id]).id == first.id
+    assert mem.update(second.id, aliases=[second.id, "tuesdays"]).aliases == (second.id, "tuesdays")
+
+
 def test_while_paused_nothing_is_learned_or_injected(mem: Engram) -> None:
     mem.add(TABS)
     mem.upkeep.pause()

@@ -36,7 +36,7 @@ from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import ProposalKeys, Store, Transaction
 from engram.store.purge import DOCUMENT
-from engram.store.records import ANSWERING, CURRENT, find_memory
+from engram.store.records import ANSWERING, CURRENT, find_memory, refuse_foreign_ids
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice, slug
 
@@ -94,6 +94,7 @@ class Learner:
             memory = _without_claims(self._drafted(given, learned_by, source, now))
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
+        refuse_foreign_ids(self.store, [memory])
         memory = memory.but(conflict_key="") if alone else memory
         if not memory.memory_kind:
             said = f"{memory.context} {memory.statement}" if autonomous else memory.statement
@@ -240,6 +241,7 @@ class Learner:
         now = self.clock()
         drafted = [_bounded(self._drafted(item, "add", source, now), source) for item in items]
         admit_all(drafted, self.settings)
+        refuse_foreign_ids(self.store, drafted)
         is_read = source.startswith(DOCUMENT)
         decided = self._withdrawals.count()
         drafted = self._withdrawals.without(drafted, source, waits=is_read)

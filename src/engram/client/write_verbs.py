@@ -395,7 +395,11 @@ class WriteVerbs(Facets):
             )
 
     def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
-        """Raise `InvalidInput` where another memory of the scope has the name."""
+        """Raise `InvalidInput` where another memory of the scope has the name, or an alias is the id of another."""
+        from engram.store.records import refuse_foreign_ids
+
+        if changes.get("aliases"):
+            refuse_foreign_ids(self.store, [memory.but(aliases=changes["aliases"])])
         wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
         scope = changes.get("scope") or memory.scope
         for name in wanted:
