@@ -2,8 +2,10 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -489,3 +491,24 @@ def test_a_transcript_rewritten_with_its_size_and_time_is_read_again(mem: Engram
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (known.st_size, known.st_mtime_ns)
     mem.harvest(tmp_path)
     assert RULE in statements(mem)
+
+
+# -- several at once
+
+
+def test_several_harvests_at_once_report_each_session_once(backend: Backend, tmp_path: Path) -> None:
+    names = [f"{number:08}-0000-4000-8000-000000000000" for number in range(6)]
+    for name in names:
+        claude_file(tmp_path, f"{RULE} Session {name}.", session=name)
+    clients = [backend.client() for _ in range(3)]
+    ready = Barrier(len(clients))
+
+    def harvest(mem: Engram) -> HarvestReport:
+        ready.wait()
+        return mem.harvest(tmp_path)
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        reports = list(pool.map(harvest, clients))
+    assert sum(report.sessions for report in reports) == len(names)
+    assert sum(report.turns for report in reports) == len(names)
+    assert sum(report.unchanged for report in reports) == (len(clients) - 1) * len(names)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engram.capture.transcripts.harvest_lock import harvest_lock
 from engram.cli.main import main
+from engram.client.write_verbs import ANOTHER_HARVEST
 from engram.hooks.drain import drain
 from engram.hooks.place import HookPlace
 from engram.store.files import spool
@@ -158,6 +160,16 @@ def test_without_locks_a_claim_is_free_after_a_while(hooked: Hooked, monkeypatch
     (again,) = spool.claims(hooked.home)
     assert again.entry == claim.entry
     again.done()
+
+
+def test_while_another_process_harvests_the_spool_is_left_to_it(hooked: Hooked) -> None:
+    transcript(hooked.project)
+    hooked("stop")
+    with hooked.open() as mem, harvest_lock(hooked.home, waits=False) as is_alone:
+        assert is_alone
+        found = mem.harvest_spooled()
+        assert (found.sessions, found.warnings) == (0, [ANOTHER_HARVEST])
+    assert spool.waiting(hooked.home) == 1
 
 
 def test_an_unreadable_entry_is_removed(hooked: Hooked) -> None:

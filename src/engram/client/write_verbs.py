@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engram.store.reports import Purged
 
 Memories = list[Memory]
+ANOTHER_HARVEST = "another process harvests now; the waiting sessions are left to it or to the next harvest"
 VERIFY = "verify"
 """The one change that any source may make, since it only confirms a memory."""
 
@@ -215,10 +216,12 @@ class WriteVerbs(Facets):
         """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
 
         Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
-        since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Raises
-        `Refused` while Engram is paused.
+        since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits
+        while another process harvests. Raises `Refused` while Engram is paused.
         """
+        from engram.capture.transcripts.harvest_lock import harvest_lock
         from engram.capture.transcripts.harvest_run import HarvestRun, HarvestSelection, harnesses_of
+        from engram.capture.transcripts.spooled import harvest_spooled
 
         harvester = self._harvester(dry_run)
         place = Path(path).absolute() if path is not None else None
@@ -227,25 +230,40 @@ class WriteVerbs(Facets):
         selection = HarvestSelection(
             harnesses, place, aware(since, self.time_zone), folder, is_mixed=place is not None and len(harnesses) > 1
         )
-        run = HarvestRun(self.store, harvester, progress or (lambda *_: None))
-        if dry_run or not (path is since is project is None):
+        run, root = HarvestRun(self.store, harvester, progress or (lambda *_: None)), self._local_root()
+        if dry_run:
             return run.harvest(selection)
-        found = self.harvest_spooled(progress=progress)
-        found.add(run.harvest(selection))
+        with harvest_lock(root, waits=True):
+            if not (path is since is project is None):
+                return run.harvest(selection)
+            found = harvest_spooled(run, root)
+            found.add(run.harvest(selection))
         return found
 
     def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
         """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
 
-        At least one is harvested. Raises `Refused` while Engram is paused.
+        At least one is harvested, unless another process harvests: then none is. Raises `Refused` while Engram is paused.
         """
+        from engram.capture.harvest import HarvestReport
+        from engram.capture.transcripts.harvest_lock import harvest_lock
         from engram.capture.transcripts.harvest_run import HarvestRun
         from engram.capture.transcripts.spooled import harvest_spooled
+        from engram.store.files import spool
+
+        harvester, root = self._harvester(dry_run=False), self._local_root()
+        if not spool.waiting(root):
+            return HarvestReport()
+        with harvest_lock(root, waits=False) as is_alone:
+            if not is_alone:
+                return HarvestReport(warnings=[ANOTHER_HARVEST])
+            return harvest_spooled(HarvestRun(self.store, harvester, progress or (lambda *_: None)), root, seconds)
+
+    def _local_root(self) -> Path:
+        """The home with the hooks' files: the store's, or this user's where the store is on a server."""
         from engram.store.files.home import default_root, expanded
 
-        root = self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
-        run = HarvestRun(self.store, self._harvester(dry_run=False), progress or (lambda *_: None))
-        return harvest_spooled(run, root, seconds)
+        return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
 
     def import_chats(
         self,
