@@ -1,5 +1,6 @@
 """A harvest of transcripts, on every backend: what is proposed, what is stored, and what the next harvest does."""
 
+import hashlib
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -93,16 +94,16 @@ def test_a_session_that_grew_is_read_on_with_what_was_said_before(mem: Engram, t
 
 
 def padded(rule: str) -> list[str]:
-    """A session longer than what a digest covers, with the rule in its middle."""
+    """A session with the rule in its middle, far from its ends."""
     return ["ok " * 2000, rule, "ok " * 2000]
 
 
-@pytest.mark.parametrize("how", ["truncated", "rewritten", "replaced"])
+@pytest.mark.parametrize("how", ["truncated", "rewritten", "replaced", "edited"])
 def test_a_session_that_is_not_what_it_was_is_read_from_its_beginning(mem: Engram, tmp_path: Path, how: str) -> None:
     same_length = OTHER.ljust(len(RULE))
     before, after = {
         "truncated": ([RULE, "Go on.", "Thanks."], [OTHER]), "rewritten": ([RULE], [OTHER, "Go on.", "Thanks."]),
-        "replaced": (padded(RULE), padded(same_length)),
+        "replaced": (padded(RULE), padded(same_length)), "edited": (padded(RULE), [*padded(same_length), "Thanks."]),
     }[how]  # fmt: skip
     path = claude_file(tmp_path, *before)
     mem.harvest(tmp_path)
@@ -111,6 +112,21 @@ def test_a_session_that_is_not_what_it_was_is_read_from_its_beginning(mem: Engra
     claude_file(tmp_path, *after)
     mem.harvest(tmp_path)
     assert statements(mem) == {RULE, OTHER}
+
+
+def test_a_watermark_of_an_older_version_is_read_on_from(mem: Engram, tmp_path: Path) -> None:
+    path = claude_file(tmp_path, *padded(RULE))
+    mem.harvest(tmp_path)
+    data = path.read_bytes()
+    ends = hashlib.sha256(data[:4096] + data[-4096:]).hexdigest()[:20]
+    for name in mem.store.states("harvest/"):
+        older = {key: [stamp, offset, ends] for key, (stamp, offset, _) in mem.store.state(name).items()}
+        mem.store.change_state(name, lambda _, older=older: older)  # type: ignore[misc]
+    append(path, OTHER)
+    assert mem.harvest(tmp_path).turns == 1
+    append(path, THIRD)
+    assert mem.harvest(tmp_path).turns == 1
+    assert statements(mem) == {RULE, OTHER, THIRD}
 
 
 def test_the_same_sessions_elsewhere_propose_nothing_twice(mem: Engram, tmp_path: Path) -> None:
