@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.capture.known import StoreKnown
+from engram.gates.forms import in_same_form
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import mention
-from engram.gates.proposal import Proposal
+from engram.gates.proposal import Neighbour, Proposal
 from engram.model.lazy import replace
 from engram.rules.eligibility import is_over
 from engram.rules.scopes import seen_from
-from engram.store.protocol import Store
+from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT
 from engram.text.display import notice, word
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["other_scopes", "scope_warnings"]
 
 NEIGHBOURS = 3
-"""How many of the nearest memories by meaning, and as many by words, of other scopes a proposal is compared with; it is half of those of its own."""
+"""How many of the nearest memories by meaning, and as many by words, of other scopes a proposal is compared with: half as many as in its own."""
+NEAR = 0.4
+"""The cosine from which a memory is compared; the gates compare farther ones too, but here nothing is decided."""
 
 
 def other_scopes(scope: str, here: str) -> tuple[str, ...]:
@@ -33,14 +36,21 @@ def other_scopes(scope: str, here: str) -> tuple[str, ...]:
     return tuple(one for one in seen_from(start) if one != scope)
 
 
+def _is_near(proposal: Proposal, near: Neighbour) -> bool:
+    """Whether a memory is worth comparing: near in meaning, as far as that is known, or in the same form."""
+    return not 0 <= near.cosine < NEAR or in_same_form(proposal.memory, near.memory)
+
+
 def scope_warnings(
     proposal: Proposal, store: Store, vector: "Vectors | None", here: str, now: datetime
 ) -> tuple[str, ...]:
     """A warning for each current memory of another scope that a proposal repeats or contradicts."""
     memory, scopes = proposal.memory, other_scopes(proposal.memory.scope, here)
     with store.reading():
+        if not store.count(Filters(scopes=scopes, statuses=CURRENT)):
+            return ()
         found = StoreKnown(store, vector, CURRENT, scopes, NEIGHBOURS).near(proposal)
-    current = {near.memory.id: near for near in found if not is_over(near.memory, now)}
+    current = {near.memory.id: near for near in found if _is_near(proposal, near) and not is_over(near.memory, now)}
     # The gates compare within a scope, so these are compared as if they were in the proposal's.
     moved = [replace(near, memory=near.memory.but(scope=memory.scope)) for near in current.values()]
     near = Neighbourhood(proposal, moved)
