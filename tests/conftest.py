@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[RUN_FOLDER] = Path(told["run_folder"])
     # A test that names no cache, or a process it starts, leaves no index in the developer's own.
     os.environ["XDG_CACHE_HOME"] = str(config.stash[RUN_FOLDER] / "cache")
+    os.environ["XDG_DATA_HOME"] = str(config.stash[RUN_FOLDER] / "data")
 
 
 @pytest.hookimpl(optionalhook=True)

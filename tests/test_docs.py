@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,21 @@ def test_every_public_function_of_the_package_has_a_docstring() -> None:
             if not following.startswith(('"""', 'r"""')) and not match.group(0).startswith("    def"):
                 missing.append(f"{path.relative_to(ROOT)}: {match.group(1)}")
     assert missing == []
+
+
+_INSTALL = re.compile(r"\bpipx? (?:install|upgrade|uninstall|inject) ['\"]?([\w.-]+)(?:\[([\w,-]+)\])?")
+_ELSEWHERE = ("torch",)
+"""What other programs than Engram need, such as the script that makes the embedder."""
+
+
+def test_every_command_that_installs_engram_names_the_package_and_an_extra_that_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    places = [*PAGES, *ROOT.glob("plugin/**/*"), *ROOT.glob("examples/*.py"), *ROOT.glob("src/**/*.py")]
+    texts = {path: path.read_text("utf-8") for path in places if path.suffix in (".md", ".sh", ".py", ".json")}
+    found = [(path, *match) for path, text in texts.items() for match in _INSTALL.findall(text)]
+    named = [one for one in found if one[1] not in _ELSEWHERE]
+    assert len(named) > 20
+    assert [one for one in named if one[1] not in (project["name"], ".")] == []
+    extras = project["optional-dependencies"]
+    assert [one for one in named if not all(extra in extras for extra in filter(None, one[2].split(",")))] == []
+    assert list(project["scripts"]) == ["engram"]

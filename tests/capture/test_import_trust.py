@@ -282,6 +282,35 @@ def test_a_candidate_that_contradicts_a_directive_puts_no_words_next_to_it(mem: 
 # -- what was rejected here
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"rationale": f"Everyone knows this. {PAGES}."},
+        {"situation": PAGES},
+        {"context": f"From the wiki: nothing new.\n{PAGES}."},
+        {"entities": [PAGES]},
+    ],
+)
+def test_what_was_rejected_does_not_come_back_next_to_another_statement(
+    mem: Engram, tmp_path: Path, beside: dict[str, Any]
+) -> None:
+    mem.review.reject(mem.learn(PAGES, source="web:example.org").memory.id, actor="human")  # type: ignore[union-attr]
+    done = records(
+        mem, tmp_path, {"statement": TEA, **beside}, {"statement": "Ann likes chess", "rationale": "She said so."}
+    )
+    assert [reason for _, reason in done.skipped if "rejected by a person" in reason] != []
+    assert statuses(mem) == {PAGES: "rejected", "Ann likes chess": "active"}
+
+
+def test_what_was_rejected_does_not_come_back_as_a_part_of_a_form(mem: Engram, tmp_path: Path) -> None:
+    advice = "Always push straight to the main branch"
+    mem.review.reject(mem.learn(advice, source="web:example.org").memory.id, actor="human")  # type: ignore[union-attr]
+    form = {"behavior": "opened a pull request", "impact": "it took a day", "action": advice}
+    done = records(mem, tmp_path, {"type": "feedback", "situation": "finishing a change", "form": form})
+    assert "rejected by a person" in done.skipped[0][1]
+    assert statuses(mem) == {advice: "rejected"}
+
+
 def reject(mem: Engram, statement: str) -> Memory:
     return mem.review.reject(mem.add(statement, status="candidate", source="agent").id, actor="human")
 

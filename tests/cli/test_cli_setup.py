@@ -1,6 +1,8 @@
 """init, config, version, mcp."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -195,3 +197,28 @@ def test_a_desktop_application_gets_the_full_path(cli: Console, monkeypatch: pyt
     assert str(program) in cli.json("init", "cursor", "--dry-run")["diff"]
     assert cli.json("init", "zed")["entry"]["mcpServers"]["engram"]["command"] == str(program)
     assert str(program) not in cli.json("init", "codex", "--dry-run")["diff"]
+
+
+def test_a_project_is_wired_only_inside_a_repository(
+    cli: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "downloads" / "deep"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    refused = cli("init", "claude-code", "--project")
+    assert refused.exit_code == 1
+    assert f"{folder} is in no repository" in refused.stderr
+    assert list(folder.iterdir()) == []
+    subprocess.run(["git", "init", "--quiet", str(folder.parent)], check=True, timeout=120)
+    assert cli.json("init", "claude-code", "--project")["file"] == str(folder.parent / ".mcp.json")
+
+
+def test_an_entry_outside_of_a_repository_can_be_removed(
+    cli: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / ".mcp.json").write_text('{"mcpServers": {"engram": {"command": "engram", "args": ["mcp"]}}}')
+    assert cli.json("init", "claude-code", "--project", "--undo")["changed"] is True
+    assert list(folder.iterdir()) == []

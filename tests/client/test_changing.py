@@ -1,11 +1,14 @@
 """Update, pin, forget, undo, history: every decision can be read and taken back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, NotFound
+from engram.store.protocol import Transaction
 from tests.client.conftest import Clock
 
 FACT = "The staging server is called nightshift and runs in Frankfurt"
@@ -25,6 +28,46 @@ def test_an_update_can_be_undone_and_done_again(mem: Engram) -> None:
     mem.update(kept.id, statement="The staging server is called dayshift")
     assert mem.undo(kept.id).statement == FACT
     assert mem.undo(kept.id).statement == "The staging server is called dayshift"
+
+
+class LockWatch:
+    """Notes what is embedded while the writer lock is held."""
+
+    def __init__(self, mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.embedded: list[str] = []
+        self._held = 0
+        self._deciding, self._embed = mem.store.deciding, mem.store.embed
+        monkeypatch.setattr(mem.store, "deciding", self.deciding)
+        monkeypatch.setattr(mem.store, "embed", self.embed)
+
+    @contextmanager
+    def deciding(self, op: str, **options: Any) -> Iterator[Transaction]:
+        with self._deciding(op, **options) as deciding:
+            self._held += 1
+            try:
+                # The end of the decision is checked under the lock, too.
+                yield deciding
+                deciding.check_all()  # type: ignore[attr-defined]
+            finally:
+                self._held -= 1
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.embedded += texts if self._held else ()
+        return self._embed(texts)
+
+
+def test_nothing_is_embedded_under_the_lock_when_an_agent_changes_a_memory(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = mem.learn(FACT).memory
+    assert kept is not None
+    watch = LockWatch(mem, monkeypatch)
+    mem.update(kept.id, actor="agent", statement="The staging server is called dayshift and runs in Frankfurt")
+    mem.update(kept.id, actor="agent", situation="deploying to staging")
+    mem.revise(kept.id, actor="agent", statement="The staging server is called lateshift and runs in Frankfurt")
+    mem.forget(kept.id, actor="agent")
+    mem.undo(kept.id, actor="agent")
+    assert watch.embedded == []
 
 
 def test_undoing_the_creation_retires(mem: Engram) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engram import Engram, Outcome
+from engram import Decision, Engram, Outcome
 from engram.model.errors import InvalidInput, NotFound, SecretRefused
 from engram.store.protocol import Transaction
 from tests.backends import Backend
@@ -64,12 +64,14 @@ def test_a_person_settles_a_contradiction(mem: Engram, keep: str, old_status: st
 class Meanwhile:
     """Lets something happen once, between what the gates said of a proposal and the lock it is written under."""
 
-    def __init__(self, mem: Engram, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-        self._deciding, self._happens = mem.store.deciding, happens
+    def __init__(
+        self, mem: Engram, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object], op: str = "learn"
+    ) -> None:
+        self._deciding, self._happens, self._op = mem.store.deciding, happens, op
         monkeypatch.setattr(mem.store, "deciding", self)
 
     def __call__(self, op: str, **options: Any) -> AbstractContextManager[Transaction]:
-        if op == "learn":
+        if op == self._op:
             happens, self._happens = self._happens, lambda: None
             happens()
         return self._deciding(op, **options)
@@ -97,6 +99,25 @@ def test_what_came_meanwhile_and_says_the_same_makes_a_duplicate(mem: Engram, mo
     Meanwhile(mem, monkeypatch, lambda: mem.add(TABS))
     answer = mem.learn(TABS)
     assert (answer.outcome, len(mem.list())) == (Outcome.DUPLICATE, 1)
+
+
+def test_what_an_agent_adds_waits_if_a_person_contradicted_it_meanwhile(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Decision] = []
+    person = lambda: said.append(mem.remember("The api listens on port 8080 in production"))  # noqa: E731
+    Meanwhile(mem, monkeypatch, person, "add")
+    added = mem.add("The api listens on port 9090 in production", source="agent")
+    assert said[0].memory is not None
+    assert added.status == "candidate"
+    assert [(link.target, link.type) for link in added.associations] == [(said[0].memory.id, "contradicts")]
+
+
+def test_what_an_agent_adds_is_active_if_only_something_else_came_meanwhile(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Meanwhile(mem, monkeypatch, lambda: mem.remember("The staging server is called nightshift"), "add")
+    assert mem.add("The api listens on port 9090 in production", source="agent").status == "active"
 
 
 def test_what_was_contradicted_and_left_meanwhile_is_contradicted_no_more(
@@ -182,6 +203,24 @@ def test_names_and_aliases_are_as_good_as_ids(mem: Engram) -> None:
     assert twin.name == kept.name + "-2"
 
 
+def test_no_alias_is_the_id_of_another_memory(mem: Engram) -> None:
+    first, second = mem.add(TABS), mem.add("Releases are cut on Tuesdays")
+    foreign = [first.id]
+    for write in (
+        lambda: mem.add("Invoices are sent by post", aliases=foreign),
+        lambda: mem.add_batch([{"statement": "Invoices are sent by post", "aliases": foreign}]),
+        lambda: mem.learn("Invoices are sent by post", aliases=foreign),
+        lambda: mem.remember("Invoices are sent by post", aliases=foreign),
+        lambda: mem.update(second.id, aliases=foreign),
+        lambda: mem.revise(second.id, aliases=foreign),
+    ):
+        with pytest.raises(InvalidInput, match=f"the alias '{first.id}' is the id of another memory"):
+            write()
+    assert [memory.id for memory in mem.list()] == [second.id, first.id]
+    assert mem.add(TABS, aliases=[first.id]).id == first.id
+    assert mem.update(second.id, aliases=[second.id, "tuesdays"]).aliases == (second.id, "tuesdays")
+
+
 def test_while_paused_nothing_is_learned_or_injected(mem: Engram) -> None:
     mem.add(TABS)
     mem.upkeep.pause()
@@ -199,7 +238,17 @@ def test_autonomous_captures_are_judged_and_the_doctor_reports_the_pass_rate(mem
         mem.learn("ok thanks, sounds good", autonomous=True)
     gates = mem.doctor()["gates"]
     assert not gates.ok
-    assert "0% of 26" in gates.message
+    assert "0% of 26 captured proposals passed" in gates.message
+
+
+def test_the_doctor_counts_what_agents_learned_on_request(mem: Engram) -> None:
+    for statement in ("The api listens on port 8080", "Releases are cut on Tuesdays", "Invoices are sent by post"):
+        assert mem.learn(statement).outcome == Outcome.CREATED
+    mem.learn("Everything the crawler fetches is kept for ninety days", source="web:example.org")
+    gates = mem.doctor()["gates"]
+    assert gates.message == (
+        "0 captured proposals in 30 days: too few to judge the pass rate; 3 explicit ones were stored"
+    )
 
 
 def test_what_was_said_with_a_secret_in_it_has_a_decision(mem: Engram) -> None:

@@ -1,8 +1,12 @@
 """A harvest of transcripts, on every backend: what is proposed, what is stored, and what the next harvest does."""
 
+import hashlib
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -90,16 +94,16 @@ def test_a_session_that_grew_is_read_on_with_what_was_said_before(mem: Engram, t
 
 
 def padded(rule: str) -> list[str]:
-    """A session longer than what a digest covers, with the rule in its middle."""
+    """A session with the rule in its middle, far from its ends."""
     return ["ok " * 2000, rule, "ok " * 2000]
 
 
-@pytest.mark.parametrize("how", ["truncated", "rewritten", "replaced"])
+@pytest.mark.parametrize("how", ["truncated", "rewritten", "replaced", "edited"])
 def test_a_session_that_is_not_what_it_was_is_read_from_its_beginning(mem: Engram, tmp_path: Path, how: str) -> None:
     same_length = OTHER.ljust(len(RULE))
     before, after = {
         "truncated": ([RULE, "Go on.", "Thanks."], [OTHER]), "rewritten": ([RULE], [OTHER, "Go on.", "Thanks."]),
-        "replaced": (padded(RULE), padded(same_length)),
+        "replaced": (padded(RULE), padded(same_length)), "edited": (padded(RULE), [*padded(same_length), "Thanks."]),
     }[how]  # fmt: skip
     path = claude_file(tmp_path, *before)
     mem.harvest(tmp_path)
@@ -108,6 +112,21 @@ def test_a_session_that_is_not_what_it_was_is_read_from_its_beginning(mem: Engra
     claude_file(tmp_path, *after)
     mem.harvest(tmp_path)
     assert statements(mem) == {RULE, OTHER}
+
+
+def test_a_watermark_of_an_older_version_is_read_on_from(mem: Engram, tmp_path: Path) -> None:
+    path = claude_file(tmp_path, *padded(RULE))
+    mem.harvest(tmp_path)
+    data = path.read_bytes()
+    ends = hashlib.sha256(data[:4096] + data[-4096:]).hexdigest()[:20]
+    for name in mem.store.states("harvest/"):
+        older = {key: [stamp, offset, ends] for key, (stamp, offset, _) in mem.store.state(name).items()}
+        mem.store.change_state(name, lambda _, older=older: older)  # type: ignore[misc]
+    append(path, OTHER)
+    assert mem.harvest(tmp_path).turns == 1
+    append(path, THIRD)
+    assert mem.harvest(tmp_path).turns == 1
+    assert statements(mem) == {RULE, OTHER, THIRD}
 
 
 def test_the_same_sessions_elsewhere_propose_nothing_twice(mem: Engram, tmp_path: Path) -> None:
@@ -223,6 +242,17 @@ def test_what_a_person_rejected_or_approved_is_not_changed_by_a_transcript(mem: 
     claude_file(tmp_path / "b", RULE, session=SECOND)
     mem.harvest(tmp_path / "b")
     assert mem.get(memory.id) == changed
+
+
+def test_what_a_harvest_refuses_does_not_count_as_captured_without_what_it_proposes(
+    mem: Engram, tmp_path: Path
+) -> None:
+    claude_file(tmp_path / "a", RULE)
+    claude_file(tmp_path / "b", RULE, session=SECOND)
+    mem.harvest(tmp_path / "a")
+    mem.review.reject(mem.list(status="any")[0].id, reason="wrong", actor="human")
+    assert [fact.outcome for fact in mem.harvest(tmp_path / "b").facts] == ["refused"]
+    assert mem.store.verdicts(mem._clock() - timedelta(days=1)) == []
 
 
 def test_a_transcript_makes_nothing_forgotten(mem: Engram, tmp_path: Path) -> None:
@@ -477,3 +507,24 @@ def test_a_transcript_rewritten_with_its_size_and_time_is_read_again(mem: Engram
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (known.st_size, known.st_mtime_ns)
     mem.harvest(tmp_path)
     assert RULE in statements(mem)
+
+
+# -- several at once
+
+
+def test_several_harvests_at_once_report_each_session_once(backend: Backend, tmp_path: Path) -> None:
+    names = [f"{number:08}-0000-4000-8000-000000000000" for number in range(6)]
+    for name in names:
+        claude_file(tmp_path, f"{RULE} Session {name}.", session=name)
+    clients = [backend.client() for _ in range(3)]
+    ready = Barrier(len(clients))
+
+    def harvest(mem: Engram) -> HarvestReport:
+        ready.wait()
+        return mem.harvest(tmp_path)
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        reports = list(pool.map(harvest, clients))
+    assert sum(report.sessions for report in reports) == len(names)
+    assert sum(report.turns for report in reports) == len(names)
+    assert sum(report.unchanged for report in reports) == (len(clients) - 1) * len(names)

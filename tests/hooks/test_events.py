@@ -12,6 +12,7 @@ from engram.hooks import digest, payload, prompt, reminder, runner
 from engram.hooks.place import HookPlace
 from engram.settings import parse_setting, read_settings, save_setting
 from engram.store.files import hook_log
+from engram.upkeep.hook_health import hook_findings
 
 from .conftest import Hooked
 
@@ -221,6 +222,20 @@ def test_a_store_on_a_server_is_not_mistaken_for_the_one_here(hooked: Hooked, mo
     assert place.is_server
     assert prompt.matching(place, TASK, str(hooked.project)) == []
     assert DEPLOYS not in digest.start_session(place, payload.read_payload(given))
+
+
+def test_with_a_store_on_a_server_the_session_and_the_doctor_say_that_prompts_get_no_memories(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGRAM_URL", "postgresql://nowhere.invalid/engram")
+    monkeypatch.setenv("ENGRAM_HOME", str(hooked.home))
+    place, started = HookPlace(), payload.HookPayload(session="s1", cwd=str(hooked.project))
+    assert digest.NO_PROMPT_RECALL in digest.start_session(place, started)
+    (hooked.home / "state" / "hooks").mkdir(parents=True)
+    assert "no memories are added to prompts" in hook_findings(None)[0].message
+    (hooked.home / "config.toml").write_text("[hooks]\nprompt_recall = false\n")
+    assert digest.NO_PROMPT_RECALL not in digest.start_session(place, started)
+    assert "prompts" not in hook_findings(None)[0].message
 
 
 def test_the_setting_is_shown_set_and_checked(hooked: Hooked) -> None:

@@ -1,13 +1,20 @@
 """Sessions that hooks leave for a harvest: each waits once, is read once, and nothing else is."""
 
+import errno
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from engram.capture.transcripts.harvest_lock import harvest_lock
 from engram.cli.main import main
+from engram.client import write_verbs
+from engram.client.write_verbs import ANOTHER_HARVEST
 from engram.hooks.drain import drain
 from engram.hooks.place import HookPlace
+from engram.model.errors import Refused
 from engram.store.files import spool
 
 from .conftest import Hooked
@@ -107,6 +114,66 @@ def test_an_entry_whose_harvest_fails_waits_again(hooked: Hooked) -> None:
     assert spool.waiting(hooked.home) == 1
 
 
+CLAIM = """
+import sys
+from pathlib import Path
+from engram.store.files import spool
+claims = list(spool.claims(Path(sys.argv[1])))
+print(len(claims), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_claim_of_a_killed_process_is_free_at_once(hooked: Hooked) -> None:
+    hooked("stop")
+    command = [sys.executable, "-c", CLAIM, str(hooked.home)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"1\n"
+        assert (spool.waiting(hooked.home), list(spool.claims(hooked.home))) == (0, [])
+        other.kill()
+        other.wait()
+    assert spool.waiting(hooked.home) == 1
+    (claim,) = spool.claims(hooked.home)
+    assert claim.entry.session
+    claim.done()
+    assert list(spool.folder(hooked.home).iterdir()) == []
+
+
+def test_the_claim_of_a_living_process_is_never_taken(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooked("stop")
+    (claim,) = spool.claims(hooked.home)
+    monkeypatch.setattr(spool, "CLAIM_SECONDS", -1)
+    assert list(spool.claims(hooked.home)) == []
+    claim.release()
+    (again,) = spool.claims(hooked.home)
+    again.done()
+
+
+def test_without_locks_a_claim_is_free_after_a_while(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("engram.store.files.spool.fcntl.flock", unsupported)
+    hooked("stop")
+    (claim,) = spool.claims(hooked.home)
+    assert list(spool.claims(hooked.home)) == []
+    monkeypatch.setattr(spool, "CLAIM_SECONDS", -1)
+    (again,) = spool.claims(hooked.home)
+    assert again.entry == claim.entry
+    again.done()
+
+
+def test_while_another_process_harvests_the_spool_is_left_to_it(hooked: Hooked) -> None:
+    transcript(hooked.project)
+    hooked("stop")
+    with hooked.open() as mem, harvest_lock(hooked.home, seconds=0) as is_alone:
+        assert is_alone
+        found = mem.harvest_spooled()
+        assert (found.sessions, found.warnings) == (0, [ANOTHER_HARVEST])
+    assert spool.waiting(hooked.home) == 1
+
+
 def test_an_unreadable_entry_is_removed(hooked: Hooked) -> None:
     hooked("stop")
     (file,) = spool.folder(hooked.home).iterdir()
@@ -129,3 +196,10 @@ def test_a_worker_harvests_what_waits(hooked: Hooked) -> None:
     hooked("stop")
     main(["--home", str(hooked.home), "worker", "--once"])
     assert spool.waiting(hooked.home) == 0
+
+
+def test_a_harvest_that_waited_long_enough_says_what_to_do(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_verbs, "HARVEST_WAIT", 0.0)
+    with hooked.open() as mem, harvest_lock(hooked.home, seconds=0):
+        with pytest.raises(Refused, match="another process is still harvesting"):
+            mem.harvest()

@@ -6,6 +6,7 @@ store for its owner, may write what they want.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from engram.capture.known import OtherKnown, propose
 from engram.gates.instructions import injection_problem
@@ -25,6 +26,9 @@ from engram.store.protocol import Store
 from engram.store.records import ANSWERING
 from engram.store.screen import Decider
 from engram.text.display import notice
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
 
 __all__ = ["Admission"]
 
@@ -63,9 +67,8 @@ class Admission:
         is_new = before is None or _differs(before, memory, SAID)
         begins = memory.status in ANSWERING and (before is None or before.status not in ANSWERING)
         if is_new or begins:
-            verdict = self._verdict(
-                memory, memories, deciding, is_typed=not self._is_inferred(before, memory, deciding)
-            )
+            is_typed, vector = not self._is_inferred(before, memory, deciding), self._vector(before, memory, deciding)
+            verdict = self._verdict(memory, memories, deciding, vector, is_typed=is_typed)
             self._judge(before, memory, verdict, deciding, is_new=is_new)
         elif (
             before is not None
@@ -111,10 +114,24 @@ class Admission:
         known = before or (self.store.get(memory.supersedes[-1]) if memory.supersedes else None)
         return known is not None and is_inferred(deciding.actor, known, memory)
 
-    def _verdict(self, memory: Memory, memories: Sequence[Memory], deciding: Decider, *, is_typed: bool) -> Verdict:
-        """What the gates say to these words from this actor; how long they may be is another gate's matter."""
+    def _vector(self, before: Memory | None, memory: Memory, deciding: Decider) -> "Vectors | None":
+        """The vector of a memory: given with it, or stored. The writer lock is held here, so that nothing is embedded unless it must be."""
+        if (given := deciding.vectors.get(memory.id)) is not None:
+            return given
+        if before is not None and meaning_of(before) == meaning_of(memory):
+            numbers = list(self.store.numbers([memory.id]).values())
+            stored = self.store.vectors(numbers) if numbers else None
+            known: Vectors | None = stored[0] if stored is not None and len(stored) else None
+            if known is not None and known.any():
+                return known
         vectors = self.store.embed([meaning_of(memory)])
-        known = OtherKnown(self.store, vectors[0] if vectors is not None else None, own=memory.id, gone=deciding.gone)
+        return vectors[0] if vectors is not None else None
+
+    def _verdict(
+        self, memory: Memory, memories: Sequence[Memory], deciding: Decider, vector: "Vectors | None", *, is_typed: bool
+    ) -> Verdict:
+        """What the gates say to these words from this actor; how long they may be is another gate's matter."""
+        known = OtherKnown(self.store, vector, own=memory.id, gone=deciding.gone)
         settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
         proposal = replace(self._proposal(memory, memories, deciding.actor), is_typed=is_typed)
         return judge(proposal, known, settings)

@@ -25,8 +25,8 @@ class LocalDecisions:
     """What a person rejected or retired, by the content and scope of what says the same."""
 
     def look_up(self, memories: Sequence[Memory]) -> None:
-        """Find out which of these say what a person rejected, in any words, or retired."""
-        found = Withdrawals(self.store).found(memories)
+        """Find out which of these say what a person rejected, in any words and anywhere in the memory, or retired."""
+        found = Withdrawals(self.store).found(memories, inside=True)
         by_identity = {id(memory): memory for memory in memories}
         self._out |= {content_key(by_identity[i]): out for i, out in found.items()}
 

@@ -41,6 +41,7 @@ class OnceLearner(Learner):
         alone: bool = False,
         is_typed: bool = True,
         skips_conflicts: bool = False,
+        here: str | None = None,
     ) -> Decision:
         """Run one proposal through the gates, unless a memory has the same evidence."""
         known = self._derived_before(given)
@@ -60,6 +61,7 @@ class OnceLearner(Learner):
             alone=alone,
             is_typed=is_typed,
             skips_conflicts=skips_conflicts,
+            here=here,
         )
 
     def _derived_before(self, given: Mapping[str, Any]) -> Memory | None:

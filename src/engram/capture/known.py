@@ -67,6 +67,9 @@ class StoreKnown:
     store: Store
     vector: "Vectors | None" = None
     statuses: tuple[str, ...] = COMPARED
+    scopes: tuple[str, ...] = ()
+    """Where the neighbours of a proposal are looked up, if not in its own scope."""
+    neighbours: int = NEIGHBOURS
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
         """The live memory with this content hash in a scope."""
@@ -78,7 +81,7 @@ class StoreKnown:
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest memories of the same scope and of these statuses, by meaning and by words; of a fact also those about its subject."""
-        found = list(self._nearest(proposal, self.statuses, NEIGHBOURS))
+        found = list(self._nearest(proposal, self.statuses, self.neighbours, self.scopes))
         known = {near.memory.id for near in found}
         return found + [near for near in self._about_subject(proposal) if near.memory.id not in known]
 
@@ -88,7 +91,7 @@ class StoreKnown:
         if not form.get("subject"):
             return ()
         terms = tuple(query_terms(f"{form['subject']} {form.get('predicate', '')}"[:400]))
-        filters = Filters(scopes=(proposal.memory.scope,), statuses=self.statuses)
+        filters = Filters(scopes=self.scopes or (proposal.memory.scope,), statuses=self.statuses)
         found = self.store.candidates(Query(terms, None, SUBJECT_NEIGHBOURS), filters)
         return self._neighbours([n for n, _ in found.lexical])
 

@@ -13,6 +13,7 @@ from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.draft import draft
 from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_reason, replacing, superseded_versions
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
+from engram.capture.other_scopes import scope_warnings
 from engram.capture.rate import GATE as RATE
 from engram.capture.rate import rate_problem
 from engram.capture.withdrawal import Withdrawals
@@ -35,7 +36,7 @@ from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import ProposalKeys, Store, Transaction
 from engram.store.purge import DOCUMENT
-from engram.store.records import ANSWERING, CURRENT, find_memory
+from engram.store.records import ANSWERING, CURRENT, find_memory, refuse_foreign_ids
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice, slug
 
@@ -76,13 +77,15 @@ class Learner:
         alone: bool = False,
         is_typed: bool = True,
         skips_conflicts: bool = False,
+        here: str | None = None,
     ) -> Decision:
         """Run one proposal through the gates and store it. The decision says what happened and why.
 
         `relation` is how it relates to the memories it names in `supersedes`, which it replaces unless told otherwise. Where it
         names some, or is `alone`, it replaces no others by the word of the model; `alone`, not by their conflict key, either.
         `is_typed` says whether a type that is given is somebody's word. With `skips_conflicts`, what contradicts a stored memory is not
-        stored: the decision has no memory then.
+        stored: the decision has no memory then. With `here`, the scope of the caller's directory or "", its warnings report what the memory repeats
+        or contradicts in the other scopes that are seen together with its own.
         """
         if not is_human(source) and (why := self._distrusted(source, session)):
             return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
@@ -91,6 +94,7 @@ class Learner:
             memory = _without_claims(self._drafted(given, learned_by, source, now))
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
+        refuse_foreign_ids(self.store, [memory])
         memory = memory.but(conflict_key="") if alone else memory
         if not memory.memory_kind:
             said = f"{memory.context} {memory.statement}" if autonomous else memory.statement
@@ -113,7 +117,10 @@ class Learner:
             return self._duplicates.not_stored(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
             return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
-        return self._write(proposal, verdict, vector, session, mark)
+        decision = self._write(proposal, verdict, vector, session, mark)
+        if here is None or not decision.written:
+            return decision
+        return replace(decision, warnings=scope_warnings(proposal, self.store, vector, here, now))
 
     def _distrusted(self, source: str, session: str) -> str:
         from engram.review.distrust import distrust_reason
@@ -234,6 +241,7 @@ class Learner:
         now = self.clock()
         drafted = [_bounded(self._drafted(item, "add", source, now), source) for item in items]
         admit_all(drafted, self.settings)
+        refuse_foreign_ids(self.store, drafted)
         is_read = source.startswith(DOCUMENT)
         decided = self._withdrawals.count()
         drafted = self._withdrawals.without(drafted, source, waits=is_read)
@@ -251,11 +259,7 @@ class Learner:
         self, drafted: Sequence[Memory], source: str, now: datetime, team: str, is_read: bool, decided: int
     ) -> list[Memory]:
         vectors = self._embed(drafted)
-        if not is_read:
-            drafted = [
-                self._as_learned(memory, source, vectors[i] if vectors is not None else None, now)
-                for i, memory in enumerate(drafted)
-            ]
+        drafted, marks = (drafted, {}) if is_read else self._all_as_learned(drafted, vectors, source, now)
         compares = not team and rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM
         changes = self._changes.found(drafted, vectors) if compares and len(drafted) <= FEW else {}
         hashes = [content_hash(memory.statement) for memory in drafted]
@@ -277,6 +281,8 @@ class Learner:
         ) as deciding:
             if self._withdrawals.count() != decided:
                 drafted = self._withdrawals.without(drafted, source, waits=is_read)
+            late = {scope: deciding.changed_since(scope, mark) for scope, mark in marks.items()}
+            drafted = [self._as_learned_late(memory, source, late.get(memory.scope, ()), now) for memory in drafted]
             deciding.prefetch(
                 [
                     ProposalKeys(text_hash, memory.scope, name, memory.conflict_key)
@@ -325,16 +331,33 @@ class Learner:
             return self._changes.applied(deciding, new, change)
         return superseding(deciding, new, heads, self.clock()) if heads else new
 
-    def _as_learned(self, memory: Memory, source: str, vector: "Vectors | None", now: datetime) -> Memory:
+    def _all_as_learned(
+        self, drafted: Sequence[Memory], vectors: "Vectors | None", source: str, now: datetime
+    ) -> tuple[Sequence[Memory], dict[str, int]]:
+        """The memories as `learn` would store them, and where the scopes of those stood that were judged."""
+        judged = {memory.scope for memory in drafted if _is_judged(memory, source)}
+        if not judged:
+            return drafted, {}
+        with self.store.reading():
+            marks = {scope: self.store.mark(scope) for scope in sorted(judged)}
+            known = [StoreKnown(self.store, vectors[i] if vectors is not None else None) for i in range(len(drafted))]
+            said = [self._as_learned(one, source, known[i], now) for i, one in enumerate(drafted)]
+        return said, marks
+
+    def _as_learned_late(self, memory: Memory, source: str, changed: Sequence[Memory], now: datetime) -> Memory:
+        """The same for what others wrote before the lock was taken."""
+        compared = [other for other in changed if other.status in COMPARED]
+        return self._as_learned(memory, source, LateKnown(compared), now) if compared else memory
+
+    def _as_learned(self, memory: Memory, source: str, known: Known, now: datetime) -> Memory:
         """The memory as `learn` would store it, where neither a person nor a program says it: a candidate, if that would let it wait."""
-        rank = _rank_of_added(memory, source)
-        if rank >= Rank.PROGRAM or memory.status not in ANSWERING:
+        if not _is_judged(memory, source):
             return memory
         memory = _without_claims(memory)
-        said = memory if rank == rank_of(memory.source, Rank.PROGRAM) else memory.but(source=source)
+        is_own = _rank_of_added(memory, source) == rank_of(memory.source, Rank.PROGRAM)
+        said = memory if is_own else memory.but(source=source)
         settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
-        with self.store.reading():
-            verdict = judge(propose(said), StoreKnown(self.store, vector), settings)
+        verdict = judge(propose(said), known, settings)
         other = verdict.other
         if verdict.outcome == Outcome.SUPERSEDED:
             return replacing(memory, verdict)
@@ -484,6 +507,11 @@ def _bounded(memory: Memory, source: str) -> Memory:
 def _rank_of_added(memory: Memory, source: str) -> Rank:
     """How far what is added is trusted: as far as who adds it, and whom they name as its source."""
     return min(rank_of(source, Rank.PROGRAM), rank_of(memory.source or source, Rank.PROGRAM))
+
+
+def _is_judged(memory: Memory, source: str) -> bool:
+    """Whether the gates judge what is added as they do what is learned: neither a person nor a program says it."""
+    return _rank_of_added(memory, source) < Rank.PROGRAM and memory.status in ANSWERING
 
 
 def _wanted_name(memory: Memory) -> str:

@@ -94,8 +94,6 @@ class FactStage:
             verdict = settlement.verdict(exchange, fact, StoreKnown(self.store, vector))
             known = self._told_before(memory, verdict, vector, origin)
         if verdict.outcome == Outcome.REJECTED:
-            if self.rehearsal is None:
-                self.store.note_verdict(verdict.gate, verdict.outcome, self.clock())
             return _decision(fact, verdict)
         if known is not None and known.is_same and self._folded(turn, fact, origin, known):
             return _repeated(fact, known.memory, verdict)

@@ -1,6 +1,6 @@
 """What a person took out of use stays out of what programs add and of what files bring, as `learn` keeps it out.
 
-A rejection holds for other words, too; a retirement for the same text, since a program may well add what is merely like it.
+A rejection holds for other words, too, and in what a file brings for the parts of a form and the texts next to a statement; a retirement for the same text, since a program may well add what is merely like it.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from engram.capture.known import OUT_NEIGHBOURS, StoreKnown, decided_how, propose, reaches, taken_out
 from engram.gates.comparison import shared
+from engram.gates.forms import statements_of
 from engram.gates.neighbourhood import told_before
+from engram.gates.particulars import sentences_beside
 from engram.gates.pipeline import mention
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.errors import Refused
@@ -56,8 +58,11 @@ class Withdrawals:
         """How many memories are rejected or retired; another number means that somebody decided in between."""
         return self.store.count(Filters(statuses=STATUSES))
 
-    def found(self, memories: Sequence[Memory]) -> dict[int, Neighbour]:
-        """What each of these repeats that a person took out of use, by the identity of the memory."""
+    def found(self, memories: Sequence[Memory], *, inside: bool = False) -> dict[int, Neighbour]:
+        """What each of these repeats that a person took out of use, by the identity of the memory.
+
+        With `inside`, the parts of their forms and what they say next to the statement count too, where a person rejected that.
+        """
         if not memories or not self.count():
             return {}
         found = {id(memory): out for memory in memories if (out := self._same(memory)) is not None}
@@ -69,7 +74,20 @@ class Withdrawals:
         rejected = self._rejections() if is_few else None
         for start in range(0, len(rest), SLICE):
             found |= self._reworded(rest[start : start + SLICE], rejected)
+        for memory in rest if inside else ():
+            if id(memory) not in found and (out := self._inside(memory, rejected)) is not None:
+                found[id(memory)] = out
         return found
+
+    def _inside(self, memory: Memory, rejected: "_Rejections | None") -> Neighbour | None:
+        """What a person rejected that a part of a memory says; compared by words, since there may be many parts."""
+        proposal = propose(memory)
+        parts = [*statements_of(proposal)[1:], *sentences_beside(proposal)]
+        known = StoreKnown(self.store)
+        near = rejected.near(parts, None) if rejected is not None else [list(known.rejected(part)) for part in parts]
+        pairs = zip(parts, near, strict=True)
+        told = (told_before(part, taken_out(self.store, others)) for part, others in pairs if others)
+        return next((out for out in told if out is not None), None)
 
     def _reworded(self, memories: Sequence[Memory], rejected: "_Rejections | None") -> dict[int, Neighbour]:
         """What these say in other words that a person rejected."""

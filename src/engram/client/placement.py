@@ -4,18 +4,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.gates.locality import ProjectPlace, locality
-from engram.model.forms import FACT, form_name
 from engram.model.memory import Memory
 from engram.rules.scopes import GLOBAL
-from engram.store.protocol import Filters, Store
+from engram.store.documents import meaning_of
+from engram.store.protocol import Store
 from engram.store.scopes import is_within, repository_of
 from engram.text.content_hash import content_hash
 
 if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy
-
-_MOST_COMPARED = 500
-"""Facts of `global` that a new one is compared with, the newest first."""
 
 
 def inferred_scope(
@@ -34,17 +31,19 @@ def inferred_scope(
 
 
 def _is_known_everywhere(draft: Memory, is_typed: bool, store: Store, policy: "MemoryPolicy") -> bool:
-    """Whether `global` has the same statement, or the fact that this is a new value of: it then belongs there."""
+    """Whether `global` has the same statement, or the older value of this one: it then belongs there."""
     key = policy.applied(draft, typed=is_typed).conflict_key
     if store.exact(content_hash(draft.statement), GLOBAL) is not None or (key and store.heads(key, GLOBAL)):
         return True
-    return form_name(draft.form) == FACT and _has_fact_about(draft, store)
+    return _is_near_in_global(draft, store)
 
 
-def _has_fact_about(draft: Memory, store: Store) -> bool:
-    """Whether `global` has a fact in a form with the same subject and predicate: this repeats it, or contradicts it."""
-    from engram.gates.forms import compare_forms
+def _is_near_in_global(draft: Memory, store: Store) -> bool:
+    """Whether `global` has the same in other words, or a lesson or a fact in a form that this one contradicts."""
+    from engram.capture.known import StoreKnown, propose
+    from engram.gates.neighbourhood import Neighbourhood
 
-    filters = Filters(scopes=(GLOBAL,), types=(FACT,))
-    known = store.listing(filters, _MOST_COMPARED)
-    return any(form_name(one.form) == FACT and compare_forms(draft, one).relation != "distinct" for one in known)
+    proposal, vectors = propose(draft.but(scope=GLOBAL)), store.embed([meaning_of(draft)])
+    known = StoreKnown(store, vectors[0] if vectors is not None else None).near(proposal)
+    near = Neighbourhood(proposal, known)
+    return near.duplicate() is not None or (bool(draft.form) and any(one.is_likely for one in near.conflicts()))

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from engram.store.reports import Purged
 
 Memories = list[Memory]
+HARVEST_WAIT = 60.0
+"""Seconds for which a harvest waits until another process has finished its own."""
+ANOTHER_HARVEST = "another process harvests now; the waiting sessions are left to it or to the next harvest"
 VERIFY = "verify"
 """The one change that any source may make, since it only confirms a memory."""
 
@@ -80,7 +83,7 @@ class WriteVerbs(Facets):
         def learn(given: Mapping[str, Any], *, relation: str, skips_conflicts: bool = False) -> Decision:
             return self._learner.learn(
                 given, source=source, learned_by="learn", session=session, autonomous=autonomous, relation=relation,
-                skips_conflicts=skips_conflicts,
+                skips_conflicts=skips_conflicts, here=self._scopes.scope() or "",
             )  # fmt: skip
 
         def update(ref: str, changes: Mapping[str, Any]) -> Memory:
@@ -88,7 +91,7 @@ class WriteVerbs(Facets):
 
         found = learn(given, relation=relation, skips_conflicts=bool(choice))
         decision = settled(found, choice, given, learn, update) if choice else found
-        return replace(decision, warnings=warnings) if warnings else decision
+        return replace(decision, warnings=(*warnings, *decision.warnings)) if warnings else decision
 
     def remember(
         self,
@@ -102,7 +105,10 @@ class WriteVerbs(Facets):
         """Store something a person said; `supersedes` and `relation` as with `learn`."""
         session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session, source)
-        return self._learner.learn(given, source=source, learned_by="remember", session=session, relation=relation)
+        here = self._scopes.scope() or ""
+        return self._learner.learn(
+            given, source=source, learned_by="remember", session=session, relation=relation, here=here
+        )
 
     def add(
         self,
@@ -212,10 +218,12 @@ class WriteVerbs(Facets):
         """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
 
         Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
-        since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Raises
-        `Refused` while Engram is paused.
+        since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits
+        a minute while another process harvests. Raises `Refused` if it still does then, and while Engram is paused.
         """
+        from engram.capture.transcripts.harvest_lock import harvest_lock
         from engram.capture.transcripts.harvest_run import HarvestRun, HarvestSelection, harnesses_of
+        from engram.capture.transcripts.spooled import harvest_spooled
 
         harvester = self._harvester(dry_run)
         place = Path(path).absolute() if path is not None else None
@@ -224,25 +232,42 @@ class WriteVerbs(Facets):
         selection = HarvestSelection(
             harnesses, place, aware(since, self.time_zone), folder, is_mixed=place is not None and len(harnesses) > 1
         )
-        run = HarvestRun(self.store, harvester, progress or (lambda *_: None))
-        if dry_run or not (path is since is project is None):
+        run, root = HarvestRun(self.store, harvester, progress or (lambda *_: None)), self._local_root()
+        if dry_run:
             return run.harvest(selection)
-        found = self.harvest_spooled(progress=progress)
-        found.add(run.harvest(selection))
+        with harvest_lock(root, seconds=HARVEST_WAIT) as is_alone:
+            if not is_alone:
+                raise Refused("another process is still harvesting; run it again when that has finished")
+            if not (path is since is project is None):
+                return run.harvest(selection)
+            found = harvest_spooled(run, root)
+            found.add(run.harvest(selection))
         return found
 
     def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
         """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
 
-        At least one is harvested. Raises `Refused` while Engram is paused.
+        At least one is harvested, unless another process harvests: then none is. Raises `Refused` while Engram is paused.
         """
+        from engram.capture.harvest import HarvestReport
+        from engram.capture.transcripts.harvest_lock import harvest_lock
         from engram.capture.transcripts.harvest_run import HarvestRun
         from engram.capture.transcripts.spooled import harvest_spooled
+        from engram.store.files import spool
+
+        harvester, root = self._harvester(dry_run=False), self._local_root()
+        if not spool.waiting(root):
+            return HarvestReport()
+        with harvest_lock(root, seconds=0) as is_alone:
+            if not is_alone:
+                return HarvestReport(warnings=[ANOTHER_HARVEST])
+            return harvest_spooled(HarvestRun(self.store, harvester, progress or (lambda *_: None)), root, seconds)
+
+    def _local_root(self) -> Path:
+        """The home with the hooks' files: the store's, or this user's where the store is on a server."""
         from engram.store.files.home import default_root, expanded
 
-        root = self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
-        run = HarvestRun(self.store, self._harvester(dry_run=False), progress or (lambda *_: None))
-        return harvest_spooled(run, root, seconds)
+        return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
 
     def import_chats(
         self,
@@ -392,7 +417,11 @@ class WriteVerbs(Facets):
             )
 
     def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
-        """Raise `InvalidInput` where another memory of the scope has the name."""
+        """Raise `InvalidInput` where another memory of the scope has the name, or an alias is the id of another."""
+        from engram.store.records import refuse_foreign_ids
+
+        if changes.get("aliases"):
+            refuse_foreign_ids(self.store, [memory.but(aliases=changes["aliases"])])
         wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
         scope = changes.get("scope") or memory.scope
         for name in wanted:

@@ -4,8 +4,8 @@ The first rule that applies decides:
 
 1. It names this project: "this repo", the repository's name, or a path that exists in it.
 2. It is about a person ("I prefer", "the user"), or of a type that describes people: not this project's.
-3. It speaks of the team ("we", "our"), or one of its sentences is about a part ("The billing service …"), or it is of a type such
-   as decision or convention: this project's.
+3. It speaks of the team ("we", "our"), or one of its sentences is about a part ("The billing service …") or says what serves what
+   ("The linter is ruff"), or it is of a type such as decision or convention: this project's.
 4. Anything else holds everywhere.
 """
 
@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from engram.gates.tables import phrases, plain
+from engram.gates.toolchain import toolchain
 from engram.model.lazy import dataclass
 from engram.model.types import type_or_default
 
@@ -61,7 +62,7 @@ def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situat
         return ""
     if phrases(_TABLE, "person").find(prepared, words):
         return ""
-    if said := phrases(_TABLE, "team").find(prepared, words) or _part(statement):
+    if said := phrases(_TABLE, "team").find(prepared, words) or _part(statement) or toolchain(statement):
         return f"it says “{said}”"
     return f"it is a {type_name}" if type_name in phrases(_TABLE, "types").words else ""
 

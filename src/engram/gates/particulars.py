@@ -17,7 +17,7 @@ from engram.text.content_hash import content_hash
 from engram.text.sentences import split_sentences
 from engram.text.tokens import tokens
 
-__all__ = ["PARTICULARS", "particular_problem", "rejected_particular", "situation_conflict"]
+__all__ = ["PARTICULARS", "particular_problem", "rejected_particular", "sentences_beside", "situation_conflict"]
 
 PARTICULARS = ("situation", "rationale", "context", "entities")
 LEAST_WORDS = 3
@@ -49,6 +49,12 @@ def rejected_particular(
             if (twin := told_before(_said(proposal, sentence), near)) is not None:
                 return name, twin
     return None
+
+
+def sentences_beside(proposal: Proposal) -> list[Proposal]:
+    """Each sentence next to the statement as a statement of its own."""
+    said = [sentence for _, text in _texts(proposal.memory, PARTICULARS) for sentence in split_sentences(text)]
+    return [_said(proposal, sentence) for sentence in said if len(sentence.split()) >= LEAST_WORDS]
 
 
 def situation_conflict(proposal: Proposal, known: Known) -> Memory | None:

@@ -12,6 +12,8 @@ from engram.text import display
 from engram.text.display import counted
 
 PAUSED = "Engram is paused; `engram resume` ends that. Nothing is recalled or recorded meanwhile."
+ON_SERVER = "Engram keeps memories on a server; the skills /engram:recall and /engram:prepare ask it."
+NO_PROMPT_RECALL = "Prompts are compared with local stores only, so no memory is added to a prompt here unasked."
 MOST_PINNED = 5
 MANY_SPOOLED = 20
 """Fewer waiting sessions are nothing to speak of: the next ones harvest them."""
@@ -52,7 +54,7 @@ def _digest(place: HookPlace, payload: HookPayload, memo: SessionMemo) -> str:
 
 def _without_index(place: HookPlace) -> str:
     if place.is_server:
-        return "Engram keeps memories on a server; the skills /engram:recall and /engram:prepare ask it."
+        return f"{ON_SERVER} {NO_PROMPT_RECALL}" if place.prompt_recall else ON_SERVER
     return "Engram (memory across sessions) holds nothing yet; /engram:remember and /engram:learn record something."
 
 

@@ -20,7 +20,7 @@ from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Image, Store, Transaction
-from engram.store.records import CURRENT, find_memory, locked_memory, start_of
+from engram.store.records import CURRENT, find_memory, locked_memory, refuse_foreign_ids, start_of
 
 VERSIONS = (*CURRENT, "superseded")
 """Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
@@ -343,6 +343,8 @@ class Lineages:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(self.current(ref))
         draft = admit(_revised(head, changes, actor, self.clock()))
+        if "aliases" in changes:
+            refuse_foreign_ids(self.store, [draft.but(id=head.id)])
         vectors = self.store.embed([meaning_of(draft)])
         scopes = sorted({head.scope, draft.scope})
         waiting = waiting_on(self.store, [head.id])

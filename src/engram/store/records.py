@@ -1,16 +1,17 @@
 """A memory as every backend keeps it (the mapping of its file), versions of a fact, and memories by id, name or alias."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from engram.dialects import engram_yaml
 from engram.disk import to_json
 from engram.model.arguments import refuse_deep
-from engram.model.errors import NotFound
+from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import Memory, Status
 from engram.store.protocol import Store, Transaction
+from engram.text.content_hash import same_text
 
 DEEPEST_RECORD = 99
 """Levels of a record: a file is a list of them, and is read to 100."""
@@ -99,6 +100,18 @@ def find_memory(store: Store, ref: object, scopes: Collection[str] | None = None
 def no_memory(ref: object) -> NotFound:
     """The error for an id, name or alias that no memory has."""
     return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+
+
+def refuse_foreign_ids(store: Store, memories: Sequence[Memory]) -> None:
+    """Raise `InvalidInput` where an alias is the id of another memory, for which everybody would take it."""
+    aliases = list(dict.fromkeys(alias for memory in memories for alias in memory.aliases))
+    known = store.numbers(aliases) if aliases else {}
+    for memory in memories if known else ():
+        for alias in known.keys() & {*memory.aliases} - {memory.id}:
+            other = store.get(alias)
+            # Said again, it is that memory.
+            if other is not None and not same_text(other.statement, memory.statement):
+                raise InvalidInput(f"the alias {alias!r} is the id of another memory; choose another")
 
 
 def locked_memory(deciding: Transaction, memory_id: str) -> Memory:

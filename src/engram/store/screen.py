@@ -4,15 +4,18 @@ The rules (what is a secret, what is refused, what is redacted) are above the st
 `store.screen = …`. A store without a screen, as in a backend's tests, writes everything unchanged.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from engram.model.event import Event, Session
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.protocol import JobFactory, NewEvent, no_jobs
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
 
 __all__ = ["LATEST", "Decider", "Screen", "Unscreened", "screened_jobs"]
 
@@ -27,6 +30,8 @@ class Decider:
     op: str
     actor: str
     gone: frozenset[str] = frozenset()
+    vectors: "Mapping[str, Vectors]" = field(default_factory=dict)
+    """The vectors of what it writes, by id, where they were computed before the lock was taken."""
 
 
 class Screen(Protocol):

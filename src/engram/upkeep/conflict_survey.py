@@ -126,7 +126,7 @@ class ConflictSurvey:
         numbers = list(self.store.numbers([memory.id]).values())
         vectors = self.store.vectors(numbers) if numbers else None
         vector = vectors[0] if vectors is not None else None
-        return OtherKnown(self.store, vector, CURRENT, memory.id).near(propose(memory))
+        return OtherKnown(self.store, vector, CURRENT, own=memory.id).near(propose(memory))
 
     def _is_open(self, pair: tuple[str, str]) -> bool:
         """Whether both are current and nobody has said how they relate: a link between them counts as settled."""

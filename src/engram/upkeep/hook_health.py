@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engram.model.report import Finding
+from engram.settings import read_settings
 from engram.store.files import hook_log, spool
-from engram.store.files.home import Home, default_cache, default_root, expanded
+from engram.store.files.home import CONFIG, Home, default_cache, default_root, expanded
 from engram.text.display import counted, notice
 
 MANY_SESSIONS = 50
@@ -18,10 +19,10 @@ def hook_findings(home: Home | None) -> list[Finding]:
     """The finding about hooks; none where no hook has ever run. On a server the hooks' files are in this user's home."""
     root = home.root if home is not None else expanded(default_root(), "the home").absolute()
     cache = home.cache if home is not None else expanded(default_cache(), "the cache").absolute()
-    return _findings(root, cache)
+    return _findings(root, cache, is_server=home is None)
 
 
-def _findings(root: Path, cache: Path) -> list[Finding]:
+def _findings(root: Path, cache: Path, *, is_server: bool) -> list[Finding]:
     failed = hook_log.failures(hook_log.path_of(root), hook_log.fallback(cache))
     waiting = spool.waiting(root)
     if any(not one.recovered for one in failed):
@@ -30,8 +31,12 @@ def _findings(root: Path, cache: Path) -> list[Finding]:
     if not failed and not waiting and not (root / "state" / "hooks").is_dir():
         return []
     parts = [*map(_told, failed)] or ["no failures"]
-    message = "; ".join([*parts, f"{counted(waiting, 'session waits', 'sessions wait')} to be harvested"])
-    return [Finding.of("hooks", True, message, _ADVICE if waiting >= MANY_SESSIONS else "")]
+    parts.append(f"{counted(waiting, 'session waits', 'sessions wait')} to be harvested")
+    advice = _ADVICE if waiting >= MANY_SESSIONS else ""
+    if is_server and read_settings(root / CONFIG)[0].prompt_recall:
+        parts.append("no memories are added to prompts, since these are compared with local stores only")
+        advice = advice or "`engram config hooks.prompt_recall false` if you do not expect that"
+    return [Finding.of("hooks", True, "; ".join(parts), advice)]
 
 
 def _told(one: hook_log.HookFailure) -> str:

@@ -10,6 +10,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.report import Finding, Report
 from engram.rules import numbers as n
+from engram.rules.sources import Rank, rank_of
 from engram.sessions.feedback import fold
 from engram.settings import Settings
 from engram.store.protocol import Filters, Progress, Store
@@ -17,7 +18,7 @@ from engram.store.reports import Pruned, Purged, SyncReport
 from engram.text.display import counted, notice
 
 SAMPLE = 2000
-"""How many of the newest statements are measured."""
+"""How many of the newest statements are measured, and of the last decisions read."""
 ENOUGH = 20
 """With fewer proposals the pass rate is not judged."""
 GATE_DAYS = 30
@@ -57,15 +58,18 @@ def _ledgers_finding(store: Store) -> Finding:
 
 
 def _gates(store: Store, now: datetime) -> Finding:
-    verdicts = store.verdicts(now - timedelta(days=GATE_DAYS))
-    if len(verdicts) < ENOUGH:
-        return Finding.of(
-            "gates", True, f"{len(verdicts)} proposals in {GATE_DAYS} days: too few to judge the pass rate"
-        )
+    """How much of what nobody asked to store passes the gates; what was asked for passes most of them by right, and is only counted."""
+    since = now - timedelta(days=GATE_DAYS)
+    verdicts = store.verdicts(since)
     passed = sum(1 for _, outcome in verdicts if outcome in ("CREATED", "PENDING", "CONTRADICTION", "SUPERSEDED"))
+    asked = counted(max(0, _learned(store, since) - passed), "explicit one was", "explicit ones were")
+    if len(verdicts) < ENOUGH:
+        captured = counted(len(verdicts), "captured proposal")
+        message = f"{captured} in {GATE_DAYS} days: too few to judge the pass rate; {asked} stored"
+        return Finding.of("gates", True, message)
     rate = passed / len(verdicts)
     low, high = n.PASS_RATE
-    detail = f"{rate:.0%} of {len(verdicts)} proposals passed (expected: {low:.0%}–{high:.0%})"
+    detail = f"{rate:.0%} of {len(verdicts)} captured proposals passed (expected: {low:.0%}–{high:.0%}); {asked} stored"
     if rate > high:
         return Finding.of("gates", False, detail, "the gates are too loose for what is captured: see `engram review`")
     if rate < low:
@@ -73,6 +77,12 @@ def _gates(store: Store, now: datetime) -> Finding:
             "gates", False, detail, "the gates are too strict for what is captured, or the capture too eager"
         )
     return Finding.of("gates", True, detail)
+
+
+def _learned(store: Store, since: datetime) -> int:
+    """How many of the last decisions stored what a person, a program or an agent proposed."""
+    last = store.decisions(SAMPLE)
+    return sum(1 for one in last if one.op == "learn" and one.at >= since and rank_of(one.actor) >= Rank.AGENT)
 
 
 def _statements(store: Store) -> Finding:

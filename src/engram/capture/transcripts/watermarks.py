@@ -20,7 +20,12 @@ SHARDS = 64
 HARVEST, CHATS = "harvest", "import"
 """The namespaces of states: sessions of harnesses, and conversations of exports."""
 COMPARED = 4096
-"""Bytes at the beginning and before the offset that the digest covers."""
+"""Bytes of a block that a digest covers: before the offset, and in what follows `WHOLE` one of every `STRIDE`."""
+WHOLE = 64 * 1024 * 1024
+"""Bytes from the beginning that a digest covers completely; few transcripts have more."""
+STRIDE = 1024 * 1024
+_COMPLETE = "2:"
+"""Begins a digest of everything; an older one covers the first and the last block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ class Watermark:
             return 0
         if len(self.stamp) == len(session.stamp) and self.stamp[0] == size:
             return 0  # it was written to, and nothing was appended
-        return self.offset if digest_before(session.path, self.offset) == self.digest else 0
+        digest = digest_before if self.digest.startswith(_COMPLETE) else _digest_of_ends
+        return self.offset if digest(session.path, self.offset) == self.digest else 0
 
 
 @dataclass(slots=True)
@@ -118,7 +124,19 @@ class Watermarks:
 
 
 def digest_before(path: Path, offset: int) -> str:
-    """A digest of the first bytes of a file and of those just before an offset."""
+    """A digest of what a file has before an offset; of a very long one, of samples of its later part."""
+    found = hashlib.sha256()
+    with reading(path) as file:
+        for begin in range(0, min(offset, WHOLE), STRIDE):
+            found.update(file.read(min(STRIDE, offset - begin)))
+        for begin in (*range(WHOLE, offset, STRIDE), max(0, offset - COMPARED)):
+            file.seek(begin)
+            found.update(file.read(min(COMPARED, offset - begin)))
+    return f"{_COMPLETE}{found.hexdigest()[:20]}"
+
+
+def _digest_of_ends(path: Path, offset: int) -> str:
+    """The digest that was stored before: of the first bytes of a file and of those just before an offset."""
     with reading(path) as file:
         head = file.read(min(COMPARED, offset))
         file.seek(max(0, offset - COMPARED))

@@ -76,7 +76,14 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
         surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
         surface.hint(f"engram: {harness!r} is not known here; put this entry into its MCP configuration")
         return
-    config = config_file(harness, (repository_of(Path.cwd()) or Path.cwd()) if project else None)
+    folder = repository_of(Path.cwd()) if project else None
+    # What an earlier version wrote outside of a repository can still be removed.
+    if project and folder is None and not undo:
+        raise Refused(
+            f"{Path.cwd()} is in no repository, so it has no project's files; nothing was written. Run this inside the repository "
+            "(`git init` makes one), or leave out --project to wire it for yourself in every project"
+        )
+    config = config_file(harness, (folder or Path.cwd()) if project else None)
     server = server_command(is_shared=project, home=home, is_desktop=harness in DESKTOP)
     change = unwire(config, dry_run=dry_run) if undo else wire(config, server, dry_run=dry_run)
     data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}

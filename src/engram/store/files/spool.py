@@ -1,21 +1,24 @@
 """The spool: sessions of coding agents that wait to be harvested, one small file each below `state/spool/`.
 
 A hook writes an entry and returns; a harvest, a worker or the next session reads the transcript. An entry says where the transcript is and never
-what is in it. The file is named by the session, so that a session of many turns waits once.
+what is in it. The file is named by the session, so that a session of many turns waits once. Who harvests an entry renames and locks it; the
+lock ends with the process, so that the claim of one that was killed is free at once.
 """
 
+import errno
+import fcntl
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
-from engram.disk import DIRECTORY_MODE, json_line, json_object, read_bytes, replace_file
+from engram.disk import DIRECTORY_MODE, json_line, json_object, open_plain, read_bytes, replace_file
 from engram.model.lazy import dataclass
 
 VERSION = 1
 CLAIM_SECONDS = 600
-"""After this long a claim is taken for that of a process that died, and its entry is harvested again."""
+"""Where the file system has no locks: after this long a claim is taken for that of a process that died, and its entry is harvested again."""
 _SUFFIX, _CLAIMED = ".json", ".claimed"
 _LONGEST = 80
 
@@ -77,7 +80,37 @@ def _names(root: Path, now: float) -> list[str]:
 
 
 def _is_abandoned(entry: "os.DirEntry[str]", now: float) -> bool:
-    return now - entry.stat(follow_symlinks=False).st_ctime > CLAIM_SECONDS
+    try:
+        descriptor = open_plain(entry.path, os.O_RDWR)
+    except OSError:
+        return False  # it was done meanwhile, or the home is read-only
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return now - entry.stat(follow_symlinks=False).st_ctime > CLAIM_SECONDS
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _locked(path: Path) -> int:
+    """A file, open and locked by this process alone. Raises `OSError` where another process has it, or was faster."""
+    descriptor = open_plain(path, os.O_RDWR)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # without locks, the name and the time of a claim tell
+        if not os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False)):
+            raise FileNotFoundError(errno.ENOENT, "it was replaced meanwhile", str(path))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +119,23 @@ class SpoolClaim:
 
     entry: SpoolEntry
     path: Path
+    descriptor: int
+    """The file, locked for as long as it is open."""
 
     def done(self) -> None:
         """Remove it: its transcript was read."""
         self.path.unlink(missing_ok=True)
+        os.close(self.descriptor)
 
     def release(self) -> None:
         """Let it wait again, unless the session has a newer entry by now."""
-        name = self.path.name.removesuffix(_CLAIMED).rpartition(".")[0]
-        target = self.path.with_name(name)
+        target = self.path.with_name(self.path.name.removesuffix(_CLAIMED).rpartition(".")[0])
+        try:
+            self._return_to(target)
+        finally:
+            os.close(self.descriptor)
+
+    def _return_to(self, target: Path) -> None:
         try:
             os.link(self.path, target)
         except OSError:
@@ -111,14 +152,20 @@ def claims(root: Path) -> Iterator[SpoolClaim]:
         base = name if name.endswith(_SUFFIX) else name.removesuffix(_CLAIMED).rpartition(".")[0]
         claimed = place / f"{base}.{os.getpid()}{_CLAIMED}"
         try:
+            descriptor = _locked(place / name)
+        except OSError:
+            continue  # another process was faster, or the home is read-only
+        try:
             (place / name).rename(claimed)
             entry = _entry(read_bytes(claimed))
         except OSError:
-            continue  # another process was faster, or the home is read-only
+            os.close(descriptor)
+            continue
         if entry is None:
             claimed.unlink(missing_ok=True)
+            os.close(descriptor)
         else:
-            yield SpoolClaim(entry, claimed)
+            yield SpoolClaim(entry, claimed, descriptor)
 
 
 def _entry(data: bytes) -> SpoolEntry | None:

@@ -237,7 +237,8 @@ class FilesTransaction:
     @property
     def _decider(self) -> Decider:
         gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
-        return Decider(self._op, self._actor, gone)
+        vectors = {item.memory.id: item.vector for item in self._pending.values() if item.vector is not None}
+        return Decider(self._op, self._actor, gone, vectors)
 
     def commit(self) -> None:
         """Journal the decision, then write its files and index it. Without changes nothing is written."""

@@ -242,7 +242,8 @@ class PostgresTransaction:
     @property
     def _decider(self) -> Decider:
         gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
-        return Decider(self._decision.op, self._decision.actor, gone)
+        vectors = {item.memory.id: item.vector for item in self._pending.values() if item.vector is not None}
+        return Decider(self._decision.op, self._decision.actor, gone, vectors)
 
     @property
     def lacks_vectors(self) -> bool:
