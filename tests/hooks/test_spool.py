@@ -200,6 +200,6 @@ def test_a_worker_harvests_what_waits(hooked: Hooked) -> None:
 
 def test_a_harvest_that_waited_long_enough_says_what_to_do(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_verbs, "HARVEST_WAIT", 0.0)
-    with hooked.open() as mem, harvest_lock(hooked.home, seconds=0):
-        with pytest.raises(Refused, match="another process is still harvesting"):
-            mem.harvest()
+    refused = pytest.raises(Refused, match="another process is still harvesting")
+    with hooked.open() as mem, harvest_lock(hooked.home, seconds=0), refused:
+        mem.harvest()
