@@ -14,6 +14,8 @@ from engram.store.files.index.stored_tasks import MOST_COMPARED, UNFINISHED, Sto
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from engram.embedding.protocol import Vectors
+
 __all__ = ["TaskNeighbours"]
 
 EMBEDDED_AT_ONCE = 1_000
@@ -37,6 +39,7 @@ class TaskNeighbours:
         self._changes: dict[int, int] = {}
         self._rows: dict[int, int] = {}
         self._vectors: npt.NDArray[np.int8] = np.zeros((0, BITS), dtype=np.int8)
+        self._units: Vectors | None = None
         self._unsaved = 0
 
     def __len__(self) -> int:
@@ -51,13 +54,18 @@ class TaskNeighbours:
         """The memories nearest to the vector of a task, the nearest first. `state` is that of the index now."""
         import numpy as np
 
+        from engram.embedding import products
+        from engram.embedding.protocol import unit_rows
+
         self._refresh(db, state)
         if not self._rows:
             return []
-        numbers = np.fromiter(self._rows, dtype=np.int64, count=len(self._rows))
-        scores = self._vectors.astype(np.float32) @ np.asarray(task, dtype=np.float32)
-        scores /= np.linalg.norm(self._vectors.astype(np.float32), axis=1).clip(1e-9)
-        return [(int(numbers[row]), float(scores[row])) for row in best_rows(scores, count)]
+        if self._units is None:
+            self._units = unit_rows(self._vectors.astype(np.float32))
+            self._numbers = np.fromiter(self._rows, dtype=np.int64, count=len(self._rows))
+        scores = products.scores(self._units, np.asarray(task, dtype=np.float32))
+        best = best_rows(scores, count)
+        return list(zip(self._numbers[best].tolist(), scores[best].tolist(), strict=True))
 
     def _refresh(self, db: sqlite3.Connection, state: TasksState) -> None:
         if self._state == state:
@@ -101,7 +109,7 @@ class TaskNeighbours:
         added = np.frombuffer(b"".join(vectors), dtype=np.int8).reshape(-1, BITS)
         kept = {n: row for n, row in self._rows.items() if n not in changes}
         self._vectors = np.concatenate([self._vectors[list(kept.values())], added])
-        self._rows = {n: row for row, n in enumerate([*kept, *(n for n, _ in read)])}
+        self._rows, self._units = {n: row for row, n in enumerate([*kept, *(n for n, _ in read)])}, None
         self._changes = {n: changes.get(n, self._changes.get(n, 0)) for n in self._rows}
         self._unsaved += len(read)
 
