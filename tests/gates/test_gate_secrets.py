@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates.secrets import assignments, unnamed
+from engram.gates.secrets import assignments
 from engram.gates.secrets.scan import find_secrets, redact, secrets_problem, suspects
 from engram.gates.secrets.values import Likeness, changes, likeness
 from engram.model.memory import Anchor, Memory
@@ -307,7 +307,7 @@ def test_each_value_without_a_name_is_looked_at_a_few_times_at_most(unit: str, m
         looked_at += len(value)
         return judge_value(value)
 
-    monkeypatch.setattr(unnamed, "changes", counted)
+    monkeypatch.setattr(high_entropy, "changes", counted)
     text = unit * (50_000 // len(unit))
     find_secrets(text)
     assert looked_at <= 16 * len(text)

@@ -7,7 +7,7 @@ from typing import Any
 from engram.capture.buffer_state import BufferState, WaitingTurn
 from engram.capture.conversation import Conversations
 from engram.capture.exchange import ASSISTANT, Conversation, FactDecision
-from engram.capture.rate import GATE as RATE
+from engram.capture.rate_limit import GATE as RATE
 from engram.model.errors import ModelError, ModelNonsense, NotFound, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field, replace

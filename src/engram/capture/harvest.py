@@ -13,7 +13,7 @@ from engram.capture.conversation import Observe
 from engram.capture.exchange import FactDecision
 from engram.capture.extraction import REDACTED, Considered, Extracted, consider
 from engram.capture.learn import Learner
-from engram.capture.rate import GATE as RATE
+from engram.capture.rate_limit import GATE as RATE
 from engram.capture.remarks import TranscriptFact, plain_facts, remarks
 from engram.capture.settlement import Revise
 from engram.capture.stage import FactOrigin, FactStage, Rehearsal

@@ -14,8 +14,8 @@ from engram.capture.draft import draft
 from engram.capture.duplicates import BESIDE, MOST_RELATED, Duplicates, journal_reason, replacing, superseded_versions
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
 from engram.capture.other_scopes import scope_warnings
-from engram.capture.rate import GATE as RATE
-from engram.capture.rate import rate_problem
+from engram.capture.rate_limit import GATE as RATE
+from engram.capture.rate_limit import rate_problem
 from engram.capture.withdrawal import Withdrawals
 from engram.gates.instructions import injection_problem
 from engram.gates.nature import nature_of

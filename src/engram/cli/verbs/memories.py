@@ -54,11 +54,11 @@ def show(surface: Surface, ref: Named = "", name: ByName = "", scope: SeenFrom =
             else:
                 views.card(memory, now, file)
             if found is not None:
-                from engram.cli.walk import draw_provenance
+                from engram.cli.interactive_review import draw_provenance
 
                 draw_provenance(found)
             elif retold:
-                from engram.cli.walk import draw_retellings
+                from engram.cli.interactive_review import draw_retellings
 
                 draw_retellings(retold)
 

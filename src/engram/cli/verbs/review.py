@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli import display, views
 from engram.cli.decisions import read_again
 from engram.cli.display import Column, line
+from engram.cli.interactive_review import Walk
 from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import FAILED, HUMAN, Surface, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import Limit
-from engram.cli.walk import Walk
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 

@@ -10,14 +10,14 @@ from itertools import count, islice
 from typing import Any
 
 from engram.gates.secrets.assignments import named
-from engram.gates.secrets.code_lists import code_lists
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
 from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, stretches, words_in
+from engram.gates.secrets.high_entropy import high_entropy
 from engram.gates.secrets.numbers import numbers
 from engram.gates.secrets.prose import prose
-from engram.gates.secrets.unnamed import unnamed
+from engram.gates.secrets.recovery_codes import recovery_codes
+from engram.gates.secrets.seed_phrases import seed_phrases
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
-from engram.gates.secrets.wallets import seed_phrases
 from engram.gates.shape import RECORD, labels, listed, texts
 from engram.gates.tables import places
 from engram.model.errors import InvalidInput
@@ -108,11 +108,11 @@ def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
     if nearby:
         found += [
             *codes(text, lowered, hints),
-            *code_lists(text, lowered, hints),
+            *recovery_codes(text, lowered, hints),
             *pairs(text, lowered, hints),
             *tabled(text, names),
             *seed_phrases(text, lowered),
-            *unnamed(text, lowered, names),
+            *high_entropy(text, lowered, names),
         ]
     if judged:
         found += prose(text, lowered, hints, found)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from engram.gates.secrets.forms import LISTS, Secret, words_in
 
-__all__ = ["code_lists"]
+__all__ = ["recovery_codes"]
 
 _FEWEST = 3
 _FEWEST_NAMED = 2
@@ -24,7 +24,7 @@ _BETWEEN = re.compile(
 _GROUPS = re.compile(r"[ -]")
 
 
-def code_lists(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
+def recovery_codes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
     """The codes of each list, one by one."""
     passed = 0
     for word, kind in words_in(lowered, LISTS, hints):

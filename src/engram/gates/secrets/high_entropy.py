@@ -9,7 +9,7 @@ from engram.gates.secrets.forms import Secret, alternatives, words
 from engram.gates.secrets.values import changes, entropy, is_masked, is_ordinary, is_placeholder, trimmed
 from engram.model.lazy import lazy_pattern
 
-__all__ = ["unnamed"]
+__all__ = ["high_entropy"]
 
 _SHORTEST = 10
 _LONGEST = 512
@@ -69,7 +69,7 @@ _UNOWNED = words("unowned")
 _LONGEST_OWNER = 18
 
 
-def unnamed(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) -> Iterator[Secret]:
+def high_entropy(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) -> Iterator[Secret]:
     """Values that look like a generated password, and random keys in a sentence about access or right after one."""
     keys: list[tuple[int, str]] = []
     for match in _TOKEN.finditer(text):
