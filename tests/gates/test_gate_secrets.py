@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates.secrets import assignments
+from engram.gates.secrets import assignments, high_entropy
 from engram.gates.secrets.scan import find_secrets, redact, secrets_problem, suspects
 from engram.gates.secrets.values import Likeness, changes, likeness
 from engram.model.memory import Anchor, Memory
