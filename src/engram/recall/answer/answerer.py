@@ -250,17 +250,17 @@ class Answerer:
 
         if is_question(question.text):
             return answered
-        known, found = {hit.id for hit in answered.hits}, answered.hits
+        found = answered.hits
         if query.task != question.text or question.window is not None:
             now = replace(query, text=question.text, asked="", task=question.text, purpose="what is about the task")
             found = self.searcher.search(now)
-        more = [hit for hit in found if is_about_task(hit) and (is_situated(hit) or hit.id not in known)]
-        ahead = [hit for hit in more if is_situated(hit) or hit.relevance > best_of(answered.hits)]
-        ahead.sort(key=lambda hit: -hit.relevance)
-        taken = {hit.id for hit in more}
-        rest = [hit for hit in answered.hits if hit.id not in taken]
-        hits = [*ahead, *rest, *(hit for hit in more if hit not in ahead)]
-        return replace(answered, hits=first(among(answered.hits, hits), query.limit)) if more else answered
+        # What says nothing of when it matters helps only where nothing else is found.
+        about_it = [hit for hit in found if is_about_task(hit) and (is_situated(hit) or not answered.hits)]
+        if not about_it:
+            return answered
+        taken = {hit.id for hit in about_it}
+        hits = sorted(about_it, key=lambda hit: -hit.relevance) + [hit for hit in answered.hits if hit.id not in taken]
+        return replace(answered, hits=first(among(answered.hits, hits), query.limit))
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
@@ -556,9 +556,9 @@ def _said_first(answered: TracedAnswer) -> TracedAnswer:
 
 def _is_for_a_task(text: str, hits: Hits) -> bool:
     """Whether the hits are for a task, which everything that is about it helps."""
-    from engram.recall.situated import is_about_task, is_question
+    from engram.recall.situated import is_about_task, is_question, is_situated
 
-    return any(map(is_about_task, hits)) and not is_question(text)
+    return any(is_about_task(hit) and is_situated(hit) for hit in hits) and not is_question(text)
 
 
 def remarks(question: ParsedQuestion) -> tuple[str, ...]:
