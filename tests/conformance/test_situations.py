@@ -76,6 +76,34 @@ def test_a_constraint_with_a_situation_is_injected_when_it_matters(mem: Engram) 
     assert rule.id not in mem.inject("write a limerick about penguins").text
 
 
+@pytest.mark.parametrize("ask", ["Who's on call for payments?", "Who is on call for payments?"])
+def test_a_fact_that_answers_a_question_comes_before_a_lesson_about_its_topic(backend: Backend, ask: str) -> None:
+    mem = backend.client()
+    mem.add("Page the lead before touching the ledger", situation="handling incidents of payments", scope="global")
+    fact = mem.add("Maria Lopez is on call for payments", scope="global")
+    assert mem.recall(ask).hits[0].id == fact.id
+
+
+@pytest.mark.parametrize("task", ["what is widget 7 greased with", "grease widget 7"])
+def test_words_tell_memories_of_the_same_situation_apart(backend: Backend, task: str) -> None:
+    mem = backend.client()
+    ids = [
+        mem.add(f"Widget {n} is greased with oil number {90 - n}", situation=f"greasing widget {n}", scope="global").id
+        for n in range(5, 13)
+    ]
+    assert mem.recall(task).hits[0].id == ids[2]
+
+
+def test_a_callers_floor_holds_for_a_task_too(mem: Engram) -> None:
+    assert not mem.recall("ship the current main to prod since yesterday", min_relevance=0.999).hits
+
+
+def test_a_memory_that_says_no_situation_is_found_where_nothing_else_is(backend: Backend) -> None:
+    mem = backend.client()
+    rule = mem.add("Use pnpm for all packages, never npm", scope="global")
+    assert [hit.id for hit in mem.recall("install the javascript dependencies").hits] == [rule.id]
+
+
 def test_a_memory_of_another_scope_is_not_found_by_its_situation(backend: Backend) -> None:
     mem = backend.client()
     mem.add("Dana signs off on Fridays", situation="deploying to production", scope="project:acme")

@@ -135,11 +135,15 @@ def recounted(data: bytes) -> bytes:
     return data[:40] + bytes([data[40] + 1]) + data[41:]
 
 
+def zeroed(data: bytes) -> bytes:
+    return data[:60] + bytes(len(data) - 60)
+
+
 def emptied(data: bytes) -> bytes:
     return b""
 
 
-@pytest.mark.parametrize("damage", [emptied, shortened, lengthened, recounted])
+@pytest.mark.parametrize("damage", [emptied, shortened, lengthened, recounted, zeroed])
 def test_a_damaged_file_of_task_vectors_is_made_again(hooked: Hooked, damage: Callable[[bytes], bytes]) -> None:
     hooked.learned("Deploys go through staging", "deploying a service")
     before = tasks_of(hooked)

@@ -57,9 +57,15 @@ _PREFIXES = st.lists(_LABELS, max_size=2).map(tuple)
 _KEYS = st.sampled_from(["k", "K", "a key", "", "ENG-2026-0101-001", "item:k", "ü" * 300, "a/b"])
 _TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Co", "Cn")), max_size=12)
 _LEAVES = (
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | _TEXTS
+    st.none()
+    | st.booleans()
+    | st.sampled_from((0, 1, -1, 7, 2**53, -(2**70)))
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _TEXTS
 )
-_DATA = st.recursive(_LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3))
+_NAMES = _TEXTS.filter(lambda text: not text.startswith("$"))
+"""Names of fields; one with a dollar would be an operator."""
+_DATA = st.recursive(_LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=3))
 _VALUES = st.dictionaries(st.sampled_from(["text", "n", "tags", "deep"]), _DATA, max_size=3)
 _FILTERS = st.none() | st.dictionaries(
     st.sampled_from(["text", "n", "deep"]),

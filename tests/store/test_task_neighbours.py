@@ -10,7 +10,7 @@ from engram import Engram
 from engram.models.task_vectors import TaskTable
 from engram.store.files.index import task_neighbours
 from engram.store.files.index.search import TASKS
-from engram.store.files.index.stored_tasks import TasksState, index_number
+from engram.store.files.index.stored_tasks import StoredTasks, TasksState, index_number
 from engram.store.files.index.task_neighbours import TaskNeighbours
 
 NOTES = (
@@ -99,3 +99,17 @@ def test_a_later_process_adds_what_is_new(indexed: IndexedFolder, monkeypatch: p
     indexed.mem.add("Spoons come last", situation="polishing silver spoons", scope="global")
     found = indexed.nearest("polish the silver spoons", indexed.another())
     assert (len(found), found[0]) == (5, max(found))
+
+
+def test_what_is_purged_does_not_come_back_with_the_next_save(
+    indexed: IndexedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_neighbours, "WORTH_SAVING", 1)
+    before = indexed.nearest("ship it to prod")
+    indexed.mem.forget(next(m.id for m in indexed.mem.list() if m.situation == "deploying to production"), purge=True)
+    indexed.mem.add("Spoons come last", situation="polishing silver spoons", scope="global")
+    after = indexed.nearest("ship it to prod")
+    assert len(after) == len(before) == 4
+    assert before[0] not in after
+    (file,) = indexed.folder.rglob(TASKS)
+    assert before[0] not in StoredTasks.read(file).codes

@@ -25,7 +25,7 @@ from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.trust import is_human, is_untrusted
 from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Related
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.review.conflicts import conflict_link, release, unmarked, waiting_on
@@ -120,7 +120,16 @@ class Learner:
         decision = self._write(proposal, verdict, vector, session, mark)
         if here is None or not decision.written:
             return decision
-        return replace(decision, warnings=scope_warnings(proposal, self.store, vector, here, now))
+        return replace(decision, warnings=(*decision.warnings, *self._scope_warnings(proposal, vector, here, now)))
+
+    def _scope_warnings(
+        self, proposal: Proposal, vector: "Vectors | None", here: str, now: datetime
+    ) -> tuple[str, ...]:
+        """What the memory repeats or contradicts elsewhere. It is stored by now: a server that is lost meanwhile costs only the warnings."""
+        try:
+            return scope_warnings(proposal, self.store, vector, here, now)
+        except StoreError as error:
+            return (f"stored; the other scopes were not compared: {error}",)
 
     def _distrusted(self, source: str, session: str) -> str:
         from engram.review.distrust import distrust_reason

@@ -1,6 +1,6 @@
 """What a new memory repeats or contradicts in the other scopes that its reader sees.
 
-The gates compare within one scope, because a project may do otherwise than everyone else. But whoever works in the project reads
+The gates compare within one scope, because a project may do otherwise than everyone else. But an agent in the project reads
 both, so they are told.
 """
 

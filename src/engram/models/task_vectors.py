@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
     Matrix32 = npt.NDArray[np.float32]
 
-__all__ = ["LEVELS", "WORDS_READ", "TaskTable", "least_likeness", "likeness", "packed_file", "task_relevance"]
+__all__ = [
+    "CHARACTERS_READ",
+    "LEVELS",
+    "WORDS_READ",
+    "TaskTable",
+    "least_likeness",
+    "likeness",
+    "packed_file",
+    "task_relevance",
+]
 
 FILE = Path(__file__).with_name("task_vectors.bin")
 LEVELS = 7

@@ -146,7 +146,7 @@ class Recaller:
         def listed(narrowed: Filters) -> list[Memory]:
             return [memory for memory in self.store.listing(narrowed) if not is_evidence(memory)]
 
-        critical = [m for m in listed(replace(filters, critical=True)) if not _has_its_time(m)]
+        critical = [m for m in listed(replace(filters, critical=True)) if not _matters_in_its_situation(m)]
         return critical + listed(replace(filters, pinned=True))[:PINNED_POOL]
 
     def _spread(
@@ -173,7 +173,7 @@ class Recaller:
         return ""
 
 
-def _has_its_time(memory: Memory) -> bool:
+def _matters_in_its_situation(memory: Memory) -> bool:
     """Whether a critical memory matters in its situation only; what concerns somebody's health matters always."""
     return (
         memory.critical_slot in ("hard_constraint", "safety") and bool(memory.situation.strip()) and not memory.pinned

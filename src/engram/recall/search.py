@@ -236,7 +236,7 @@ class Searcher:
         """The same and the memories whose situation is near the task, all judged by it."""
         from engram.recall.situated import SITUATION, judged_by_situation
 
-        # A store without task vectors is asked by what its other retrievers found.
+        # Where no task vector passes the filters, or the store has none, what the other retrievers found is compared.
         near = candidates.by_task or [*candidates.lexical, *candidates.semantic]
         seen = {found.n for found, _ in considered}
         more = [
@@ -247,7 +247,7 @@ class Searcher:
         added, _ = self._records(query, more, reads)
         if query.filters.known_at is None and not query.filters.as_of:
             added = self._disputed(added)
-        return judged_by_situation(query.task, considered, added, candidates.tasks_compared)
+        return judged_by_situation(query, considered, added, candidates.tasks_compared or candidates.total)
 
     def _disputed(self, considered: list[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
         """The same, memories marked that a waiting one contradicts."""

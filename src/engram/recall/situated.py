@@ -9,10 +9,11 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from engram.model.hit import Hit
-from engram.model.lazy import replace
+from engram.model.lazy import lazy_pattern, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import CHARACTERS_READ, TaskTable, likeness, task_relevance
 from engram.recall.cutoff import ABOUT, is_about
+from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked
 from engram.recall.relevance import NONE_KNOWN, as_match
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -25,25 +26,33 @@ __all__ = ["SITUATION", "is_about_task", "is_question", "is_situated", "judged_b
 
 BY_ITS_WORDS = 0.3
 """From this relevance on, the words of a task alone say that a memory is about it: no unrelated prompt of ten stores reached it."""
-SITUATION = "situation"
-"""In a trace: found or judged by its situation."""
+SITUATION, ANSWERS = "situation", "answers"
+"""Parts of a match: judged by its situation, and read with the question."""
+UNREAD = 0.3
+"""What the relevance counts in a match where no memory was read with a question."""
 UNLIKELY = 0.05
 """Below this probability a memory with a situation answers no question either: 45 questions about what such memories say had .1 and more for the right one, nine of ten
 unrelated questions that found something .03 and less."""
+BESIDE_TASK = 0.1
+"""What the words that a task shares with memories count in their order, beside their situations: they tell siblings apart, but are mostly by the way."""
+NEAREST = 12
+"""Memories that are added because they are near the task: no more than a store with task vectors finds."""
 KEPT = 4_096
 """Memories whose task vectors a process keeps."""
 _ASKING = frozenset((
     "what", "who", "whom", "whose", "when", "where", "which", "why", "how", "is", "are", "was", "were", "do", "does", "did", "has", "have", "had",
     "will", "would", "should", "wer", "wo", "wann", "wie", "warum", "welche", "welcher", "welches", "wem", "wen", "qui", "quel", "quelle", "quand",
-    "où", "comment", "pourquoi", "qué", "quién", "cuándo", "dónde", "cómo", "cuál",
+    "où", "comment", "pourquoi", "wieso", "welchen", "welchem", "wessen", "qué", "quién", "cuándo", "dónde", "cómo", "cuál",
 ))  # fmt: skip
+_BESIDE_WORD = lazy_pattern(r"^\W+|['’]\w*$|\W+$")
+"""Marks around a word, and what is drawn together with it: "what's"."""
 _REQUESTS = frozenset((("would", "you"), ("will", "you"), ("do", "not"), ("how", "about")))
 Considered = tuple[StoredRecord, Ranked]
 
 
 def is_question(text: str) -> bool:
     """Whether a text asks for something known, by its first word. "Can you deploy it?" asks for a deed."""
-    opening = [word.strip(".,:;!?\"'()").lower() for word in text.split()[:2]]
+    opening = [_BESIDE_WORD.sub("", word).lower() for word in text.split(None, 2)[:2]]
     return bool(opening) and opening[0] in _ASKING and tuple(opening) not in _REQUESTS
 
 
@@ -63,46 +72,58 @@ def task_vector(task: str) -> "array[float]":
 
 
 def judged_by_situation(
-    task: str, found: Sequence[Considered], near: Sequence[Considered], count: int
+    query: SearchQuery, found: Sequence[Considered], near: Sequence[Considered], count: int
 ) -> list[Considered]:
-    """What a search found, the memories that are about the task as relevant as they are likely to be; and those of others near the task that are.
+    """What a search found, with memories that are about the task as relevant as they are likely to be; and those of others near the task that are.
 
     `count` is how many memories were compared with the task.
     """
-    considered = [*found, *near]
+    considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
-    likes = dict(zip(memories, _compared(task).likenesses(list(memories.values())), strict=True))
-    asked, judged = is_question(task), []
+    likes = dict(zip(memories, _compared(query.task).likenesses(list(memories.values())), strict=True))
+    nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST])
+    scale, judged = _scale_of_answers(found), []
     for place, (record, ranked) in enumerate(considered):
-        if place in memories:
-            ranked = _judged(ranked, memories[place], likes[place], count, asked=asked)
-        if place < len(found) or ranked.relevance >= ABOUT:
+        if place in memories and (memories[place].situation.strip() or query.task_alone):
+            ranked = _judged(ranked, task_relevance(likes[place], count), scale, asked=asked)
+        if place < len(found) or (place in nearest and ranked.relevance >= ABOUT):
             judged.append((record, ranked))
-    return _scaled(judged)
+    return _scaled(judged, 1.0 if asked else BESIDE_TASK)
 
 
-def _judged(ranked: Ranked, memory: Memory, like: float, count: int, *, asked: bool) -> Ranked:
-    situated, relevance = bool(memory.situation.strip()), task_relevance(like, count)
-    if relevance >= ABOUT and relevance > ranked.relevance and (situated or not asked):
-        shares = {name: share for name, share in ranked.shares.items() if name != "answers"}
+def _scale_of_answers(found: Sequence[Considered]) -> float:
+    """What a part of the match that is told by relevance is multiplied with in this search."""
+    read = [ranked for _, ranked in found if ranked.shares.get(ANSWERS)]
+    return max((ranked.shares[ANSWERS] / as_match(ranked.relevance) for ranked in read), default=UNREAD)
+
+
+def _judged(ranked: Ranked, relevance: float, scale: float, *, asked: bool) -> Ranked:
+    """A memory as relevant as its words or its situation say, whichever says more; its other evidence still tells it from its siblings."""
+    if relevance >= ABOUT and relevance > ranked.relevance:
+        shares = {name: share for name, share in ranked.shares.items() if name != ANSWERS}
+        shares[SITUATION] = scale * as_match(relevance)
         found_by = {**ranked.found_by, SITUATION: ranked.found_by.get(SITUATION, 1)}
-        return replace(
-            ranked, shares={**shares, SITUATION: as_match(relevance)}, found_by=found_by, relevance=relevance
-        )
-    if situated and relevance < (UNLIKELY if asked else ABOUT) and ranked.relevance < BY_ITS_WORDS:
+        return replace(ranked, shares=shares, found_by=found_by, relevance=relevance)
+    if relevance < (UNLIKELY if asked else ABOUT) and ranked.relevance < BY_ITS_WORDS:
         return replace(ranked, relevance=min(ranked.relevance, relevance, NONE_KNOWN))
+    if relevance >= ABOUT:
+        return replace(ranked, found_by={**ranked.found_by, SITUATION: ranked.found_by.get(SITUATION, 1)})
     return ranked
 
 
-def _scaled(judged: list[Considered]) -> list[Considered]:
-    """The same, with the shares of each scaled so that the best has the full match, if one is new."""
+def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:
+    """The same, with the shares of each scaled so that the best has the full match, and what its words say at this weight, if one is new."""
     if not any(SITUATION in ranked.shares for _, ranked in judged):
         return judged
-    best = max(sum(ranked.shares.values()) for _, ranked in judged)
+    weighed = [
+        {name: share * (1.0 if name in (SITUATION, ANSWERS) else evidence) for name, share in ranked.shares.items()}
+        for _, ranked in judged
+    ]
+    best = max(sum(shares.values()) for shares in weighed)
     scale = RELEVANCE_SCALE / best if best > 0 else 0.0
     found = []
-    for record, ranked in judged:
-        own = {name: value * scale for name, value in ranked.shares.items()}
+    for (record, ranked), shares in zip(judged, weighed, strict=True):
+        own = {name: value * scale for name, value in shares.items()}
         found.append((record, replace(ranked, shares=own, match=sum(own.values()))))
     return found
 

@@ -246,20 +246,20 @@ class Answerer:
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""
-        from engram.recall.situated import is_about_task, is_question, is_situated
+        from engram.recall.situated import is_about_task, is_question
 
-        if is_question(question.text):
+        is_searched = query.task == question.text and question.window is None
+        if is_question(question.text) or (is_searched and answered.hits):
             return answered
-        found = answered.hits
-        if query.task != question.text or question.window is not None:
-            now = replace(query, text=question.text, asked="", task=question.text, purpose="what is about the task")
-            found = self.searcher.search(now)
-        # What says nothing of when it matters helps only where nothing else is found.
-        about_it = [hit for hit in found if is_about_task(hit) and (is_situated(hit) or not answered.hits)]
+        # What does not say when it matters helps where nothing else is known.
+        now = replace(query, text=question.text, asked="", task=question.text, task_alone=not answered.hits)
+        found = self.searcher.search(replace(now, purpose="what is about the task"))
+        least = max(self.floor, HALF * best_of(answered.hits))
+        about_it = [hit for hit in found if is_about_task(hit) and hit.relevance >= least]
         if not about_it:
             return answered
         taken = {hit.id for hit in about_it}
-        hits = sorted(about_it, key=lambda hit: -hit.relevance) + [hit for hit in answered.hits if hit.id not in taken]
+        hits = [*about_it, *(hit for hit in answered.hits if hit.id not in taken)]
         return replace(answered, hits=first(among(answered.hits, hits), query.limit))
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:

@@ -34,6 +34,8 @@ HELD = 64
 """Sources read before one that is still being read; they are stored in their order."""
 WAIT_S = 0.1
 """How long an answer is waited for before asking whether somebody wants to stop."""
+SILENT_S, ENDED_S = 5.0, 2.0
+"""Seconds without an answer, while nothing else is left to do, after which the second process is given up; and for which its end is waited for."""
 _START = (
     "import sys; sys.path[:] = {path!r}; from engram.recall.sources.reader import answer_requests; answer_requests()"
 )
@@ -154,7 +156,7 @@ class SecondReader:
 
         self.pending: deque[int] = deque()
         self._answers: SimpleQueue[ReadSource | None] = SimpleQueue()
-        self._failed = False
+        self._failed, self._waited = False, 0.0
         # Isolated: a folder of the project named `engram` must not be run in its place.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _START.format(path=sys.path)],
@@ -207,6 +209,8 @@ class SecondReader:
                     self._failed = True
                 else:
                     found[self.pending.popleft()] = answer
+        self._waited = 0.0 if found else self._waited + wait
+        self._failed = self._failed or self._waited >= SILENT_S
         return found
 
     def lost(self) -> list[int]:
@@ -218,11 +222,12 @@ class SecondReader:
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
-        self._process.kill()
-        self._process.wait()
-        self._receiver.join()
+        # It ends when its input does, even where a wrapper of Python is what is killed.
         with suppress(OSError):
             self._requests.close()
+        self._process.kill()
+        self._process.wait()
+        self._receiver.join(ENDED_S)
 
 
 def _receive(stream: BinaryIO, answers: "SimpleQueue[ReadSource | None]") -> None:

@@ -1,6 +1,6 @@
 """The task vectors of a store's memories, in a small file next to the index.
 
-Whoever reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start. It is written without
+Each process that reads the file brings it up to date; like the index it is derived, and deleting it costs one slower session start. It is written without
 a lock: the last one wins, and what it lacks is embedded again.
 """
 
@@ -16,8 +16,8 @@ from engram.embedding.plain import BITS, code_of_bytes
 from engram.model.lazy import cached_property, dataclass
 
 Vector = bytes
-_HEADER = struct.Struct("<8sqqqqq")
-_MAGIC = b"engtasks"
+_HEADER = struct.Struct("<8sqqqqqI")
+_MAGIC = b"engtask2"
 _CODE = BITS // 8
 NO_VECTOR = bytes(BITS)
 UNFINISHED = -1
@@ -73,7 +73,7 @@ class StoredTasks:
         """What the file that is there now was made of; None where there is none."""
         try:
             with path.open("rb") as file:
-                _, *state, _ = _HEADER.unpack(file.read(_HEADER.size))
+                _, *state, _, _ = _HEADER.unpack(file.read(_HEADER.size))
         except (OSError, struct.error):
             return None
         return TasksState(*state)
@@ -83,12 +83,12 @@ class StoredTasks:
         """The task vectors of a file; none where it is missing or damaged."""
         try:
             data = read_bytes(path)
-            magic, index, generation, change, model, count = _HEADER.unpack_from(data)
+            magic, index, generation, change, model, count, checksum = _HEADER.unpack_from(data)
         except (OSError, struct.error):
             return cls.empty()
         codes = _HEADER.size + 16 * count
         vectors = codes + _CODE * count
-        if magic != _MAGIC or len(data) != vectors + BITS * count:
+        if magic != _MAGIC or len(data) != vectors + BITS * count or crc32(data[_HEADER.size :]) != checksum:
             return cls.empty()
         head, read = array("q", data[_HEADER.size : codes]), int.from_bytes
         known = [read(data[at : at + _CODE]) for at in range(codes, vectors, _CODE)]
@@ -126,15 +126,15 @@ class StoredTasks:
     def write(self, path: Path) -> None:
         """Replace the file. Where it cannot be written, a prompt finds all but the newest memories by their words alone."""
         state = self.state
-        data = b"".join(
+        body = b"".join(
             [
-                _HEADER.pack(_MAGIC, state.index, state.generation, state.change, state.model, len(self.codes)),
                 array("q", [*self._numbers, *self._changes]).tobytes(),
                 *(code.to_bytes(_CODE) for code in self.codes.values()),
                 self.vectors,
             ]
         )
+        made_of = (state.index, state.generation, state.change, state.model)
         try:
-            replace_file(path, data, durable=False)
+            replace_file(path, _HEADER.pack(_MAGIC, *made_of, len(self.codes), crc32(body)) + body, durable=False)
         except OSError:
             return

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,17 +74,26 @@ class TaskNeighbours:
         if self._state is None or replace(self._state, change=state.change) != state:
             self._read(state)
         since = self._state.change if self._state is not None else UNFINISHED
-        rows = db.execute(
-            "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' AND change > ? ORDER BY n DESC LIMIT ?",
-            (since, MOST_COMPARED),
-        ).fetchall()
-        stale = {n: change for n, change in rows if self._changes.get(n) != change}
-        wanted = list(stale)[:EMBEDDED_AT_ONCE]
-        self._embed(db, wanted, stale)
-        is_whole = len(wanted) == len(stale)
+        is_whole = self._embed_changed(db, since)
+        if is_whole and len(self._rows) != min(_count_active(db), MOST_COMPARED):
+            self._keep({n for n, _ in _active(db, UNFINISHED)})
         self._state = replace(state, change=state.change if is_whole else UNFINISHED)
         if self._unsaved >= WORTH_SAVING:
             self._save()
+
+    def _embed_changed(self, db: sqlite3.Connection, since: int) -> bool:
+        """Embed what changed; returns whether that was all."""
+        stale = {n: change for n, change in _active(db, since) if self._changes.get(n) != change}
+        self._embed(db, list(stale)[:EMBEDDED_AT_ONCE], stale)
+        return len(stale) <= EMBEDDED_AT_ONCE
+
+    def _keep(self, there: Container[int]) -> None:
+        """Only those of memories that are still there: a purged one leaves nothing behind."""
+        kept = {n: row for n, row in self._rows.items() if n in there}
+        if len(kept) < len(self._rows):
+            self._vectors, self._units = self._vectors[list(kept.values())], None
+            self._rows = {n: row for row, n in enumerate(kept)}
+            self._changes = {n: self._changes[n] for n in kept}
 
     def _read(self, state: TasksState) -> None:
         """Begin with what the file has, if that is of this index."""
@@ -122,3 +132,15 @@ class TaskNeighbours:
             self._path
         )
         self._unsaved = 0
+
+
+def _active(db: sqlite3.Connection, since: int) -> list[tuple[int, int]]:
+    """The memories that changed since then and are active, each with its change, the newest first."""
+    return db.execute(
+        "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' AND change > ? ORDER BY n DESC LIMIT ?",
+        (since, MOST_COMPARED),
+    ).fetchall()
+
+
+def _count_active(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM docs WHERE kind = 'memory' AND status = 'active'").fetchone()[0])
