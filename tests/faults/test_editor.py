@@ -52,6 +52,7 @@ def _last_saves(editor: "Popen[str]", home: Path, cache: Path) -> list[dict[str,
         while editor.poll() is None:
             assert time.monotonic() < deadline, "the editor does not end"
             mem.upkeep.sync()
+            time.sleep(0.01)  # Without it, this process takes the lock again before the editor gets it.
     [told] = finish(editor)
     saves: list[dict[str, str]] = told["saves"]
     return saves
