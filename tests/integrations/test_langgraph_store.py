@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from langgraph.store.base import (
     GetOp,
@@ -25,6 +25,7 @@ from langgraph.store.memory import InMemoryStore
 
 from engram import AsyncEngram, Engram, InvalidInput, Refused, SecretRefused
 from engram.integrations.langgraph import EngramStore
+from engram.model.errors import SecretRefused
 from tests.aio.bounded import bounded
 from tests.backends import Backend
 
@@ -115,7 +116,11 @@ def test_operations_give_what_the_store_of_langgraph_gives(shared: Engram, batch
     for batch in batches:
         # A get leaves an empty namespace behind in the oracle, and would change the lists of the same batch.
         batch = sorted(batch, key=lambda op: isinstance(op, GetOp))
-        assert [comparable(one) for one in mine.batch(batch)] == [comparable(one) for one in expected(oracle, batch)]
+        try:
+            found = mine.batch(batch)
+        except SecretRefused:
+            reject()  # some random numbers look like a password
+        assert [comparable(one) for one in found] == [comparable(one) for one in expected(oracle, batch)]
 
 
 # -- putting and getting

@@ -11,6 +11,8 @@ from typing import Any
 END = ("\x04", "\x1a")
 """Keys that end the input: Ctrl-D, and Ctrl-Z where it does not suspend."""
 _LONGEST_CHARACTER = 4
+_LOOKED_UP = 0.5
+"""Seconds after which a wait for a key looks for signals."""
 _LATEST = 0.05
 """Seconds in which the rest of an arrow key arrives."""
 
@@ -35,6 +37,9 @@ def read_key(ask: Callable[[], None]) -> str | None:
     """
     with _key_by_key() as descriptor:
         ask()
+        # A signal that comes just before a read begins is handled only when it returns, so that none waits for long.
+        while not select.select([descriptor], [], [], _LOOKED_UP)[0]:
+            pass
         pressed = os.read(descriptor, 1)
         while 0 < len(pressed) < _LONGEST_CHARACTER and pressed[0] >= 0x80 and not _is_whole(pressed):
             pressed += os.read(descriptor, 1)
