@@ -25,7 +25,6 @@ from langgraph.store.memory import InMemoryStore
 
 from engram import AsyncEngram, Engram, InvalidInput, Refused, SecretRefused
 from engram.integrations.langgraph import EngramStore
-from engram.model.errors import SecretRefused
 from tests.aio.bounded import bounded
 from tests.backends import Backend
 
