@@ -102,6 +102,9 @@ def a_child_outlives_the_lock(home: Path, cache: Path) -> dict[str, object]:
 def while_threads_write(home: Path, cache: Path) -> dict[str, object]:
     """Children forked while other threads hold guard and lock can use the store."""
     with Engram.open(home, cache=cache, directory=home) as mem:
+        mem.add(
+            sentence(80_000)
+        )  # Loads the modules: a child that is forked while one is being imported waits for it for ever.
         stop = threading.Event()
 
         def busy(number: int) -> None:

@@ -94,6 +94,9 @@ def working_inside_a_decision(mem: Engram) -> dict[str, object]:
 
 def while_threads_write(mem: Engram) -> dict[str, object]:
     """Children forked while other threads hold connections and locks of the pool can use the store."""
+    mem.add(
+        sentence(80_000)
+    )  # Loads the modules: a child that is forked while one is being imported waits for it for ever.
     stop, errors = threading.Event(), []
 
     def busy(number: int) -> None:
