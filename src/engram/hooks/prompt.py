@@ -8,7 +8,7 @@ from engram.hooks.memory_index import IndexedMemory, MemoryIndex
 from engram.hooks.payload import HookPayload
 from engram.hooks.place import HookPlace
 from engram.hooks.session_memo import SessionMemo
-from engram.models.task_vectors import CHARACTERS_READ, least_likeness, likeness
+from engram.models.task_vectors import least_likeness, likeness
 
 MOST_GIVEN = 3
 NEAREST, BY_WORDS = 40, 4
@@ -57,7 +57,7 @@ def matching(place: HookPlace, prompt: str, cwd: str, exclude: Sequence[str] = (
 
 def ranked_memories(index: MemoryIndex, prompt: str, scopes: Sequence[str]) -> list[tuple[float, IndexedMemory]]:
     """The memories about a prompt, and how like it each is, most like first."""
-    task, numbers = index.table.prompt(prompt[:CHARACTERS_READ]), index.active(scopes)
+    task, numbers = index.table.prompt(prompt), index.active(scopes)
     least = least_likeness(len(numbers))
     likely = {n: like for n, like in index.nearest(task, numbers, NEAREST) if like >= least}
     # Those whose vectors are not made yet, or of too many memories, are found by their words.

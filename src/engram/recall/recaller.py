@@ -174,10 +174,8 @@ class Recaller:
 
 
 def _matters_in_its_situation(memory: Memory) -> bool:
-    """Whether a critical memory matters in its situation only; what concerns somebody's health matters always."""
-    return (
-        memory.critical_slot in ("hard_constraint", "safety") and bool(memory.situation.strip()) and not memory.pinned
-    )
+    """Whether a critical memory matters in its situation only; what concerns health or safety matters always."""
+    return memory.critical_slot == "hard_constraint" and bool(memory.situation.strip()) and not memory.pinned
 
 
 def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engram.model.hit import Hit
 from engram.model.lazy import lazy_pattern, replace
 from engram.model.memory import Memory
-from engram.models.task_vectors import CHARACTERS_READ, TaskTable, likeness, task_relevance
+from engram.models.task_vectors import TaskTable, likeness, task_relevance
 from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked
@@ -132,7 +132,7 @@ class ComparedTask:
     """A task, and how like it the memories it was compared with are; the searches of one recall find much the same ones."""
 
     def __init__(self, task: str) -> None:
-        self.vector = _table().prompt(task[:CHARACTERS_READ])
+        self.vector = _table().prompt(task)
         self._likes: dict[bytes, float] = {}
 
     def likenesses(self, memories: Sequence[Memory]) -> list[float]:
