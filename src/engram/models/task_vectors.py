@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Matrix32 = npt.NDArray[np.float32]
 
 __all__ = [
-    "CHARACTERS_READ",
     "LEVELS",
     "WORDS_READ",
     "TaskTable",

@@ -168,8 +168,6 @@ def _scaled(
     relevance: Mapping[int, float],
 ) -> list[Ranked]:
     """The ranked documents, with their parts scaled so that the first one gets the full score."""
-    best = max((sum(values.values()) for values in parts.values()), default=0.0)
-    scale = RELEVANCE_SCALE / best if best > 0 else 0.0
     found_by: dict[int, dict[str, int]] = {n: {} for n in parts}
     raw: dict[int, dict[str, float]] = {n: {} for n in parts}
     for name, found in lists.items():
@@ -177,10 +175,17 @@ def _scaled(
             if n in found_by:
                 found_by[n][name], raw[n][name] = rank, score
     ranked = []
-    for place, (n, values) in enumerate(parts.items()):
-        scaled = {name: value * scale for name, value in values.items() if value}
+    for place, (n, shares) in enumerate(zip(parts, scaled_to_best(list(parts.values())), strict=True)):
+        scaled = {name: value for name, value in shares.items() if value}
         ranked.append(Ranked(n, sum(scaled.values()), scaled, found_by[n], raw[n], relevance.get(place, 0.0)))
     return ranked
+
+
+def scaled_to_best(shares: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """Parts of matches, scaled so that those of the best sum to the full score."""
+    best = max((sum(each.values()) for each in shares), default=0.0)
+    scale = RELEVANCE_SCALE / best if best > 0 else 0.0
+    return [{name: value * scale for name, value in each.items()} for each in shares]
 
 
 def judge(

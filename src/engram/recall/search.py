@@ -14,7 +14,7 @@ from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Ranked, rank, with_excerpts
+from engram.recall.ranking import Ranked, rank, scaled_to_best, with_excerpts
 from engram.recall.shared_reads import SharedReads
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
@@ -339,12 +339,9 @@ def _read_with(question: str, considered: Sequence[tuple[StoredRecord, Ranked]])
     shares = [
         {**place.shares, "answers": as_match(value)} for (_, place), value in zip(considered, relevance, strict=True)
     ]
-    best = max((sum(each.values()) for each in shares), default=0.0)
-    scale = RELEVANCE_SCALE / best if best > 0 else 0.0
-    scaled = [{name: value * scale for name, value in each.items()} for each in shares]
     return [
         (found, Ranked(place.n, sum(own.values()), own, place.found_by, place.raw, value))
-        for (found, place), own, value in zip(considered, scaled, relevance, strict=True)
+        for (found, place), own, value in zip(considered, scaled_to_best(shares), relevance, strict=True)
     ]
 
 

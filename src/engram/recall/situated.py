@@ -14,9 +14,8 @@ from engram.model.memory import Memory
 from engram.models.task_vectors import TaskTable, likeness, task_relevance
 from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
-from engram.recall.ranking import Ranked
+from engram.recall.ranking import Ranked, scaled_to_best
 from engram.recall.relevance import NONE_KNOWN, as_match
-from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.protocol import StoredRecord
 
 if TYPE_CHECKING:
@@ -99,16 +98,16 @@ def _scale_of_answers(found: Sequence[Considered]) -> float:
 
 def _judged(ranked: Ranked, relevance: float, scale: float, *, asked: bool) -> Ranked:
     """A memory as relevant as its words or its situation say, whichever says more; its other evidence still tells it from its siblings."""
-    if relevance >= ABOUT and relevance > ranked.relevance:
-        shares = {name: share for name, share in ranked.shares.items() if name != ANSWERS}
-        shares[SITUATION] = scale * as_match(relevance)
-        found_by = {**ranked.found_by, SITUATION: ranked.found_by.get(SITUATION, 1)}
-        return replace(ranked, shares=shares, found_by=found_by, relevance=relevance)
     if relevance < (UNLIKELY if asked else ABOUT) and ranked.relevance < BY_ITS_WORDS:
         return replace(ranked, relevance=min(ranked.relevance, relevance, NONE_KNOWN))
-    if relevance >= ABOUT:
-        return replace(ranked, found_by={**ranked.found_by, SITUATION: ranked.found_by.get(SITUATION, 1)})
-    return ranked
+    if relevance < ABOUT:
+        return ranked
+    ranked = replace(ranked, found_by={SITUATION: 1, **ranked.found_by})
+    if relevance <= ranked.relevance:
+        return ranked
+    shares = {name: share for name, share in ranked.shares.items() if name != ANSWERS}
+    shares[SITUATION] = scale * as_match(relevance)
+    return replace(ranked, shares=shares, relevance=relevance)
 
 
 def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:
@@ -119,13 +118,10 @@ def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:
         {name: share * (1.0 if name in (SITUATION, ANSWERS) else evidence) for name, share in ranked.shares.items()}
         for _, ranked in judged
     ]
-    best = max(sum(shares.values()) for shares in weighed)
-    scale = RELEVANCE_SCALE / best if best > 0 else 0.0
-    found = []
-    for (record, ranked), shares in zip(judged, weighed, strict=True):
-        own = {name: value * scale for name, value in shares.items()}
-        found.append((record, replace(ranked, shares=own, match=sum(own.values()))))
-    return found
+    return [
+        (record, replace(ranked, shares=own, match=sum(own.values())))
+        for (record, ranked), own in zip(judged, scaled_to_best(weighed), strict=True)
+    ]
 
 
 class ComparedTask:
