@@ -26,6 +26,7 @@ PATIENCE = 60.0
         "inside_a_decision",
         "a_child_outlives_the_lock",
         "while_threads_write",
+        "while_a_lock_is_held",
     ],
 )
 def test_a_forked_child_is_a_process_of_its_own(tmp_path: Path, case: str) -> None:

@@ -1,7 +1,6 @@
 """Tokens spent per day: counted by every call, checked before the next."""
 
 import os
-import threading
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Protocol
 
 from engram.disk import DIRECTORY_MODE, open_plain, read_bytes
 from engram.model.errors import ModelUnavailable
+from engram.model.forks import ForkedLock
 
 
 class SpendBook(Protocol):
@@ -26,7 +26,7 @@ class SpendCount:
 
     def __init__(self) -> None:
         self._days: Counter[date] = Counter()
-        self._turn = threading.Lock()
+        self._turn = ForkedLock()
 
     def tokens_spent(self, day: date) -> int:
         """Tokens of a day."""

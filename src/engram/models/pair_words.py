@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
+from engram.model.forks import ForkedLock
 from engram.model.lazy import cached_property, dataclass
 from engram.text.polarity import canonical, is_contrastive
 from engram.text.stems import stem
@@ -332,7 +332,7 @@ class _WordVectors:
     """The words a process has met, each embedded once: their rows lie in one array, so that those of many words are read at once."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = ForkedLock()
         self._places: dict[str, int] = {}
         self._rows: Any = None
         self._lengths: Any = None

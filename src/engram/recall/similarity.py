@@ -5,7 +5,6 @@ words is one dot product. A similar term counts a share of an exact match, and l
 a word is, is the length of its vector, which is the same in every store.
 """
 
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engram.embedding.products import products
+from engram.model.forks import ForkedLock
 from engram.model.lazy import dataclass
 from engram.text.stems import word_of
 from engram.text.tokens import ASKED
@@ -67,7 +67,7 @@ class Lexicon:
 
     def __init__(self, embed: Callable[[Sequence[str]], Floats] | None = None) -> None:
         self._embed = embed
-        self._lock = threading.Lock()
+        self._lock = ForkedLock()
         self._readers: weakref.WeakSet[object] = weakref.WeakSet()
         self._clear()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engram import Engram
 from engram.model.errors import StoreError
+from engram.model.forks import ForkedLock
 from tests.faults.workers.operations import sentence
 
 PATIENCE = 60.0
@@ -102,9 +103,6 @@ def a_child_outlives_the_lock(home: Path, cache: Path) -> dict[str, object]:
 def while_threads_write(home: Path, cache: Path) -> dict[str, object]:
     """Children forked while other threads hold guard and lock can use the store."""
     with Engram.open(home, cache=cache, directory=home) as mem:
-        mem.add(
-            sentence(80_000)
-        )  # Loads the modules: a child that is forked while one is being imported waits for it for ever.
         stop = threading.Event()
 
         def busy(number: int) -> None:
@@ -122,6 +120,30 @@ def while_threads_write(home: Path, cache: Path) -> dict[str, object]:
             thread.join()
         children = {memory.statement for memory in mem.list(limit=None)} & {sentence(90_000 + n) for n in range(8)}
     return {"status": max(statuses), "found": len(children) == 8}
+
+
+def while_a_lock_is_held(home: Path, cache: Path) -> dict[str, object]:
+    """A child forked while another thread holds a lock of short work can take it."""
+    lock, held = ForkedLock(), threading.Event()
+
+    def short_work() -> None:
+        with lock:
+            held.set()
+            time.sleep(0.2)
+
+    def takes_it() -> None:
+        with lock:
+            pass
+
+    thread = threading.Thread(target=short_work)
+    thread.start()
+    held.wait(PATIENCE)
+    status = _in_child(takes_it)
+    thread.join()
+    takes_it()
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        mem.add(sentence(1))
+    return {"status": status, "found": True}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from engram.model.arguments import half_character
 from engram.model.errors import EmbedderError, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
+from engram.model.forks import wait_for_imports
 from engram.store.files import file_sync, purge, recovery
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
@@ -32,7 +33,6 @@ from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
-from engram.store.forks import wait_for_imports
 from engram.store.protocol import Progress
 from engram.store.reports import SyncReport
 from engram.store.sources import random_hex, utc_now

@@ -17,7 +17,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from engram.model.errors import StoreClosed
-from engram.store.forks import wait_for_imports
+from engram.model.forks import wait_for_imports
 from engram.store.postgres import adapters
 from engram.store.postgres.errors import explained, explanation, shown_url
 

@@ -1,0 +1,79 @@
+"""What a process waits for before it forks: imports and short work that other threads have begun.
+
+A lock that another thread holds stays locked in the child, where that thread does not exist: the child would wait for it forever.
+Python locks each module while it is imported, and Engram imports much on first use.
+"""
+
+import os
+import sys
+import threading
+import time
+import weakref
+from importlib import _bootstrap
+from typing import Any
+
+PATIENCE = 5.0
+"""How long a fork waits. A child forked later may hang, but the parent never does."""
+_PAUSE = 0.0005
+_PACKAGES = frozenset({"engram", "numpy", "psycopg", "psycopg_binary", "psycopg_pool"}) | sys.stdlib_module_names
+"""What Engram imports. A caller's own module may run for as long as the program does."""
+_LOCKS: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
+"""Weak references to the locks of the modules that are being imported; Python offers no other way to see them."""
+
+
+def wait_for_imports(patience: float = PATIENCE) -> None:
+    """Wait until no other thread imports a module that Engram may need."""
+    deadline = time.monotonic() + patience
+    while _is_importing() and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+
+
+def _is_importing() -> bool:
+    here = threading.get_ident()
+    locks = [found() for name, found in list(_LOCKS.items()) if name.partition(".")[0] in _PACKAGES]
+    return any(getattr(lock, "owner", None) not in (None, here) for lock in locks)
+
+
+class ForkedLock:
+    """A lock for short work, during which nothing else is waited for: a fork waits until it is free, and so it is in the child."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        _living.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def acquire(self, timeout: float) -> bool:
+        """Lock it within so many seconds; returns whether that was possible."""
+        return self._lock.acquire(timeout=timeout)
+
+    def renew(self) -> None:
+        """Make it free, whoever held it."""
+        self._lock = threading.Lock()
+
+
+_living: "weakref.WeakSet[ForkedLock]" = weakref.WeakSet()
+_held: list[ForkedLock] = []
+
+
+def _before_fork() -> None:
+    # The locks of the stores are taken before these: Python calls what was registered first last.
+    _held[:] = [lock for lock in list(_living) if lock.acquire(PATIENCE)]
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().__exit__()
+
+
+def _after_fork_in_child() -> None:
+    _held.clear()
+    for lock in list(_living):
+        lock.renew()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
