@@ -26,6 +26,7 @@ from engram.text.time.zone import SYSTEM
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engram.capture.add import Adder
     from engram.capture.buffer import CaptureBuffer
     from engram.capture.conversation import Conversations
     from engram.capture.documents.cite import Citing
@@ -125,6 +126,12 @@ class Facets:
         from engram.capture.learn import Learner
 
         return Learner(self.store, self._gate_settings, self.policy, self._clock)
+
+    @cached_property
+    def _adder(self) -> "Adder":
+        from engram.capture.add import Adder
+
+        return Adder(self.store, self._gate_settings, self.policy, self._clock)
 
     @cached_property
     def _gate_settings(self) -> "GateSettings":
@@ -233,7 +240,7 @@ class Facets:
     def _recorder(self) -> "Recorder":
         from engram.capture.documents.ingest import Recorder
 
-        return Recorder(self.store, self.tasks, self._learner, self._clock, self.model)
+        return Recorder(self.store, self.tasks, self._adder, self._clock, self.model)
 
     @cached_property
     def _citing(self) -> "Citing":

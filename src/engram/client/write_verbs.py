@@ -125,9 +125,9 @@ class WriteVerbs(Facets):
         """
         given = self._given(statement, {**fields, **({"session": session} if session else {})}, session, source)
         if not team:
-            return self._learner.add(given, source=source)
+            return self._adder.add(given, source=source)
         folder, scope = self._team_place()
-        return self._learner.add({"scope": scope, **given}, source=source, team=folder)
+        return self._adder.add({"scope": scope, **given}, source=source, team=folder)
 
     def _team_place(self) -> tuple[str, str]:
         from engram.store.files.store import FilesStore
@@ -153,7 +153,7 @@ class WriteVerbs(Facets):
             if not isinstance(item, Mapping):
                 raise InvalidInput(f'item {number} must be a mapping such as {{"statement": "…"}}; nothing was written')
         given = [self._given("", item, source=source) for item in items]
-        return self._learner.add_batch(given, source=source, progress=progress)
+        return self._adder.add_batch(given, source=source, progress=progress)
 
     def add_conversation(
         self,

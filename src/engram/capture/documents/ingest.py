@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engram.capture.add import Adder
 from engram.capture.documents.chunk import MAX_TOKENS, Chunk, chunks_of
 from engram.capture.documents.facts import facts_of
 from engram.capture.documents.read import Skipped, SourceDocument, documents_in, kind_of, read_document
 from engram.capture.documents.reingest import Reingest, ReingestResult
 from engram.capture.documents.source import SourceText, without
-from engram.capture.learn import Learner
 from engram.gates.secrets.scan import redact
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event
@@ -110,7 +110,7 @@ class Recorder:
 
     store: Store
     tasks: Tasks
-    learner: Learner
+    adder: Adder
     clock: Callable[[], datetime]
     model: "LanguageModel | None" = None
 
@@ -131,7 +131,7 @@ class Recorder:
         events = self._chunks(reading, chunks, source, options.progress)
         pairs = list(zip(chunks, events, strict=True))
         found = facts_of(reading, pairs, options.max_facts_per_chunk, model, options.progress)
-        settled = Reingest(self.store, self.learner, self.clock, reading, source.id, pairs).settle(found.facts)
+        settled = Reingest(self.store, self.adder, self.clock, reading, source.id, pairs).settle(found.facts)
         options.progress("facts", len(settled.facts), len(settled.facts))
         return LongInput(
             task.id, source.id, reading.title, kind, len(chunks), tuple(settled.facts),

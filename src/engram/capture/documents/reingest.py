@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from engram.capture.add import Adder
 from engram.capture.documents.facts import StatedFact
 from engram.capture.documents.source import (
     FACT_TYPE,
@@ -18,7 +19,6 @@ from engram.capture.documents.source import (
     Versions,
     facts_from_documents,
 )
-from engram.capture.learn import Learner
 from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.lazy import cached_property, dataclass, field
 from engram.model.memory import Evidence, Memory
@@ -70,7 +70,7 @@ class Reingest:
     """The reconciliation of one document with what is stored from its earlier versions."""
 
     store: Store
-    learner: Learner
+    adder: Adder
     clock: Callable[[], datetime]
     reading: SourceText
     source: str
@@ -129,7 +129,7 @@ class Reingest:
             else:
                 places.append((fact, known))
         drafts = [fact.draft(self.reading) | self._key(fact, document) for fact, known in places if not known]
-        added = iter(self.learner.add_batch(drafts, source=self.reading.source))
+        added = iter(self.adder.add_batch(drafts, source=self.reading.source))
         found: dict[str, Evidence] = {}
         for fact, known in places:
             for memory in known or [next(added)]:
@@ -138,7 +138,7 @@ class Reingest:
 
     def _key(self, fact: StatedFact, document: str) -> dict[str, str]:
         """A conflict key limited to the document: one contract's term does not replace another's."""
-        described = self.learner.policy.described(Memory("", fact.statement, type=FACT_TYPE), typed=True)
+        described = self.adder.policy.described(Memory("", fact.statement, type=FACT_TYPE), typed=True)
         return {"conflict_key": f"{described.conflict_key}@{document}"} if described.conflict_key else {}
 
     def _removed_by_owner(self) -> FactIndex:

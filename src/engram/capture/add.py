@@ -1,0 +1,243 @@
+"""`add`: store what a program says without asking the gates about it, except for shape and secrets.
+
+draft → policy → shape and secrets → neighbours (in a job after a large batch) → lock → exact duplicate → store, in slices
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.capture.changes import Changes
+from engram.capture.duplicates import replacing, superseded_versions
+from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
+from engram.capture.withdrawal import Withdrawals
+from engram.gates.instructions import injection_problem
+from engram.gates.pipeline import admit_all, judge
+from engram.gates.proposal import Conflict, Known
+from engram.model.decision import Outcome
+from engram.model.errors import Refused
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import Memory
+from engram.review.conflicts import release, waiting_on
+from engram.review.lineage import outranking_head, replaced_by, superseding
+from engram.rules.eligibility import is_over
+from engram.rules.sources import Rank, rank_of
+from engram.store.protocol import ProposalKeys, Transaction
+from engram.store.purge import DOCUMENT
+from engram.store.records import ANSWERING, CURRENT, refuse_foreign_ids
+from engram.text.content_hash import content_hash, same_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engram.embedding.protocol import Vectors
+
+FEW = 8
+"""Memories that `add_batch` compares with their neighbours at once; of more, a job compares each afterwards."""
+BATCH = 500
+"""Memories per transaction of `add_batch`; bounds how long other writers wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What all memories that are added at once have in common."""
+
+    source: str
+    team: str
+    now: datetime
+    decided: int
+    """How many memories people had rejected or retired when these were compared with them."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a document says it: evidence, which the gates do not judge."""
+        return self.source.startswith(DOCUMENT)
+
+
+@dataclass(slots=True)
+class Adder(MemoryWriter):
+    """Adds memories in batches."""
+
+    def add(self, given: Mapping[str, Any], *, source: str, team: str = "") -> Memory:
+        """Store a memory of a trusted program; for an exact duplicate, return the existing memory."""
+        return self.add_batch([given], source=source, team=team)[0]
+
+    def add_batch(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        source: str,
+        progress: "Callable[[int, int], None] | None" = None,
+        team: str = "",
+    ) -> list[Memory]:
+        """Store many memories in slices, each durable by itself; `team` is the folder of a team store.
+
+        Every item is checked before the first is written. What an agent, a page or a tool says is judged as by `learn`: it waits where
+        that would let it wait, whatever source an item names. A document's facts are evidence instead. Raises `Refused` for what a
+        person rejected or retired.
+        """
+        batch = _Batch(source, team, self.clock(), self._withdrawals.count())
+        drafted = [_bounded(self.drafted(item, "add", source, batch.now), source) for item in items]
+        admit_all(drafted, self.settings)
+        refuse_foreign_ids(self.store, drafted)
+        drafted = self._withdrawals.without(drafted, source, waits=batch.is_read)
+        for said_by in {memory.source for memory in drafted if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
+            if why := self.distrusted(said_by, ""):
+                raise Refused(why)
+        stored: list[Memory] = []
+        for start in range(0, len(drafted), BATCH):
+            stored += self._add_slice(drafted[start : start + BATCH], batch)
+            if progress is not None:
+                progress(len(stored), len(drafted))
+        return stored
+
+    def _add_slice(self, drafted: Sequence[Memory], batch: _Batch) -> list[Memory]:
+        vectors = self.embed(drafted)
+        marks: dict[str, int] = {}
+        if not batch.is_read:
+            drafted, marks = self._all_as_learned(drafted, vectors, batch)
+        compares = not batch.team and rank_of(batch.source, Rank.PROGRAM) >= Rank.PROGRAM
+        changes = self._changes.found(drafted, vectors) if compares and len(drafted) <= FEW else {}
+        about = [
+            *superseded_versions(self.store, self.clock, drafted),
+            *(change.other.id for change in changes.values()),
+        ]
+        waiting = waiting_on(self.store, about)
+        with self.store.deciding(
+            "add",
+            actor=batch.source,
+            scopes=sorted({*(memory.scope for memory in drafted), *(other.scope for other in waiting)}),
+            about=[*about, *(other.id for other in waiting)],
+            ids_for=() if batch.team else [batch.now] * len(drafted),
+        ) as deciding:
+            drafted = self._judged_late(drafted, batch, deciding, marks)
+            stored, added = self._put_all(deciding, drafted, vectors, batch, changes)
+            release(deciding, waiting, batch.now)
+        for i, memory in enumerate(stored):
+            if i not in added:
+                stored[i] = self.duplicates.vouched_for(memory, propose(drafted[i]), batch.now)
+        if compares and len(drafted) > FEW:
+            self._changes.find_later([stored[i].id for i in sorted(added)])
+        return stored
+
+    def _judged_late(
+        self, drafted: Sequence[Memory], batch: _Batch, deciding: Transaction, marks: Mapping[str, int]
+    ) -> Sequence[Memory]:
+        """The memories, judged by what people decided and others wrote before the lock was taken."""
+        if self._withdrawals.count() != batch.decided:
+            drafted = self._withdrawals.without(drafted, batch.source, waits=batch.is_read)
+        late = {scope: deciding.changed_since(scope, mark) for scope, mark in marks.items()}
+        return [self._as_learned_late(memory, batch, late.get(memory.scope, ())) for memory in drafted]
+
+    def _put_all(
+        self,
+        deciding: Transaction,
+        drafted: Sequence[Memory],
+        vectors: "Vectors | None",
+        batch: _Batch,
+        changes: Mapping[int, Conflict],
+    ) -> tuple[list[Memory], set[int]]:
+        """Each memory as it is stored now, a duplicate as it was stored before; and the places of the new ones."""
+        hashes = [content_hash(memory.statement) for memory in drafted]
+        names = [wanted_name(memory) for memory in drafted]
+        keys = zip(hashes, drafted, names, strict=True)
+        deciding.prefetch([ProposalKeys(text, memory.scope, name, memory.conflict_key) for text, memory, name in keys])
+        stored: list[Memory] = []
+        places: set[int] = set()
+        said: dict[tuple[str, str], Memory] = {}
+        for i, memory in enumerate(drafted):
+            key = (hashes[i], memory.scope)
+            known = said.get(key) or deciding.exact(*key)
+            if known is None or not same_text(known.statement, memory.statement) or is_over(known, batch.now):
+                known = self._added(deciding, memory, names[i], batch, changes.get(i))
+                deciding.put(known, vectors[i] if vectors is not None else None, team=batch.team)
+                places.add(i)
+                if hashes[i]:
+                    said[key] = known
+            stored.append(known)
+        return stored, places
+
+    def _added(
+        self,
+        deciding: Transaction,
+        memory: Memory,
+        name: str,
+        batch: _Batch,
+        change: Conflict | None,
+    ) -> Memory:
+        """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
+        new = named(deciding, memory, name, batch.now, team=bool(batch.team))
+        # A program decides for its owner; no other source tells the agent that reads it what to do.
+        if _rank_of_added(new, batch.source) < Rank.PROGRAM and injection_problem(new):
+            new = new.but(status="candidate")
+        # What waits replaces nothing, but review decides between it and what it would replace.
+        heads = replaced_by(deciding, new.but(status="active") if new.supersedes else new)
+        if above := outranking_head(heads, new.source):
+            return contradicting(new.but(status="candidate"), above, batch.now, waits_alone=new.status == "active")
+        heads = heads if new.status == "active" else []
+        if not heads and change is not None:
+            return self._changes.applied(deciding, new, change)
+        return superseding(deciding, new, heads, self.clock()) if heads else new
+
+    def _all_as_learned(
+        self, drafted: Sequence[Memory], vectors: "Vectors | None", batch: _Batch
+    ) -> tuple[Sequence[Memory], dict[str, int]]:
+        """The memories as `learn` would store them, and where the scopes of those stood that were judged."""
+        judged = {memory.scope for memory in drafted if _is_judged(memory, batch.source)}
+        if not judged:
+            return drafted, {}
+        with self.store.reading():
+            marks = {scope: self.store.mark(scope) for scope in sorted(judged)}
+            known = [StoreKnown(self.store, vectors[i] if vectors is not None else None) for i in range(len(drafted))]
+            said = [self._as_learned(one, batch, known[i]) for i, one in enumerate(drafted)]
+        return said, marks
+
+    def _as_learned_late(self, memory: Memory, batch: _Batch, changed: Sequence[Memory]) -> Memory:
+        """The same for what others wrote before the lock was taken."""
+        compared = [other for other in changed if other.status in COMPARED]
+        return self._as_learned(memory, batch, LateKnown(compared)) if compared else memory
+
+    def _as_learned(self, memory: Memory, batch: _Batch, known: Known) -> Memory:
+        """The memory as `learn` would store it, where neither a person nor a program says it: a candidate, if that would let it wait."""
+        if not _is_judged(memory, batch.source):
+            return memory
+        memory = without_claims(memory)
+        is_own = _rank_of_added(memory, batch.source) == rank_of(memory.source, Rank.PROGRAM)
+        said = memory if is_own else memory.but(source=batch.source)
+        settings = replace(self.settings, max_statement_chars=self.settings.max_added_bytes)
+        verdict = judge(propose(said), known, settings)
+        other = verdict.other
+        if verdict.outcome == Outcome.SUPERSEDED:
+            return replacing(memory, verdict)
+        if verdict.outcome == Outcome.CONTRADICTION and other is not None:
+            return contradicting(memory.but(status="candidate"), other, batch.now, waits_alone=verdict.waits_alone)
+        # What says the same as a candidate waits like that one; an exact duplicate is not stored again.
+        is_duplicate = verdict.outcome == Outcome.DUPLICATE and other is not None and other.status in CURRENT
+        return memory if verdict.outcome == Outcome.CREATED or is_duplicate else memory.but(status="candidate")
+
+    @property
+    def _withdrawals(self) -> Withdrawals:
+        return Withdrawals(self.store)
+
+    @property
+    def _changes(self) -> Changes:
+        return Changes(self.store, self.clock)
+
+
+def _bounded(memory: Memory, source: str) -> Memory:
+    """What an agent, a page or a tool adds: from no source that is trusted more than its own, neither confirmed nor pinned."""
+    if rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM:
+        return memory
+    named = memory.source if rank_of(memory.source) <= rank_of(source) else source
+    return without_claims(memory.but(source=named, pinned=False))
+
+
+def _rank_of_added(memory: Memory, source: str) -> Rank:
+    """How far what is added is trusted: as far as who adds it, and whom they name as its source."""
+    return min(rank_of(source, Rank.PROGRAM), rank_of(memory.source or source, Rank.PROGRAM))
+
+
+def _is_judged(memory: Memory, source: str) -> bool:
+    """Whether the gates judge what is added as they do what is learned: neither a person nor a program says it."""
+    return _rank_of_added(memory, source) < Rank.PROGRAM and memory.status in ANSWERING
