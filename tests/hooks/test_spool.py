@@ -10,8 +10,8 @@ import pytest
 
 from engram.capture.transcripts.harvest_lock import harvest_lock
 from engram.cli.main import main
-from engram.client import write_verbs
-from engram.client.write_verbs import ANOTHER_HARVEST
+from engram.client import capture_verbs
+from engram.client.capture_verbs import ANOTHER_HARVEST
 from engram.hooks.drain import drain
 from engram.hooks.place import HookPlace
 from engram.model.errors import Refused
@@ -199,7 +199,7 @@ def test_a_worker_harvests_what_waits(hooked: Hooked) -> None:
 
 
 def test_a_harvest_that_waited_long_enough_says_what_to_do(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_verbs, "HARVEST_WAIT", 0.0)
+    monkeypatch.setattr(capture_verbs, "HARVEST_WAIT", 0.0)
     refused = pytest.raises(Refused, match="another process is still harvesting")
     with hooked.open() as mem, harvest_lock(hooked.home, seconds=0), refused:
         mem.harvest()

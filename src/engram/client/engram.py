@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from engram.client.arguments import Owner
+from engram.client.capture_verbs import CaptureVerbs
 from engram.client.context_verbs import ContextVerbs
 from engram.client.facets import PAUSED
 from engram.client.work_verbs import WorkVerbs
@@ -56,7 +57,7 @@ class Setup:
         return cls(settings, _policy(policy, settings, config), _embedder(settings), _zone(time_zone, settings))
 
 
-class Engram(WriteVerbs, ContextVerbs, WorkVerbs):
+class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
     """An agent's memory. Open it with `Engram.open()`, use it as a context manager.
 
     Facets: `mem.review` (what waits for review), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
-from engram.model.fields import ChangedFields, MemoryFields, aware
+from engram.model.fields import ChangedFields, MemoryFields
 from engram.model.forms import merged_form, with_form
 from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
@@ -17,21 +16,13 @@ from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.ledger import CONVERSATION
-from engram.store.protocol import LIVE, Progress
+from engram.store.protocol import LIVE
 
 if TYPE_CHECKING:
-    from engram.capture.exchange import Conversation
-    from engram.capture.extraction import Extracted
-    from engram.capture.harvest import Harvester, HarvestReport
-    from engram.capture.import_report import ImportReport
     from engram.embedding.protocol import Vectors
     from engram.store.reports import Purged
 
 Memories = list[Memory]
-HARVEST_WAIT = 60.0
-"""Seconds for which a harvest waits until another process has finished its own."""
-ANOTHER_HARVEST = "another process harvests now; the waiting sessions are left to it or to the next harvest"
 VERIFY = "verify"
 """The one change that any source may make, since it only confirms a memory."""
 
@@ -154,200 +145,6 @@ class WriteVerbs(Facets):
                 raise InvalidInput(f'item {number} must be a mapping such as {{"statement": "…"}}; nothing was written')
         given = [self._given("", item, source=source) for item in items]
         return self._adder.add_batch(given, source=source, progress=progress)
-
-    def add_conversation(
-        self,
-        user_message: str,
-        assistant_response: str = "",
-        *,
-        scope: str = "",
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        session: str = "",
-        session_id: str = "",
-        extract_assistant_response: bool = False,
-        source: str = "agent",
-        key: str = "",
-    ) -> "Conversation":
-        """Store an exchange in its session's ledger, and what lasts of it as memories.
-
-        Returns the list of memories written; its `decisions` report every fact, stored or not: ADD, UPDATE, SUPERSEDE or
-        NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
-        added twice is one, unless `key` tells them apart. It belongs to the owner named, else to the owner of its
-        session, else to the directory's scope; raises `Refused` for a session of another owner.
-        """
-        from engram.gates.secrets.scan import refuse_secret
-
-        if self.store.paused:
-            raise Refused(PAUSED)
-        session = session or session_id
-        refuse_secret(session, "the session's id")
-        refuse_secret(source, "the source")
-        owner = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
-        wanted = owner or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
-        return self._conversations.add(
-            user_message,
-            assistant_response,
-            scope=wanted,
-            session=session or f"{CONVERSATION}{wanted}",
-            extract_assistant_response=extract_assistant_response,
-            source=source,
-            key=key,
-        )
-
-    def extract(
-        self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
-    ) -> "list[Extracted]":
-        """The facts that would be stored from turns, {"role", "content"} each, with their source; nothing is written."""
-        from engram.capture.extraction import extract
-        from engram.text.time.zone import in_zone
-
-        at = in_zone(self._clock(), self.time_zone)
-        return extract(turns, at=at, extract_assistant_response=extract_assistant_response)
-
-    def harvest(
-        self,
-        path: str | Path | None = None,
-        *,
-        harness: str | Sequence[str] = "all",
-        since: datetime | str | None = None,
-        project: str | Path | None = None,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
-
-        Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
-        since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits
-        a minute while another process harvests. Raises `Refused` if it still does then, and while Engram is paused.
-        """
-        from engram.capture.transcripts.harvest_lock import harvest_lock
-        from engram.capture.transcripts.harvest_run import HarvestRun, HarvestSelection, harnesses_of
-        from engram.capture.transcripts.spooled import harvest_spooled
-
-        harvester = self._harvester(dry_run)
-        place = Path(path).absolute() if path is not None else None
-        folder = Path(project).absolute() if project is not None else None
-        harnesses = harnesses_of(harness, place)
-        selection = HarvestSelection(
-            harnesses, place, aware(since, self.time_zone), folder, is_mixed=place is not None and len(harnesses) > 1
-        )
-        run, root = HarvestRun(self.store, harvester, progress or (lambda *_: None)), self._local_root()
-        if dry_run:
-            return run.harvest(selection)
-        with harvest_lock(root, seconds=HARVEST_WAIT) as is_alone:
-            if not is_alone:
-                raise Refused("another process is still harvesting; run it again when that has finished")
-            if not (path is since is project is None):
-                return run.harvest(selection)
-            found = harvest_spooled(run, root)
-            found.add(run.harvest(selection))
-        return found
-
-    def harvest_spooled(self, *, seconds: float | None = None, progress: Progress | None = None) -> "HarvestReport":
-        """Harvest the sessions that hooks left in the spool, and no others, for about so many seconds; the rest waits on.
-
-        At least one is harvested, unless another process harvests: then none is. Raises `Refused` while Engram is paused.
-        """
-        from engram.capture.harvest import HarvestReport
-        from engram.capture.transcripts.harvest_lock import harvest_lock
-        from engram.capture.transcripts.harvest_run import HarvestRun
-        from engram.capture.transcripts.spooled import harvest_spooled
-        from engram.store.files import spool
-
-        harvester, root = self._harvester(dry_run=False), self._local_root()
-        if not spool.waiting(root):
-            return HarvestReport()
-        with harvest_lock(root, seconds=0) as is_alone:
-            if not is_alone:
-                return HarvestReport(warnings=[ANOTHER_HARVEST])
-            return harvest_spooled(HarvestRun(self.store, harvester, progress or (lambda *_: None)), root, seconds)
-
-    def _local_root(self) -> Path:
-        """The home with the hooks' files: the store's, or this user's where the store is on a server."""
-        from engram.store.files.home import default_root, expanded
-
-        return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
-
-    def import_chats(
-        self,
-        path: str | Path,
-        *,
-        format: Literal["", "chatgpt", "claude"] = "",  # noqa: A002
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told ChatGPT or Claude, from the export of their conversations.
-
-        `path` is the zip as it was downloaded, or its `conversations.json`. Only conversations and turns that were not imported before
-        are read. What is found waits for review, with the turn it was said in as evidence. Raises `NotFound`, `InvalidInput` or
-        `StoreCorrupt` for what is no such export, `Refused` while Engram is paused.
-        """
-        from engram.capture.transcripts.chat_import import ChatImport
-
-        chats = ChatImport(self.store, self._harvester(dry_run), progress or (lambda *_: None))
-        return chats.take(Path(path).absolute(), format)
-
-    def import_memories(
-        self,
-        path: str | Path,
-        *,
-        format: str = "",  # noqa: A002
-        mapping: Mapping[str, str] | None = None,
-        trusted: bool = False,
-        candidates: bool = False,
-        packs: bool = False,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-        actor: str = "manual",
-    ) -> "ImportReport":
-        """Import the memories of another tool, store or format; the report names every record that is left out, with the reason.
-
-        `format` is recognised where none is given. `mapping` says which column or key holds which field (`{"statement": "text"}`).
-        What a person imports (`actor="human"`) answers as evidence until they confirm it; `trusted` vouches for the whole file, which
-        only a person can do. What anyone else imports waits for review, and so does everything with `candidates`. `packs` includes the packs of a PLUR directory. Raises
-        `NotFound`, `InvalidInput` or `StoreError` for what cannot be read, `Refused` for a file that is distrusted.
-        """
-        from engram.capture import import_source
-        from engram.capture.importer import Importer
-        from engram.gates.trust import is_human
-
-        by_person = is_human(actor)
-        if trusted and not by_person:
-            raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
-        place = Path(path).absolute()
-        if import_source.is_chats(place, format):
-            raise InvalidInput(
-                f"{place} is an export of chats, whose facts are proposed for review: use `import_chats`"
-            )
-        reading = import_source.read(place, packs=packs, format_=format, mapping=mapping)
-        importer = Importer(
-            self.store,
-            self._clock,
-            self.scope_here(),
-            place.name,
-            by_person,
-            candidates or not by_person,
-            trusted,
-            self._gate_settings,
-        )
-        return importer.run(reading, progress or (lambda *_: None), dry_run=dry_run)
-
-    def _harvester(self, dry_run: bool) -> "Harvester":
-        from engram.capture.harvest import Harvester
-
-        if self.store.paused:
-            raise Refused(PAUSED)
-        return Harvester(
-            store=self.store,
-            learner=self._learner,
-            clock=self._clock,
-            observe=self.sessions.observe_batch,
-            revise=self.lineages.revise,
-            zone=self.time_zone,
-            most_proposed=self.settings.harvest_limit,
-            dry_run=dry_run,
-        )
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""
