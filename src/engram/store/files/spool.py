@@ -150,7 +150,8 @@ def claims(root: Path) -> Iterator[SpoolClaim]:
     place = folder(root)
     for name in _names(root, time.time()):
         base = name if name.endswith(_SUFFIX) else name.removesuffix(_CLAIMED).rpartition(".")[0]
-        claimed = place / f"{base}.{os.getpid()}{_CLAIMED}"
+        # No name twice: a session that waits again while it is harvested may be claimed by another thread.
+        claimed = place / f"{base}.{os.getpid()}-{time.monotonic_ns()}{_CLAIMED}"
         try:
             descriptor = _locked(place / name)
         except OSError:
