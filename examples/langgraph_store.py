@@ -1,6 +1,6 @@
 """A LangGraph graph whose long-term memory is Engram: what one thread learns, the next one finds.
 
-Run it: `python examples/langgraph_store.py` (needs `pip install 'engram[langgraph]'`)
+Run it: `python examples/langgraph_store.py` (needs `pip install '.[langgraph]'`)
 """
 # ruff: noqa: T201
 

@@ -2,7 +2,7 @@
 
 The model is scripted, so it runs without a network; with a real one, `Agent("anthropic:claude-sonnet-4-5", …)` is all that changes.
 
-Run it: `python examples/pydantic_ai_agent.py` (needs `pip install 'engram[pydantic-ai]'`)
+Run it: `python examples/pydantic_ai_agent.py` (needs `pip install '.[pydantic-ai]'`)
 """
 # ruff: noqa: T201
 

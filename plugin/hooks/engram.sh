@@ -17,7 +17,7 @@ say() {
 }
 
 event=${1:-}
-missing="The engram command is not installed; \`pipx install 'engram[mcp]'\` installs it."
+missing="The engram command is not installed; \`pipx install '.[mcp]'\` in a checkout of Engram installs it (PyPI's package engram is another program)."
 if [ "$event" = mcp ]; then
     [ -n "$engram" ] && exec "$engram" mcp
     echo "$missing" >&2

@@ -158,6 +158,8 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
     problems: list[str] = []
     for key, value in given.items():
         try:
+            for name in value if key == HOOKS and isinstance(value, dict) else ():
+                checked_setting(f"{HOOKS}.{name}", value[name], f"{path}:{_line_of(name, text)}")
             values[key] = checked_setting(key, value, f"{path}:{_line_of(key, text)}")
         except InvalidInput as error:
             problems.append(f"{error}. {_remedy(key)}")

@@ -33,14 +33,15 @@ class Hooked:
 
     def raw(self, event: str, data: bytes) -> str:
         """Run a hook on some bytes; what it prints."""
-        given, printed = io.TextIOWrapper(io.BytesIO(data)), io.StringIO()
+        given, printed = io.TextIOWrapper(io.BytesIO(data)), io.TextIOWrapper(io.BytesIO(), "ascii")
         before = sys.stdin, sys.stdout
         sys.stdin, sys.stdout = given, printed
         try:
             runner.run(event, str(self.home))
         finally:
             sys.stdin, sys.stdout = before
-        return printed.getvalue()
+        printed.seek(0)
+        return printed.buffer.read().decode("utf-8")
 
     def __call__(self, event: str, **fields: Any) -> str:
         """Run a hook; the text that it adds to the session."""
@@ -69,6 +70,7 @@ def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hooked]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ENGRAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     project = tmp_path / "project"
     project.mkdir()
     yield Hooked(tmp_path / "home", tmp_path / "cache", project)

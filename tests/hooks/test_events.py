@@ -51,6 +51,17 @@ def test_without_a_store_a_session_starts_and_none_is_created(hooked: Hooked) ->
     assert not (hooked.home / "store.json").exists()
 
 
+def test_a_store_without_memories_is_said_to_hold_nothing(hooked: Hooked) -> None:
+    with hooked.open() as mem:
+        mem.forget(mem.add("Deploys go through staging").id)
+    assert hooked("session-start").startswith(digest.EMPTY)
+
+
+def test_an_answer_is_in_utf_8_whatever_the_encoding_of_the_terminal_is(hooked: Hooked) -> None:
+    hooked.learned("Größere Deploys gehen über staging → dann prod", situation="deploying the payments service")
+    assert "Größere" in hooked("prompt", prompt="please deploy the payments service")
+
+
 def test_a_prompt_gets_the_memory_that_is_about_it(hooked: Hooked) -> None:
     memory = hooked.learned(DEPLOYS, SITUATION)
     text = hooked("prompt", prompt=TASK)
@@ -115,10 +126,36 @@ def test_after_compaction_the_session_gets_again_what_it_had(hooked: Hooked) -> 
 
 
 @pytest.mark.parametrize(
-    "command", ["git -C sub -c user.name=a commit -m x", "make && git push", "gh pr create --fill"]
+    "command",
+    [
+        "git -C sub -c user.name=a commit -m x",
+        'git -c user.name="A B" commit -m x',
+        "make && git push",
+        "cd web; GIT_DIR=x git tag v1",
+        "gh pr create --fill",
+        "uv publish",
+    ],
 )
 def test_work_ends_with_any_of_these_commands(hooked: Hooked, command: str) -> None:
     assert hooked("post-tool", tool_calls=[{"tool_input": {"command": command}}]) == reminder.REMINDER
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git merge-base a b",
+        "git commit-graph write",
+        "git merge --abort",
+        "git tag -l",
+        "git commit --dry-run",
+        'git log --grep "git commit"',
+        'grep -rn "git push" docs',
+        "man git commit",
+        "echo git push",
+    ],
+)
+def test_no_work_ends_with_these(hooked: Hooked, command: str) -> None:
+    assert hooked("post-tool", tool_calls=[{"tool_input": {"command": command}}]) == ""
 
 
 def test_a_commit_is_followed_by_one_reminder(hooked: Hooked) -> None:

@@ -2,11 +2,12 @@
 
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 
 from engram.cli.main import main
-from engram.hooks import runner
+from engram.hooks import prompt, runner
 from engram.store.files import hook_log
 
 from .conftest import Hooked
@@ -122,8 +123,57 @@ def test_where_nothing_can_be_written_a_sessions_start_reports_its_own_failure(
     def failing(*_: object) -> str:
         raise RuntimeError("the disk is gone")
 
-    hook_log.path_of(hooked.home).mkdir(parents=True)
-    hook_log.fallback(hooked.cache).mkdir(parents=True)
+    for log in hook_log.logs_of(hooked.home, hooked.cache):
+        log.mkdir(parents=True)
     monkeypatch.setattr(runner, "_handled", failing)
     assert "Engram's hook session-start failed: “RuntimeError: the disk is gone”" in hooked("session-start")
     assert hooked("stop") == ""
+
+
+def test_where_home_and_cache_cannot_be_written_failures_are_still_told_once_and_notes_given_once(
+    hooked: Hooked,
+) -> None:
+    hooked.learned("Deploys go through staging")
+    for blocked in (hooked.home / "state" / "spool", hooked.home / "state" / "hooks", hooked.cache / "hooks.json"):
+        blocked.write_text("")
+    hook_log.path_of(hooked.home).mkdir()
+    (hooked.cache / "hooks.json").unlink()
+    (hooked.cache / "hooks.json").mkdir()
+    assert hooked("stop") == ""
+    assert "stop failed" in hooked.finding().message
+    assert "Engram's hook stop failed" in hooked("session-start")
+    assert "failed" not in hooked("session-start")
+    assert hooked("prompt", prompt="write a limerick about penguins") == prompt.NOTE
+    assert hooked("prompt", prompt="write a limerick about penguins") == ""
+
+
+def test_a_temporary_folder_that_others_may_write_is_not_used(hooked: Hooked, tmp_path: Path) -> None:
+    (folder,) = hook_log.temporary_folders()
+    folder.mkdir(parents=True, mode=0o700)
+    assert hook_log.temporary_folders() == [folder]
+    folder.chmod(0o777)
+    assert hook_log.temporary_folders() == []
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    assert hook_log.temporary_folders() == []
+
+
+def test_an_index_that_cannot_be_written_is_not_called_damaged(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    hooked.learned("Deploys go through staging")
+    monkeypatch.setattr("engram.hooks.memory_index.MemoryIndex.__init__", refused)
+    assert hooked("prompt", prompt="please deploy the payments service") == ""
+    (failure,) = hook_log.failures(hook_log.path_of(hooked.home))
+    assert "set ENGRAM_CACHE to a directory that you may write" in failure.message
+    assert "Corrupt" not in failure.message
+
+
+def test_settings_with_a_mistake_turn_recall_at_prompts_off_and_the_session_says_so(hooked: Hooked) -> None:
+    hooked.learned("Deploys go through staging", situation="deploying a service")
+    (hooked.home / "config.toml").write_text("# mine\n[hooks\nprompt_recall = false\n")
+    assert "staging" not in hooked("prompt", prompt="please deploy the payments service")
+    assert "prompts get no memories before that is mended" in hooked("session-start")
+    (hooked.home / "config.toml").write_text("# mine\n[hooks]\nprompt_recall = 0\n")
+    assert "config.toml:3: hooks.prompt_recall takes true or false" in hooked("session-start")

@@ -94,8 +94,25 @@ def test_a_missing_transcript_is_reported_and_waits_no_longer(hooked: Hooked) ->
     hooked("stop")
     with hooked.open() as mem:
         found = mem.harvest_spooled()
-    assert "is gone" in found.warnings[0]
+    assert "is gone" in found.problems[0]
     assert spool.waiting(hooked.home) == 0
+
+
+def test_a_missing_transcript_that_a_session_start_meets_is_reported_by_the_next(hooked: Hooked) -> None:
+    hooked.learned("Deploys go through staging")
+    hooked("stop")
+    hooked("drain")
+    assert "is gone" in hooked("session-start")
+    assert "is gone" not in hooked("session-start")
+
+
+def test_an_entry_of_a_newer_version_is_left_to_it(hooked: Hooked) -> None:
+    hooked("stop")
+    (entry,) = spool.folder(hooked.home).glob("*.json")
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), "version": spool.VERSION + 1}))
+    before = entry.read_bytes()
+    assert list(spool.claims(hooked.home)) == []
+    assert entry.read_bytes() == before
 
 
 def test_when_the_time_is_over_the_rest_waits(hooked: Hooked) -> None:

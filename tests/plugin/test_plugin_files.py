@@ -70,7 +70,7 @@ def test_without_the_program_only_a_sessions_start_says_how_to_install_it(tmp_pa
     ended = script(tmp_path, event)
     assert (ended.returncode, ended.stderr) == (0, "")
     if event == "session-start":
-        assert "pipx install 'engram[mcp]'" in json.loads(ended.stdout)["systemMessage"]
+        assert "pipx install '.[mcp]'" in json.loads(ended.stdout)["systemMessage"]
     else:
         assert ended.stdout == ""
 

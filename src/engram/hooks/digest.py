@@ -11,7 +11,8 @@ from engram.store.files import hook_log, spool
 from engram.text import display
 from engram.text.display import counted
 
-PAUSED = "Engram is paused; `engram resume` ends that. Nothing is recalled or recorded meanwhile."
+PAUSED = "Engram is paused; `engram resume` ends that. Its hooks recall and record nothing meanwhile."
+EMPTY = "Engram (memory across sessions) holds nothing yet; /engram:remember and /engram:learn record something."
 ON_SERVER = "Engram keeps memories on a server; the skills /engram:recall and /engram:prepare ask it."
 NO_PROMPT_RECALL = "Prompts are compared with local stores only, so no memory is added to a prompt here unasked."
 MOST_PINNED = 5
@@ -28,7 +29,7 @@ def start_session(place: HookPlace, payload: HookPayload) -> str:
     """The text that a session starts with."""
     if place.is_paused:
         return PAUSED
-    memo = SessionMemo(place.root, payload.session)
+    memo = SessionMemo(place, payload.session)
     memo.sweep()
     parts = [_again(place, memo)] if payload.source == "compact" else [_digest(place, payload, memo)]
     parts += [untold_failures(place)]
@@ -55,11 +56,13 @@ def _digest(place: HookPlace, payload: HookPayload, memo: SessionMemo) -> str:
 def _without_index(place: HookPlace) -> str:
     if place.is_server:
         return f"{ON_SERVER} {NO_PROMPT_RECALL}" if place.prompt_recall else ON_SERVER
-    return "Engram (memory across sessions) holds nothing yet; /engram:remember and /engram:learn record something."
+    return EMPTY
 
 
 def _held(index: MemoryIndex, scopes: tuple[str, ...]) -> str:
     counts = index.counts(scopes)
+    if not any(count for (_, status), count in counts.items() if status == "active"):
+        return EMPTY
     here = next((scope for scope in scopes if scope.startswith("project:")), "")
     parts = []
     if here:
@@ -83,6 +86,7 @@ def _notices(place: HookPlace, waiting: int) -> list[str]:
     spooled = spool.waiting(place.root)
     if spooled >= MANY_SPOOLED:
         lines.append(f"{counted(spooled, 'session')} wait to be harvested: `engram harvest`.")
+    lines += [f"{problem}; prompts get no memories before that is mended." for problem in place.config_problems[:1]]
     foreign = [name for name in FOREIGN if (place.root / name).exists()]
     if foreign:
         names = ", ".join(foreign)

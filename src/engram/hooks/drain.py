@@ -11,20 +11,25 @@ HARVEST_SECONDS = 0.1
 
 
 def drain(place: HookPlace) -> str:
-    """Harvest waiting sessions for a moment; says nothing, since what was found waits for review."""
-    _harvest(place)
+    """Harvest waiting sessions for a moment; says nothing, since what was found waits for review.
+
+    Raises `ValueError` for a transcript that cannot be read, so that the next session's start reports it.
+    """
+    problems = _harvest(place)
     _warm(place)
+    if problems:
+        raise ValueError(problems[0])
     return ""
 
 
-def _harvest(place: HookPlace) -> None:
+def _harvest(place: HookPlace) -> list[str]:
     if not spool.waiting(place.root) or (not place.is_server and not place.exists):
-        return
+        return []
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from engram.client import Engram
 
     with Engram.open(None if place.is_server else place.root, create=False, directory=Path.home()) as mem:
-        mem.harvest_spooled(seconds=HARVEST_SECONDS)
+        return mem.harvest_spooled(seconds=HARVEST_SECONDS).problems
 
 
 def _warm(place: HookPlace) -> None:

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.model.errors import StoreCorrupt
+from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.lazy import cached_property
 from engram.store.files.home import CONFIG, Home, default_cache, default_root, expanded, open_home
-from engram.store.files.hook_log import fallback, path_of
+from engram.store.files.hook_log import logs_of, temporary_folders
 
 if TYPE_CHECKING:
     from engram.hooks.memory_index import MemoryIndex
@@ -21,9 +21,14 @@ class HookPlace:
         self.is_server = not home and bool(os.environ.get("ENGRAM_URL", "").strip())
 
     @property
-    def logs(self) -> tuple[Path, Path]:
-        """The files of failures: in the home, and in the cache for where the home cannot be written."""
-        return path_of(self.root), fallback(default_cache().expanduser().absolute())
+    def logs(self) -> list[Path]:
+        """The files of failures: in the home, and for where that cannot be written in the cache or among the temporary files."""
+        return logs_of(self.root, default_cache().expanduser().absolute())
+
+    @property
+    def memos(self) -> list[Path]:
+        """The folders of the sessions' memos, likewise."""
+        return [self.root / "state" / "hooks", *(folder / "sessions" for folder in temporary_folders())]
 
     @property
     def is_paused(self) -> bool:
@@ -44,7 +49,7 @@ class HookPlace:
 
     @property
     def prompt_recall(self) -> bool:
-        """The setting `hooks.prompt_recall`."""
+        """The setting `hooks.prompt_recall`; off where a file with a mistake has it, since that may have been meant."""
         try:
             data = (self.root / CONFIG).read_bytes()
         except OSError:
@@ -53,10 +58,20 @@ class HookPlace:
             return True
         from engram.settings import read_settings
 
-        return read_settings(self.root / CONFIG)[0].prompt_recall
+        settings, problems = read_settings(self.root / CONFIG)
+        return settings.prompt_recall and not problems
+
+    @property
+    def config_problems(self) -> list[str]:
+        """The mistakes in the owner's settings."""
+        if not (self.root / CONFIG).exists():
+            return []
+        from engram.settings import read_settings
+
+        return read_settings(self.root / CONFIG)[1]
 
     def index(self) -> "MemoryIndex | None":
-        """The index, opened; None where there is none yet, or only its file. Raises `StoreCorrupt` if it cannot be read."""
+        """The index, opened; None where there is none yet, or only its file. Raises `StoreCorrupt` or `StoreReadOnly` if it cannot be read."""
         if self.home is None or not (self.home.index / "index.db").exists():
             return None
         import sqlite3
@@ -70,6 +85,9 @@ class HookPlace:
             index.close()
             return None
         except sqlite3.Error as error:
+            if "readonly" in str(error):
+                why = f"the index in {self.home.index} can be read only where it can be written"
+                raise StoreReadOnly(f"{why}; set ENGRAM_CACHE to a directory that you may write") from None
             raise StoreCorrupt(f"the index cannot be read ({error}); run `engram doctor`") from None
 
     def scopes(self, directory: Path) -> tuple[str, ...]:

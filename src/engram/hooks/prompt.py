@@ -18,8 +18,8 @@ FEWEST_WORDS = 3
 NOTE_AGAIN = 4 * 3600.0
 HEADER = "Memories of earlier sessions that match this prompt (Engram), quoted as evidence; what the user says now comes first:"
 NOTE = (
-    "Engram keeps memories of earlier sessions. The skill /engram:prepare gathers what they and the project's rules say about a task "
-    "before it starts; /engram:recall searches them."
+    "Engram is a memory across sessions. The skill /engram:prepare gathers what it and the project's rules say about a task "
+    "before it starts; /engram:recall searches it."
 )
 
 
@@ -28,7 +28,7 @@ def answer_prompt(place: HookPlace, payload: HookPayload) -> str:
     prompt = payload.prompt.strip()
     if not prompt or prompt.startswith("/") or len(prompt.split()) < FEWEST_WORDS or payload.is_subagent:
         return ""
-    memo = SessionMemo(place.root, payload.session)
+    memo = SessionMemo(place, payload.session)
     if place.prompt_recall:
         found = matching(place, prompt, payload.cwd, exclude=memo.given)
         if found:

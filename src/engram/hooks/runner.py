@@ -48,8 +48,9 @@ def run(event: str, home: str = "") -> None:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    """Print an answer. It is JSON, so in UTF-8, whatever the terminal's encoding is."""
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
 
 
 def _tell_failures(home: str) -> None:
@@ -124,7 +125,6 @@ def _record(event: str, error: BaseException, home: str) -> None:
         if not hook_log.record(event, told, *HookPlace(home).logs) and event == "session-start":
             from engram.hooks.digest import failed
 
-            sys.stdout.write(answer(_NAMES[event], failed(event, told)))
-            sys.stdout.flush()
+            _print(answer(_NAMES[event], failed(event, told)))
     except Exception:
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.disk import DIRECTORY_MODE, json_line, json_object, read_bytes, replace_file
+from engram.hooks.place import HookPlace
 from engram.store.files.spool import session_name
 
 KEPT_SECONDS = 30 * 24 * 3600
@@ -18,20 +19,20 @@ MOST_GIVEN = 60
 
 
 class SessionMemo:
-    """The memo of one session, a small file below `state/hooks/`."""
+    """The memo of one session, a small file below `state/hooks/`; elsewhere, where that cannot be written."""
 
-    def __init__(self, root: Path, session: str) -> None:
-        self._usage = root / "usage"
-        self._folder = root / "state" / "hooks"
-        self._path = self._folder / f"{session_name(session)}.json"
+    def __init__(self, place: HookPlace, session: str) -> None:
+        self._usage = place.root / "usage"
+        self._folders = place.memos
+        self._name = f"{session_name(session)}.json"
         self._fields = self._read()
         self._fresh: list[str] = []
 
     def _read(self) -> dict[str, Any]:
-        try:
-            return json_object(read_bytes(self._path))
-        except OSError:
-            return {}
+        for folder in self._folders:
+            with suppress(OSError):
+                return json_object(read_bytes(folder / self._name))
+        return {}
 
     @property
     def given(self) -> list[str]:
@@ -64,12 +65,12 @@ class SessionMemo:
         self._fields.pop(what, None)
 
     def save(self) -> None:
-        """Write it. A home that cannot be written only costs the memo and the use: a reminder may be repeated."""
-        try:
-            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-            replace_file(self._path, json_line(self._fields, "replace"), durable=False)
-        except OSError:
-            return
+        """Write it to the first folder that can be written."""
+        for folder in self._folders:
+            with suppress(OSError):
+                folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+                replace_file(folder / self._name, json_line(self._fields, "replace"), durable=False)
+                break
         if self._fresh:
             self._note_use()
 
@@ -89,7 +90,7 @@ class SessionMemo:
         """Remove memos of sessions that were quiet for long."""
         oldest = time.time() - KEPT_SECONDS
         try:
-            with os.scandir(self._folder) as entries:
+            with os.scandir(self._folders[0]) as entries:
                 for entry, _ in zip(entries, range(MOST_SWEPT), strict=False):
                     if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < oldest:
                         Path(entry.path).unlink()

@@ -23,7 +23,7 @@ def hook_findings(home: Home | None) -> list[Finding]:
 
 
 def _findings(root: Path, cache: Path, *, is_server: bool) -> list[Finding]:
-    failed = hook_log.failures(hook_log.path_of(root), hook_log.fallback(cache))
+    failed = hook_log.failures(*hook_log.logs_of(root, cache))
     waiting = spool.waiting(root)
     if any(not one.recovered for one in failed):
         told = "; ".join(map(_told, failed))

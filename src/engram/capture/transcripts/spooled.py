@@ -28,7 +28,7 @@ def harvest_spooled(run: HarvestRun, root: Path, seconds: float | None = None) -
 def _harvested(run: HarvestRun, entry: spool.SpoolEntry) -> HarvestReport:
     transcript = Path(entry.transcript)
     if not _is_transcript(transcript):
-        return HarvestReport(warnings=[f"{transcript}: the transcript of a session is gone; it was not harvested"])
+        return HarvestReport(problems=[f"{transcript}: the transcript of a session is gone; it was not harvested"])
     return run.harvest(HarvestSelection((entry.harness,), transcript))
 
 

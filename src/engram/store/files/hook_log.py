@@ -3,6 +3,8 @@
 A hook must not disturb the session it runs in, so its failure is told elsewhere: by `engram doctor`, and once by the next session's start.
 """
 
+import os
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -31,9 +33,21 @@ def path_of(root: Path) -> Path:
     return root / "state" / "hooks.json"
 
 
-def fallback(cache: Path) -> Path:
-    """The file that is used where the home cannot be written."""
-    return cache / "hooks.json"
+def logs_of(root: Path, cache: Path) -> list[Path]:
+    """The files of a home: the first that can be written is used."""
+    return [path_of(root), cache / "hooks.json", *(folder / "hooks.json" for folder in temporary_folders())]
+
+
+def temporary_folders() -> list[Path]:
+    """This user's folder for where neither home nor cache can be written; none where somebody else has made one of this name."""
+    base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
+    folder = Path(base, f"engram-{os.getuid()}")
+    try:
+        found = folder.lstat()
+    except OSError:
+        return [folder]
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return [folder] if is_own else []
 
 
 def failures(*paths: Path) -> list[HookFailure]:

@@ -9,8 +9,9 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from engram.disk import DIRECTORY_MODE, json_line, json_object, open_plain, read_bytes, replace_file
@@ -146,7 +147,7 @@ class SpoolClaim:
 
 
 def claims(root: Path) -> Iterator[SpoolClaim]:
-    """Claim the waiting entries one after the other, oldest first; unreadable ones are removed."""
+    """Claim the waiting entries one after the other, oldest first; unreadable ones are removed, those of a newer Engram left to it."""
     place = folder(root)
     for name in _names(root, time.time()):
         base = name if name.endswith(_SUFFIX) else name.removesuffix(_CLAIMED).rpartition(".")[0]
@@ -157,11 +158,15 @@ def claims(root: Path) -> Iterator[SpoolClaim]:
         except OSError:
             continue  # another process was faster, or the home is read-only
         try:
+            fields = json_object(read_bytes(place / name))
+            if _is_newer(fields):
+                os.close(descriptor)
+                continue
             (place / name).rename(claimed)
-            entry = _entry(read_bytes(claimed))
         except OSError:
             os.close(descriptor)
             continue
+        entry = _entry(fields)
         if entry is None:
             claimed.unlink(missing_ok=True)
             os.close(descriptor)
@@ -169,8 +174,12 @@ def claims(root: Path) -> Iterator[SpoolClaim]:
             yield SpoolClaim(entry, claimed, descriptor)
 
 
-def _entry(data: bytes) -> SpoolEntry | None:
-    fields = json_object(data)
+def _is_newer(fields: Mapping[str, Any]) -> bool:
+    version = fields.get("version")
+    return isinstance(version, int) and version > VERSION
+
+
+def _entry(fields: Mapping[str, Any]) -> SpoolEntry | None:
     if fields.get("version") != VERSION:
         return None
     texts = {name: fields.get(name) for name in ("session", "transcript", "cwd", "event", "harness")}
