@@ -140,8 +140,7 @@ class Harness:
 
     def _failures(self) -> None:
         """Note what hooks reported to the doctor."""
-        logs = (hook_log.path_of(self._place.home), hook_log.fallback(self._place.cache))
-        for failure in hook_log.failures(*logs):
+        for failure in hook_log.failures(*hook_log.logs_of(self._place.home, self._place.cache)):
             self._register.hook_failed(failure.event, failure.at, failure.message)
 
 
