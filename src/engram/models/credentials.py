@@ -5,7 +5,7 @@ so that what was learned of one language holds in another. Trained by training/t
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -116,30 +116,23 @@ def cue_stems() -> frozenset[str]:
     return frozenset(_cues().opening)
 
 
-def cue_places(lowered: str, stems: Iterable[str]) -> list[tuple[int, int, bool]]:
+def cue_places(lowered: str, stems: Mapping[str, Sequence[int]]) -> list[tuple[int, int, bool]]:
     """Where the words for access are, in order, each with whether plain words behind it may be a credential.
 
-    `stems` are those of `cue_stems` that occur in the text, as parts of words at least.
+    `stems` are those of `cue_stems` that occur in the text, as parts of words at least, with their places.
     """
-    spaced, stems = _cues().spaced, set(stems)
+    spaced = _cues().spaced
     found: list[tuple[int, int, bool]] = []
     end = 0
-    for place in sorted({place for stem in stems - spaced.keys() for place in _places(stem, lowered)}):
+    for place in sorted({place for stem in stems.keys() - spaced.keys() for place in stems[stem]}):
         if place < end:
             continue
         start, end = _word_around(lowered, place)
         if level := _level(lowered[start:end]):
             found.append((start, end, level > 1))
-    for phrase in stems & spaced.keys():
-        found += [(place, place + len(phrase), spaced[phrase] in _STRONG) for place in _places(phrase, lowered)]
+    for phrase in stems.keys() & spaced.keys():
+        found += [(place, place + len(phrase), spaced[phrase] in _STRONG) for place in stems[phrase]]
     return sorted(found)
-
-
-def _places(stem: str, lowered: str) -> Iterator[int]:
-    place = lowered.find(stem)
-    while place >= 0:
-        yield place
-        place = lowered.find(stem, place + 1)
 
 
 def _word_around(lowered: str, place: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC
-from engram.gates.secrets.forms import Secret, stretches
+from engram.gates.secrets.forms import Hints, Secret, stretches
 from engram.gates.secrets.values import (
     Likeness,
     is_file_or_host,
@@ -63,7 +63,7 @@ _BEFORE_ITEMS = lazy_pattern(r"(?i)[:=]\s|\b(?:is|it['’]s|ist|est|c['’]est|e
 _CONTINUES = frozenset("@=_/\\0123456789")
 
 
-def prose(text: str, lowered: str, hints: set[str], found: Sequence[Secret]) -> Iterator[Secret]:
+def prose(text: str, lowered: str, hints: Hints, found: Sequence[Secret]) -> Iterator[Secret]:
     """The spans that the model judges to be credentials, apart from those already found."""
     from engram.models.credentials import is_credential, shape_of
 
@@ -73,11 +73,11 @@ def prose(text: str, lowered: str, hints: set[str], found: Sequence[Secret]) -> 
             yield Secret("pin" if shape_of(text[start:end])[0] in ("number", "keypad") else "password", start, end)
 
 
-def spans(text: str, lowered: str, hints: set[str]) -> Iterator[tuple[int, int]]:
+def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:
     """The spans that may be a credential, around the words for access that occur in the text; used for training."""
     from engram.models.credentials import cue_places, cue_stems
 
-    cues = cue_places(lowered, hints.intersection(cue_stems()))
+    cues = cue_places(lowered, {stem: hints[stem] for stem in hints.keys() & cue_stems()})
     strong = [end for _, end, leads in cues if leads]
     for begin, stop in stretches((start for start, *_ in cues), _BEFORE_CUE, _BEHIND_CUE):
         first, last = _whole(text, max(0, begin), min(stop, len(text)))
