@@ -320,14 +320,14 @@ def pairs(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
             likely = like == Likeness.LIKELY and match["between"] not in ("/", ", ") and not value[0].isdigit()
             if like == Likeness.SURE or likely or (like >= Likeness.WORD and own) or (apart and is_passphrase(value)):
                 yield Secret("password", match.start("secret"), match.start("secret") + len(value))
-    for hint in hints.keys() & _LOGINS:
-        for place in without_overlaps(hints[hint], 80):
+    for hint, begins in hints.items():
+        for place in without_overlaps(begins, 80) if hint in _LOGINS else ():
             yield from _login(text, place + len(hint))
 
 
 def _accounts(text: str, lowered: str, hints: Hints) -> Iterator[re.Match[str]]:
-    found = {word: hints[word] for word in hints.keys() & _ACCOUNTS}
-    for word, begins in (("svc", places("svc", lowered)), *found.items()):
+    found = ((word, begins) for word, begins in hints.items() if word in _ACCOUNTS)
+    for word, begins in (("svc", places("svc", lowered)), *found):
         end = 0
         for place in begins:
             if place < end:

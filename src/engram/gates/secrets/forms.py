@@ -110,8 +110,8 @@ def _index() -> tuple[dict[str, list[tuple[str, str]]], dict[str, list[str]], di
             short.setdefault(next((sign for sign in hint if sign in string.punctuation), ""), []).append(hint)
         else:
             by_letters.setdefault(core[:3], []).append((core, hint))
-    ascii_only = {sign: [hint for hint in hints if hint.isascii()] for sign, hints in short.items()}
-    return by_letters, ascii_only, short
+    in_ascii = {sign: [hint for hint in hints if hint.isascii()] for sign, hints in short.items()}
+    return by_letters, in_ascii, short
 
 
 def hints_in(lowered: str) -> dict[str, list[int]]:
@@ -122,7 +122,8 @@ def hints_in(lowered: str) -> dict[str, list[int]]:
             place = start + before
             if hint.isalnum() or (place >= 0 and lowered.startswith(hint, place)):
                 found.setdefault(hint, []).append(place)
-    short = _index()[1 if lowered.isascii() else 2]
+    _, in_ascii, short = _index()
+    short = in_ascii if lowered.isascii() else short
     for hint in [hint for sign, hints in short.items() if sign in lowered for hint in hints if hint in lowered]:
         found[hint] = [*_all_places(hint, lowered)]
     return found
@@ -153,7 +154,8 @@ def _look_up(word: str) -> tuple[tuple[str, int], ...]:
     """The hints whose longest word is part of this one, each with its place relative to this one's."""
     by_letters = _index()[0]
     near = by_letters.keys() & {word[at : at + 3] for at in range(len(word) - 2)}
-    return tuple(pair for letters in near for core, hint in by_letters[letters] for pair in _parts(word, core, hint))
+    cores = [pair for letters in near for pair in by_letters[letters] if pair[0] in word]
+    return tuple(found for core, hint in cores for found in _parts(word, core, hint))
 
 
 def _parts(word: str, core: str, hint: str) -> Iterator[tuple[str, int]]:
@@ -209,13 +211,23 @@ def without_overlaps(places: Iterable[int], size: int) -> Iterator[int]:
             end = place + size
 
 
+@lru_cache(maxsize=5)
+def _rows_of_stems(name: str) -> dict[str, list[tuple[int, str]]]:
+    """The rows of a table of words and their kinds, by their stems."""
+    rows: dict[str, list[tuple[int, str]]] = {}
+    for row, (kind, stem, _) in enumerate(columns(name)):
+        rows.setdefault(stem, []).append((row, kind))
+    return rows
+
+
 def words_in(lowered: str, name: str, hints: Hints) -> list[tuple[re.Match[str], str]]:
     """The words of a table (kinds, stems, patterns) that occur in a lower-cased text, in order, each with its kind."""
     found: dict[tuple[int, int], tuple[re.Match[str], str]] = {}
-    for row, (kind, stem, _) in enumerate(columns(name)):
-        if stem in hints:
+    rows = _rows_of_stems(name)
+    for stem, places in hints.items():
+        for row, kind in rows.get(stem, ()):
             pattern = _pattern(name, row)
-            for place in without_overlaps(hints[stem], len(stem)):
+            for place in without_overlaps(places, len(stem)):
                 match = pattern.match(lowered, place) or pattern.search(
                     lowered, max(0, place - _REACH), place + 2 * _REACH
                 )
