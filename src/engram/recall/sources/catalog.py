@@ -29,8 +29,8 @@ SECONDS = 17.0
 """How long one call may read sources that are new; the rest waits for the next call."""
 WITHOUT_INDEX = 40
 """Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
-AT_ONCE = 12
-"""Sources that are indexed in one transaction."""
+AT_ONCE = 48
+"""Sources that are indexed in one transaction: each one adds a segment to the index of words, and segments have to be merged."""
 SWEPT = 100
 """Sources of other projects that one call looks for, to drop those that are gone."""
 RESTED = timedelta(hours=1)
