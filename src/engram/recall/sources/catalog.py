@@ -15,7 +15,6 @@ from engram.recall.sources.documents import Documents
 from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
 from engram.recall.sources.instructions import find_instructions
 from engram.recall.sources.places import SourcePlaces, real_folder
-from engram.recall.sources.reader import ReadSource, read_in_order
 from engram.recall.sources.rules import find_rules
 from engram.recall.sources.sessions import find_sessions, is_here
 from engram.recall.sources.skills import find_skills
@@ -24,6 +23,7 @@ from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
+    from engram.recall.sources.reader import ReadSource
 
 SECONDS = 17.0
 """How long one call may read sources that are new; the rest waits for the next call."""
@@ -130,6 +130,8 @@ class SourceCatalog:
 
     def _read(self, unread: Sequence[Source], progress: Progress, cancelled: Cancelled) -> int:
         """Read and index sources; returns how many there was no time for."""
+        from engram.recall.sources.reader import read_in_order
+
         deadline = time.monotonic() + self.seconds
 
         def stopped() -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass
-from engram.recall.sources.reader import PassageRow, ReadSource
 from engram.recall.sources.source import Source, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.connection import connect, immediate, split_statements
@@ -24,6 +23,7 @@ from engram.text.tokens import prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
+    from engram.recall.sources.reader import PassageRow, ReadSource
 
 VERSION = 2
 """Of the schema, of how sources are cut, redacted and tokenized: a change of any of them is a new file."""
@@ -132,13 +132,13 @@ class SourceIndex:
             for number, name, stamp, directory, loaded, title in rows
         }
 
-    def put(self, sources: Sequence[ReadSource], at: datetime) -> None:
+    def put(self, sources: "Sequence[ReadSource]", at: datetime) -> None:
         """Replace what is known about sources, in one transaction."""
         with self._writing():
             for read in sources:
                 self._put_passages(self._put_source(read, at), read.rows)
 
-    def _put_source(self, read: ReadSource, at: datetime) -> int:
+    def _put_source(self, read: "ReadSource", at: datetime) -> int:
         source = read.source
         for (number,) in self._rows("number", key_of(source)).fetchall():
             self._drop(number)
@@ -149,7 +149,7 @@ class SourceIndex:
         assert made.lastrowid is not None
         return made.lastrowid
 
-    def _put_passages(self, source: int, rows: Sequence[PassageRow]) -> None:
+    def _put_passages(self, source: int, rows: "Sequence[PassageRow]") -> None:
         if not rows:
             return
         begin = int(next(self._rows("following"))[0])
