@@ -5,7 +5,7 @@ so that what was learned of one language holds in another. Trained by training/t
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -116,30 +116,23 @@ def cue_stems() -> frozenset[str]:
     return frozenset(_cues().opening)
 
 
-def cue_places(lowered: str, stems: Iterable[str]) -> list[tuple[int, int, bool]]:
+def cue_places(lowered: str, stems: Mapping[str, Sequence[int]]) -> list[tuple[int, int, bool]]:
     """Where the words for access are, in order, each with whether plain words behind it may be a credential.
 
-    `stems` are those of `cue_stems` that occur in the text, as parts of words at least.
+    `stems` are those of `cue_stems` that occur in the text, as parts of words at least, with their places.
     """
-    spaced, stems = _cues().spaced, set(stems)
+    spaced = _cues().spaced
     found: list[tuple[int, int, bool]] = []
     end = 0
-    for place in sorted({place for stem in stems - spaced.keys() for place in _places(stem, lowered)}):
+    for place in sorted({place for stem in stems.keys() - spaced.keys() for place in stems[stem]}):
         if place < end:
             continue
         start, end = _word_around(lowered, place)
         if level := _level(lowered[start:end]):
             found.append((start, end, level > 1))
-    for phrase in stems & spaced.keys():
-        found += [(place, place + len(phrase), spaced[phrase] in _STRONG) for place in _places(phrase, lowered)]
+    for phrase in stems.keys() & spaced.keys():
+        found += [(place, place + len(phrase), spaced[phrase] in _STRONG) for place in stems[phrase]]
     return sorted(found)
-
-
-def _places(stem: str, lowered: str) -> Iterator[int]:
-    place = lowered.find(stem)
-    while place >= 0:
-        yield place
-        place = lowered.find(stem, place + 1)
 
 
 def _word_around(lowered: str, place: int) -> tuple[int, int]:
@@ -184,11 +177,22 @@ def groups_of(word: str) -> tuple[str, ...]:
 
 def is_credential(text: str, start: int, end: int) -> bool:
     """Whether the span is a credential, by its shape and the words around it."""
-    return MODEL.sums(features(text, start, end))[0] > MARGIN
+    opening, tokens, closing = _described(text, start, end)
+    return MODEL.sums([*opening, *closing])[0] + sum(_score_of_token(*token) for token in tokens) > MARGIN
 
 
 def features(text: str, start: int, end: int) -> list[str]:
     """The features of a span; used for training."""
+    opening, tokens, closing = _described(text, start, end)
+    return [*opening, *(feature for token in tokens for feature in _of_token(*token)), *closing]
+
+
+_PlacedToken = tuple[str, str, str, str, tuple[str, ...]]
+"""The kind of a span, and on which side of it a token is, how far away, the token and its groups."""
+
+
+def _described(text: str, start: int, end: int) -> tuple[list[str], list[_PlacedToken], list[str]]:
+    """The features of a span's shape, the tokens around it, and the features of these together."""
     kind, looks = shape_of(text[start:end])
     before = _TOKEN.findall(text[max(0, start - _BEFORE) : start].lower())
     behind = _TOKEN.findall(text[end : end + _BEHIND].lower())
@@ -196,20 +200,19 @@ def features(text: str, start: int, end: int) -> list[str]:
         looks = [*looks, "quoted"]
     before = _grouped([token for token in before if token not in _QUOTES][-_WORDS_BEFORE:])[::-1]
     behind = _grouped([token for token in behind if token not in _QUOTES][:_WORDS_BEHIND])
-    found = ["1", kind, *(f"{kind} {look}" for look in looks)]
+    placed: list[_PlacedToken] = []
     said: set[str] = set()
     for side, tokens in (("b", before), ("a", behind)):
         place = "n"
         for distance, (token, groups) in enumerate(tokens):
             place = _place(place, distance, token)
-            found += _of_token(kind, side, place, token, groups)
+            placed.append((kind, side, place, "0" if token[0].isdigit() else token, groups))
             if groups and place != "o":
                 said.update(side + group for group in groups)
-    found += _of_lead(kind, before)
-    found.append(f"{kind} next {behind[0][0] if behind else ''}")
+    closing = [*_of_lead(kind, before), f"{kind} next {behind[0][0] if behind else ''}"]
     for one, two in combinations(sorted(said), 2):
-        found += (f"{one} {two}", f"{kind} {one} {two}")
-    return found
+        closing += (f"{one} {two}", f"{kind} {one} {two}")
+    return ["1", kind, *(f"{kind} {look}" for look in looks)], placed, closing
 
 
 def _of_lead(kind: str, before: list[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
@@ -242,13 +245,18 @@ def _place(before: str, distance: int, token: str) -> str:
     return "n" if distance <= _NEAR else "m" if distance <= _MIDDLE else "f"
 
 
+@lru_cache(maxsize=32_768)
+def _score_of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> int:
+    """What a token adds to the score of a span; the same words are around many spans."""
+    return MODEL.sums(_of_token(kind, side, place, token, groups))[0]
+
+
 def _of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> list[str]:
+    """The features of a token, in which every number is 0."""
     found: list[str] = []
     for group in groups:
         found += (f"{side}{place} {group}", f"{kind} {side}{place} {group}")
-    if not token[0].isalpha():
-        token = "0" if token[0].isdigit() else token
-    elif len(token) >= _LONG_WORD:
+    if token[0].isalpha() and len(token) >= _LONG_WORD:
         found += (f"{side} ~{token[:_PART]}", f"{side} ~{token[-_PART:]}")
     if place != "o":
         found.append(f"{side} {token}")

@@ -82,6 +82,19 @@ def test_what_a_failed_process_was_sent_is_read_here(
     assert is_over(started[0])
 
 
+def test_a_process_that_stays_silent_is_given_up(
+    user: SourceHome, sources: list[Source], started: list[SecondReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_START", "import sys; sys.stdin.buffer.read()")
+    monkeypatch.setattr(reader, "SILENT_S", 2 * reader.WAIT_S)
+    found = list(read_in_order(sources, user.catalog().places, lambda: False))
+    assert found == alone(sources, user)
+    [second] = started
+    # It was there until the end, or until its input ended, and had never answered.
+    assert second._process.returncode in (-signal.SIGKILL, 0)
+    assert second._answers.get() is None
+
+
 def test_without_a_second_process_all_is_read_here(
     user: SourceHome, sources: list[Source], started: list[SecondReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:

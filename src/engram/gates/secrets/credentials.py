@@ -7,8 +7,19 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from engram.gates.secrets.forms import CODES, NAMES, Secret, alternatives, columns, words, words_in
+from engram.gates.secrets.forms import (
+    CODES,
+    NAMES,
+    Hints,
+    Secret,
+    alternatives,
+    columns,
+    without_overlaps,
+    words,
+    words_in,
+)
 from engram.gates.secrets.values import Likeness, is_passphrase, likeness, trimmed
+from engram.gates.tables import places
 from engram.model.lazy import lazy_pattern
 
 __all__ = ["MARK", "codes", "continued_key", "ends_in_key", "pairs", "private_keys", "tabled"]
@@ -153,7 +164,7 @@ def _locked() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
     return frozenset(listed), begun, (*spaced, *words("locked unspaced"))
 
 
-def codes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
+def codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     """PINs, door codes, one-time codes and the like."""
     # Digits are rarer than words, so the search starts from them.
     if _DIGITS.search(text) is None and _LETTERED.search(text) is None:
@@ -297,7 +308,7 @@ _HEADS = lazy_pattern(
 )
 
 
-def pairs(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
+def pairs(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     """An account and its password: "admin / …", "credentials are bob:…"."""
     if _DIVIDED.search(text):
         for match in (*_accounts(text, lowered, hints), *(_ADDRESS.finditer(text) if "@" in text else ())):
@@ -309,21 +320,22 @@ def pairs(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
             likely = like == Likeness.LIKELY and match["between"] not in ("/", ", ") and not value[0].isdigit()
             if like == Likeness.SURE or likely or (like >= Likeness.WORD and own) or (apart and is_passphrase(value)):
                 yield Secret("password", match.start("secret"), match.start("secret") + len(value))
-    for hint in hints.intersection(_LOGINS):
-        position = lowered.find(hint)
-        while position >= 0:
-            yield from _login(text, position + len(hint))
-            position = lowered.find(hint, position + 80)
+    for hint, begins in hints.items():
+        for place in without_overlaps(begins, 80) if hint in _LOGINS else ():
+            yield from _login(text, place + len(hint))
 
 
-def _accounts(text: str, lowered: str, hints: set[str]) -> Iterator[re.Match[str]]:
-    for word in ("svc", *hints.intersection(_ACCOUNTS)):
-        place = lowered.find(word)
-        while place >= 0:
+def _accounts(text: str, lowered: str, hints: Hints) -> Iterator[re.Match[str]]:
+    found = ((word, begins) for word, begins in hints.items() if word in _ACCOUNTS)
+    for word, begins in (("svc", places("svc", lowered)), *found):
+        end = 0
+        for place in begins:
+            if place < end:
+                continue
             match = _ACCOUNT.match(text, place)
             if match is not None:
                 yield match
-            place = lowered.find(word, match.end() if match else place + len(word))
+            end = match.end() if match else place + len(word)
 
 
 def _value(match: re.Match[str]) -> str:

@@ -1,25 +1,42 @@
 """The forms of secrets, as tables in `data/`: words and prefixes that announce one, each with the pattern of what follows.
 
-Every form has hints. `hints_in` finds those of all tables in one pass, and a pattern is tried only at its hints: most texts have
-none, and cost no more than that pass.
+Every form has hints. `hints_in` finds those of all tables, and where they are, in one pass over the words, and a pattern is tried
+only at its hints: to look for each hint in the whole text would take most of the time.
 """
 
 import re
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
-from engram.gates.tables import places, table_text
+from engram.gates.tables import table_text
 from engram.model.lazy import dataclass
 from engram.models.credentials import cue_stems
 
-__all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "stretches", "words", "words_in"]
+__all__ = [
+    "Hints",
+    "Secret",
+    "alternatives",
+    "apart",
+    "columns",
+    "hints_in",
+    "stretches",
+    "without_overlaps",
+    "words",
+    "words_in",
+]
+
+Hints = Mapping[str, Sequence[int]]
+"""The hints that occur in a text, each with its places in order; they may overlap."""
 
 SHAPES, NAMES, CODES, NUMBERS = "secretshapes.txt", "secretnames.txt", "secretcodes.txt", "secretnumbers.txt"
 LISTS = "secretlists.txt"
 _TABLES = (SHAPES, NAMES, CODES, NUMBERS, LISTS)
 _HINTED_WORDS = ("accounts", "logins")
 AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_SIGNS_AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation + "\t\n\v\f\r\x1c\x1d\x1e\x1f", " "))
+"""`AS_SPACES`, and whatever else divides words in ASCII."""
 _BETWEEN_SIGNS = re.compile(rf"[^\s{re.escape(string.punctuation)}]+")
 _LONGEST_CACHED = 24
 """Characters; a longer word, or one with digits, may be a secret itself and is never cached."""
@@ -78,43 +95,84 @@ def columns(name: str) -> tuple[tuple[str, ...], ...]:
 
 
 @lru_cache(maxsize=1)
-def _index() -> tuple[dict[tuple[str, ...], list[tuple[str, str]]], dict[str, list[str]]]:
-    """The hints of every table by the first letters of their longest word, with that word; and the shorter hints by a sign they have."""
+def _index() -> tuple[dict[str, list[tuple[str, str]]], dict[str, list[str]], dict[str, list[str]]]:
+    """The hints of every table by the first letters of their longest word, with that word; and the shorter hints by a sign they
+    have, those in ASCII and all.
+    """
     hints = {hint.removeprefix("^") for name in _TABLES for row in columns(name) for hint in row[1].split("¦")}
     hints.update(word for section in _HINTED_WORDS for word in words(section))
     hints.update(cue_stems())
-    by_letters: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    by_letters: dict[str, list[tuple[str, str]]] = {}
     short: dict[str, list[str]] = {}
     for hint in sorted(hints - {""}):
         core = max((*hint.translate(AS_SPACES).split(), ""), key=len)
         if len(core) < 3:
             short.setdefault(next((sign for sign in hint if sign in string.punctuation), ""), []).append(hint)
         else:
-            by_letters.setdefault(tuple(core[:3]), []).append((core, hint))
-    return by_letters, short
+            by_letters.setdefault(core[:3], []).append((core, hint))
+    in_ascii = {sign: [hint for hint in hints if hint.isascii()] for sign, hints in short.items()}
+    return by_letters, in_ascii, short
 
 
-def hints_in(lowered: str) -> set[str]:
-    """The hints that occur in a lower-cased text."""
-    found = {hint for sign, hints in _index()[1].items() if sign in lowered for hint in hints if hint in lowered}
-    # On other texts than ASCII, `translate` takes several times as long.
-    parts = lowered.translate(AS_SPACES).split() if lowered.isascii() else _BETWEEN_SIGNS.findall(lowered)
-    found.update(*map(_hints_by_word.__getitem__, set(parts)))
-    signs = set(lowered)
-    return {hint for hint in found if hint.isalnum() or (signs.issuperset(hint) and hint in lowered)}
+def hints_in(lowered: str) -> dict[str, list[int]]:
+    """The hints that occur in a lower-cased text, with their places."""
+    found: dict[str, list[int]] = {}
+    for start, hints in _hinted_words(lowered):
+        for hint, before in hints:
+            place = start + before
+            if hint.isalnum() or (place >= 0 and lowered.startswith(hint, place)):
+                found.setdefault(hint, []).append(place)
+    _, in_ascii, short = _index()
+    short = in_ascii if lowered.isascii() else short
+    for hint in [hint for sign, hints in short.items() if sign in lowered for hint in hints if hint in lowered]:
+        found[hint] = [*_all_places(hint, lowered)]
+    return found
 
 
-def _look_up(word: str) -> tuple[str, ...]:
-    """The hints whose longest word is part of this one."""
+def _hinted_words(lowered: str) -> list[tuple[int, tuple[tuple[str, int], ...]]]:
+    """The places of words that may be part of hints, and those hints."""
+    if not lowered.isascii():
+        # On other texts than ASCII, `translate` takes several times as long.
+        matches = [(match.start(), match[0]) for match in _BETWEEN_SIGNS.finditer(lowered)]
+        hinted = {word: hints for word in {word for _, word in matches} if (hints := _hints_by_word[word])}
+        return [(start, hinted[word]) for start, word in matches if word in hinted]
+    parts = lowered.translate(_SIGNS_AS_SPACES).split(" ")
+    hinted = {word: hints for word in set(parts) if (hints := _hints_by_word[word])}
+    # A word begins behind all before it and the one character that divides each from the next.
+    ends = list(accumulate(map(len, parts)))
+    return [(ends[at] + at - len(word), hinted[word]) for at, word in enumerate(parts) if word in hinted]
+
+
+def _all_places(part: str, text: str) -> Iterator[int]:
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
+
+
+def _look_up(word: str) -> tuple[tuple[str, int], ...]:
+    """The hints whose longest word is part of this one, each with its place relative to this one's."""
     by_letters = _index()[0]
-    near = [letters for letters in zip(word, word[1:], word[2:], strict=False) if letters in by_letters]
-    return tuple(hint for letters in near for core, hint in by_letters[letters] if core in word)
+    near = by_letters.keys() & {word[at : at + 3] for at in range(len(word) - 2)}
+    cores = [pair for letters in near for pair in by_letters[letters] if pair[0] in word]
+    return tuple(found for core, hint in cores for found in _parts(word, core, hint))
 
 
-class _HintsByWord(dict[str, tuple[str, ...]]):
+def _parts(word: str, core: str, hint: str) -> Iterator[tuple[str, int]]:
+    """Where a hint may begin that has its longest word in this one. What a hint has before and behind that word is no letter, so
+    it is outside of this one.
+    """
+    before = hint.index(core)
+    is_begun, is_ended = before > 0, before + len(core) < len(hint)
+    for place in _all_places(core, word):
+        if not (is_begun and place) and not (is_ended and place + len(core) < len(word)):
+            yield hint, place - before
+
+
+class _HintsByWord(dict[str, tuple[tuple[str, int], ...]]):
     """The hints of each word that was read; a bounded cache."""
 
-    def __missing__(self, word: str) -> tuple[str, ...]:
+    def __missing__(self, word: str) -> tuple[tuple[str, int], ...]:
         hints = _look_up(word)
         if word.isalpha() and len(word) <= _LONGEST_CACHED:
             if len(self) >= _MOST_CACHED:
@@ -144,13 +202,32 @@ def _pattern(name: str, row: int) -> re.Pattern[str]:
     return re.compile(columns(name)[row][2])
 
 
-def words_in(lowered: str, name: str, hints: set[str]) -> list[tuple[re.Match[str], str]]:
+def without_overlaps(places: Iterable[int], size: int) -> Iterator[int]:
+    """Places in order, without those less than `size` behind the one before."""
+    end = 0
+    for place in places:
+        if place >= end:
+            yield place
+            end = place + size
+
+
+@lru_cache(maxsize=5)
+def _rows_of_stems(name: str) -> dict[str, list[tuple[int, str]]]:
+    """The rows of a table of words and their kinds, by their stems."""
+    rows: dict[str, list[tuple[int, str]]] = {}
+    for row, (kind, stem, _) in enumerate(columns(name)):
+        rows.setdefault(stem, []).append((row, kind))
+    return rows
+
+
+def words_in(lowered: str, name: str, hints: Hints) -> list[tuple[re.Match[str], str]]:
     """The words of a table (kinds, stems, patterns) that occur in a lower-cased text, in order, each with its kind."""
     found: dict[tuple[int, int], tuple[re.Match[str], str]] = {}
-    for row, (kind, stem, _) in enumerate(columns(name)):
-        if stem in hints:
+    rows = _rows_of_stems(name)
+    for stem, places in hints.items():
+        for row, kind in rows.get(stem, ()):
             pattern = _pattern(name, row)
-            for place in places(stem, lowered):
+            for place in without_overlaps(places, len(stem)):
                 match = pattern.match(lowered, place) or pattern.search(
                     lowered, max(0, place - _REACH), place + 2 * _REACH
                 )

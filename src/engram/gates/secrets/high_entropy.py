@@ -30,7 +30,12 @@ _LONG_KEY = 24
 """Minimum characters of a key that needs no word for access near it."""
 _BEFORE, _BEHIND = 160, 60
 """Characters before and after a key in which the word for it may be."""
-_TOKEN = re.compile(rf"(?<![\w!#$%^&*?~@+=./:-])[\w!#$%^&*?~@+=./:-]{{{_SHORTEST},{_LONGEST}}}", re.ASCII)
+_CHARS = r"A-Za-z_!#$%^&*?~@+=./:-"
+_TOKEN = re.compile(
+    rf"(?:[^0-9{_CHARS}]++|[0-9{_CHARS}]{{1,{_SHORTEST - 1}}}+(?![0-9{_CHARS}])|[{_CHARS}]++(?![0-9{_CHARS}]))*+"
+    rf"(?:(?P<token>[0-9{_CHARS}]{{{_SHORTEST},{_LONGEST}}})[0-9{_CHARS}]*+|\Z)"
+)
+"""The next run of such characters that is long enough and has a digit. Most have none, and are passed in the same match."""
 _DIGIT = re.compile(r"\d")
 _ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z_.-]*\d{0,2}[=:]+)+(?!=*\Z)")
 _SYMBOLS = frozenset("!#$%^&*?~")
@@ -73,7 +78,8 @@ def high_entropy(text: str, lowered: str, names: Sequence[tuple[re.Match[str], s
     """Values that look like a generated password, and random keys in a sentence about access or right after one."""
     keys: list[tuple[int, str]] = []
     for match in _TOKEN.finditer(text):
-        if _DIGIT.search(match[0]) is None or "://" in match[0] or _DIGEST.match(match[0]):
+        token = match["token"]
+        if token is None or _DIGIT.search(token) is None or "://" in token or _DIGEST.match(token):
             continue
         start, value = _stripped(match)
         if is_masked(value) or is_placeholder(value) or value.startswith(PUBLIC):
@@ -110,11 +116,11 @@ def _is_field(text: str, word: re.Match[str]) -> bool:
 
 def _stripped(match: re.Match[str]) -> tuple[int, str]:
     """The value without a name and a sign before it, and without the signs that end its sentence."""
-    raw, start = match[0], match.start()
+    raw, start = match["token"], match.start("token")
     if assigned := _ASSIGNED.match(raw):
         raw, start = raw[assigned.end() :], start + assigned.end()
     kept = raw.lstrip("*.:")
-    return start + len(raw) - len(kept), trimmed(kept, match.string, match.end())
+    return start + len(raw) - len(kept), trimmed(kept, match.string, match.end("token"))
 
 
 def _wordlike(value: str) -> float:

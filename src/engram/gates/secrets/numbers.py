@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 
-from engram.gates.secrets.forms import NUMBERS, Secret, columns, stretches
-from engram.gates.tables import places
+from engram.gates.secrets.forms import NUMBERS, Hints, Secret, columns, stretches, without_overlaps
 
 __all__ = ["numbers"]
 
@@ -121,7 +120,7 @@ _IBAN_LENGTHS = {
 _END = r"(?![A-Za-z0-9]|[-.]\d)"
 
 
-def numbers(text: str, lowered: str, hints: set[str], *, bare: bool = True) -> Iterator[Secret]:
+def numbers(text: str, lowered: str, hints: Hints, *, bare: bool = True) -> Iterator[Secret]:
     """Numbers of cards, accounts and people. `bare=False` ignores digits without a word that marks them."""
     if not _SOME_DIGITS.search(text):
         return
@@ -132,7 +131,7 @@ def numbers(text: str, lowered: str, hints: set[str], *, bare: bool = True) -> I
     bare_rows, rows_by_word = _rows()
     rows = {row for word in hints for row in rows_by_word.get(word, ())}
     for row in sorted(rows.union(bare_rows if _BARE.search(text) else ())):
-        yield from _of_row(text, lowered, row)
+        yield from _of_row(text, lowered, row, hints)
 
 
 def _cards(text: str, bare: bool) -> Iterator[Secret]:
@@ -173,12 +172,15 @@ def _check(name: str) -> Callable[[str], bool]:
     return partial(_is_multiple, int(modulus), [int(weight) for weight in weights.split()])
 
 
-def _of_row(text: str, lowered: str, row: int) -> Iterator[Secret]:
+def _of_row(text: str, lowered: str, row: int, hints: Hints) -> Iterator[Secret]:
     """The numbers of a row: all of that form, or those near one of its words."""
     kind, words = columns(NUMBERS)[row][:2]
     pattern, near, check = _compiled(row)
     found = (
-        place for word in words.split("¦") for place in places(word, lowered) if near and near.match(lowered, place)
+        place
+        for word in words.split("¦")
+        for place in without_overlaps(hints.get(word, ()), len(word))
+        if near and near.match(lowered, place)
     )
     end = 0
     # Each character around the words is searched once.

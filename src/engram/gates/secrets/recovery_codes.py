@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from engram.gates.secrets.forms import LISTS, Secret, words_in
+from engram.gates.secrets.forms import LISTS, Hints, Secret, words_in
 
 __all__ = ["recovery_codes"]
 
@@ -24,7 +24,7 @@ _BETWEEN = re.compile(
 _GROUPS = re.compile(r"[ -]")
 
 
-def recovery_codes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
+def recovery_codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     """The codes of each list, one by one."""
     passed = 0
     for word, kind in words_in(lowered, LISTS, hints):

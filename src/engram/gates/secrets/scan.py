@@ -6,12 +6,23 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Any
 
 from engram.gates.secrets.assignments import named
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
-from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, stretches, words_in
+from engram.gates.secrets.forms import (
+    NAMES,
+    SHAPES,
+    Hints,
+    Secret,
+    apart,
+    columns,
+    hints_in,
+    stretches,
+    without_overlaps,
+    words_in,
+)
 from engram.gates.secrets.high_entropy import high_entropy
 from engram.gates.secrets.numbers import numbers
 from engram.gates.secrets.prose import prose
@@ -19,7 +30,6 @@ from engram.gates.secrets.recovery_codes import recovery_codes
 from engram.gates.secrets.seed_phrases import seed_phrases
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
 from engram.gates.shape import RECORD, labels, listed, texts
-from engram.gates.tables import places
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.text.confusables import Folded, readings
@@ -100,7 +110,7 @@ def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
     found = [
-        *_known_shapes(text, lowered, hints, nearby=nearby),
+        *_known_shapes(text, hints, nearby=nearby),
         *private_keys(text),
         *named(text, lowered, names, nearby=nearby),
         *numbers(text, lowered, hints, bare=nearby),
@@ -280,7 +290,7 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
-def _known_shapes(text: str, lowered: str, hints: set[str], *, nearby: bool) -> Iterator[Secret]:
+def _known_shapes(text: str, hints: Hints, *, nearby: bool) -> Iterator[Secret]:
     """Secrets by their shape. Rows with a judgment read a value from the words around it, so not in names and ids."""
     known = _rows_of_hints()
     rows: dict[int, list[str]] = {}
@@ -295,7 +305,8 @@ def _known_shapes(text: str, lowered: str, hints: set[str], *, nearby: bool) -> 
         if judgment and not nearby:
             continue
         spans = runs if _LONG in rows[row] else None
-        for match in _matches(_pattern(row), text, lowered, rows[row], overlapping=bool(judgment), spans=spans):
+        places = {hint: hints.get(hint.removeprefix("^"), ()) for hint in rows[row]}
+        for match in _matches(_pattern(row), text, places, overlapping=bool(judgment), spans=spans):
             if found := _judged(kind, match, *judgment):
                 yield found
 
@@ -317,8 +328,7 @@ def _judged(kind: str, match: re.Match[str], judgment: str = "") -> Secret | Non
 def _matches(
     pattern: re.Pattern[str],
     text: str,
-    lowered: str,
-    hints: list[str],
+    hints: Hints,
     *,
     overlapping: bool,
     spans: Sequence[tuple[int, int]] | None,
@@ -328,12 +338,13 @@ def _matches(
         yield from _matches_in(pattern, text, spans)
         return
     passed = 0
-    for place in sorted(place for hint in hints if hint[0] == "^" for place in places(hint[1:], lowered)):
+    begun = (without_overlaps(places, len(hint) - 1) for hint, places in hints.items() if hint[0] == "^")
+    for place in sorted(chain.from_iterable(begun)):
         match = pattern.match(text, place) if overlapping or place >= passed else None
         if match is not None:
             passed = match.end()
             yield match
-    around = (place for hint in hints if hint[0] != "^" for place in places(hint, lowered))
+    around = chain.from_iterable(places for hint, places in hints.items() if hint[0] != "^")
     yield from _matches_in(pattern, text, stretches(around, _BEFORE_HINT, _BEHIND_HINT))
 
 

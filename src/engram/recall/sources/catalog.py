@@ -15,7 +15,6 @@ from engram.recall.sources.documents import Documents
 from engram.recall.sources.index import IndexedSource, SourceIndex, key_of, stamp_of
 from engram.recall.sources.instructions import find_instructions
 from engram.recall.sources.places import SourcePlaces, real_folder
-from engram.recall.sources.reader import ReadSource, read_in_order
 from engram.recall.sources.rules import find_rules
 from engram.recall.sources.sessions import find_sessions, is_here
 from engram.recall.sources.skills import find_skills
@@ -24,13 +23,14 @@ from engram.store.protocol import Progress
 
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
+    from engram.recall.sources.reader import ReadSource
 
 SECONDS = 17.0
 """How long one call may read sources that are new; the rest waits for the next call."""
 WITHOUT_INDEX = 40
 """Sessions that are read where the index cannot be kept, since every call reads them again: the newest."""
-AT_ONCE = 12
-"""Sources that are indexed in one transaction."""
+AT_ONCE = 48
+"""Sources that are indexed in one transaction: each one adds a segment to the index of words, and segments have to be merged."""
 SWEPT = 100
 """Sources of other projects that one call looks for, to drop those that are gone."""
 RESTED = timedelta(hours=1)
@@ -130,6 +130,8 @@ class SourceCatalog:
 
     def _read(self, unread: Sequence[Source], progress: Progress, cancelled: Cancelled) -> int:
         """Read and index sources; returns how many there was no time for."""
+        from engram.recall.sources.reader import read_in_order
+
         deadline = time.monotonic() + self.seconds
 
         def stopped() -> bool:

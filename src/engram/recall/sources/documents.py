@@ -67,7 +67,8 @@ def read_text(path: Path) -> str:
             data = file.read(LONGEST_FILE + 1)
     except OSError:
         return ""
-    return _whole_lines(data).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    # As "utf-8-sig" decodes it, which is a module of its own to load.
+    return _whole_lines(data).decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _whole_lines(data: bytes) -> bytes:

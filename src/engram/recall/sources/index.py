@@ -2,21 +2,20 @@
 
 import json
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass
-from engram.recall.sources.reader import PassageRow, ReadSource
 from engram.recall.sources.source import Source, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.connection import connect, immediate, split_statements
-from engram.store.files.index.search import Clause, LastRankings, document_frequencies, semantic
+from engram.store.files.index.search import best_rows, document_frequencies
 from engram.store.files.index.vectors import Matrix, boot_id
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements
@@ -24,12 +23,13 @@ from engram.text.tokens import prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
+    from engram.recall.sources.reader import PassageRow, ReadSource
 
 VERSION = 2
 """Of the schema, of how sources are cut, redacted and tokenized: a change of any of them is a new file."""
 _SCHEMA = Path(__file__).with_name("schema.sql")
-_WANTED = "CREATE TEMP TABLE wanted (source INTEGER PRIMARY KEY, kind TEXT NOT NULL)"
-_OF_KINDS = "d.source IN (SELECT source FROM wanted WHERE kind IN (SELECT value FROM json_each(?)))"
+_NEAREST = 256
+"""Passages nearest to a question of any kind, among which those of most kinds are."""
 
 
 @cache
@@ -48,6 +48,39 @@ class IndexedSource:
     title: str
 
 
+class WantedPassages:
+    """The passages of the wanted sources: of each source the numbers in a row that it was given, and its kind, in order."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int, str]] = ()) -> None:
+        self._ranges = ranges
+        self._begins = [first for first, _, _ in ranges]
+
+    def kind(self, number: int) -> str:
+        """The kind of a passage; "" for one that is not wanted."""
+        at = bisect_right(self._begins, number) - 1
+        return self._ranges[at][2] if at >= 0 and number < self._ranges[at][1] else ""
+
+    def numbers(self, kinds: Sequence[str]) -> list[int]:
+        """Every passage of these kinds."""
+        return [n for first, end, kind in self._ranges if kind in kinds for n in range(first, end)]
+
+    def first(
+        self, found: Iterable[tuple[int, float]], groups: Sequence[Sequence[str]], limit: int
+    ) -> Iterator[tuple[int, float]]:
+        """The first so many of each group of kinds."""
+        known = {kind for _, _, kind in self._ranges}
+        left = {tuple(kinds): limit for kinds in groups if not known.isdisjoint(kinds)}
+        for number, score in found:
+            if not left:
+                return
+            kind = self.kind(number)
+            for kinds in [kinds for kinds in left if kind in kinds]:
+                yield number, score
+                left[kinds] -= 1
+                if not left[kinds]:
+                    del left[kinds]
+
+
 class SourceIndex:
     """The passages of sources, to be searched. `wanted` are the sources that searches use."""
 
@@ -59,7 +92,6 @@ class SourceIndex:
         self.warning = warning
         """Why the index is not kept; "" where it is."""
         self._wanted: dict[int, Source] = {}
-        connection.execute(_WANTED)
 
     @classmethod
     def open(cls, cache_folder: Path) -> Self:
@@ -100,13 +132,13 @@ class SourceIndex:
             for number, name, stamp, directory, loaded, title in rows
         }
 
-    def put(self, sources: Sequence[ReadSource], at: datetime) -> None:
+    def put(self, sources: "Sequence[ReadSource]", at: datetime) -> None:
         """Replace what is known about sources, in one transaction."""
         with self._writing():
             for read in sources:
                 self._put_passages(self._put_source(read, at), read.rows)
 
-    def _put_source(self, read: ReadSource, at: datetime) -> int:
+    def _put_source(self, read: "ReadSource", at: datetime) -> int:
         source = read.source
         for (number,) in self._rows("number", key_of(source)).fetchall():
             self._drop(number)
@@ -117,7 +149,7 @@ class SourceIndex:
         assert made.lastrowid is not None
         return made.lastrowid
 
-    def _put_passages(self, source: int, rows: Sequence[PassageRow]) -> None:
+    def _put_passages(self, source: int, rows: "Sequence[PassageRow]") -> None:
         if not rows:
             return
         begin = int(next(self._rows("following"))[0])
@@ -156,8 +188,6 @@ class SourceIndex:
     def want(self, sources: Mapping[int, Source]) -> None:
         """Choose the sources that searches use, by their numbers."""
         self._wanted = dict(sources)
-        self._db.execute("DELETE FROM wanted")
-        self._db.executemany("INSERT INTO wanted VALUES (?, ?)", [(n, one.kind) for n, one in sources.items()])
 
     # -- retrieval
 
@@ -168,29 +198,43 @@ class SourceIndex:
         total = int(next(self._rows("total"))[0])
         frequency = document_frequencies(self._db, terms, total)
         kept = prune(frequency)
+        passages = self._wanted_passages()
         by_words = self._lexical(kept) if kept else []
-        last = LastRankings()
-        by_meaning = [pair for group in groups for pair in self._semantic(last, vector, group, limit)]
         return Candidates(
-            sorted((pair for group in groups for pair in _first(by_words, group, limit)), key=_by_score),
-            sorted(by_meaning, key=_by_score),
+            sorted(passages.first(by_words, groups, limit), key=_by_score),
+            sorted(self._semantic(passages, vector, groups, limit), key=_by_score),
             total=total,
             frequency=frequency,
             pruned=tuple(term for term in frequency if term not in kept),
         )
 
-    def _lexical(self, terms: Sequence[str]) -> list[tuple[int, float, str]]:
-        """Every passage with one of the terms, by BM25, with its kind. The terms' postings are bounded, so one pass serves all kinds."""
+    def _wanted_passages(self) -> WantedPassages:
+        ranges = self._rows("ranges", json.dumps(list(self._wanted)))
+        return WantedPassages([(first, end, self._wanted[source].kind) for source, first, end in ranges])
+
+    def _lexical(self, terms: Sequence[str]) -> "Iterable[tuple[int, float]]":
+        """Every passage with one of the terms, by BM25. The terms' postings are bounded, so one pass serves all kinds."""
         match = " OR ".join(f'"{term}"' for term in terms)
         weights = ", ".join(map(str, FIELD_WEIGHTS))
-        return self._db.execute(_statements()["lexical"].replace("WEIGHTS", weights), (match,)).fetchall()
+        return self._db.execute(_statements()["lexical"].replace("WEIGHTS", weights), (match,))
 
     def _semantic(
-        self, last: LastRankings, vector: "Vectors", kinds: Sequence[str], limit: int
-    ) -> list[tuple[int, float]]:
+        self, passages: WantedPassages, vector: "Vectors", groups: Sequence[Sequence[str]], limit: int
+    ) -> Iterator[tuple[int, float]]:
+        """The passages of each group that are nearest to a vector: an exact scan."""
+        from engram.embedding.products import scores
+
         rows = self._vectors()
-        clause: Clause = _OF_KINDS, [json.dumps(list(kinds))]
-        return semantic(self._db, last, rows, vector, clause, limit) if len(rows) else []
+        of_all = scores(rows, vector)
+        top = best_rows(of_all, _NEAREST)
+        nearest = list(zip(top.tolist(), of_all[top].tolist(), strict=True))
+        for kinds in groups:
+            found = list(passages.first(nearest, [kinds], limit))
+            if len(found) < limit and len(nearest) < len(rows):
+                numbers = [n for n in passages.numbers(kinds) if n < len(rows)]
+                of_kinds = scores(rows[numbers], vector)
+                found = [(numbers[at], float(of_kinds[at])) for at in best_rows(of_kinds, limit)]
+            yield from ((n, score) for n, score in found if score != 0)
 
     def _vectors(self) -> "Vectors":
         """The vectors of all passages, row n of passage n."""
@@ -308,10 +352,6 @@ def _vectors(blobs: Sequence[bytes | None]) -> "Vectors":
         if blob is not None:
             row[:] = np.frombuffer(blob, dtype=np.float16)
     return rows
-
-
-def _first(found: Iterable[tuple[int, float, str]], kinds: Sequence[str], limit: int) -> list[tuple[int, float]]:
-    return list(islice(((n, score) for n, score, kind in found if kind in kinds), limit))
 
 
 def _by_score(pair: tuple[int, float]) -> tuple[float, int]:

@@ -37,12 +37,16 @@ DELETE FROM sources WHERE source = ?
 -- name: vectors
 SELECT n, vector FROM docs WHERE vector IS NOT NULL
 
+-- name: ranges
+SELECT j.value, (SELECT n FROM docs WHERE source = j.value ORDER BY position LIMIT 1) AS first,
+    (SELECT n FROM docs WHERE source = j.value ORDER BY position DESC LIMIT 1) + 1
+FROM json_each(?) j WHERE first IS NOT NULL ORDER BY first
+
 -- name: last
 SELECT max(n) FROM docs
 
 -- name: lexical
-SELECT words.rowid, -bm25(words, WEIGHTS), w.kind FROM words JOIN docs d ON d.n = words.rowid JOIN wanted w ON w.source = d.source
-WHERE words MATCH ? ORDER BY 2 DESC
+SELECT rowid, -bm25(words, WEIGHTS) FROM words WHERE words MATCH ? ORDER BY 2 DESC
 
 -- name: passages
 SELECT t.n, t.statement, t.about, t.support, d.time, d.vector
