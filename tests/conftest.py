@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,10 +31,27 @@ RUN_FOLDER = pytest.StashKey[Path]()
 OF_THE_DEVELOPER = ("ENGRAM_URL", "ENGRAM_TENANT", "ENGRAM_TIME_ZONE", "PYTHONDONTWRITEBYTECODE")
 """What a shell may hold and a run must not: other stores, and a ban on bytecode, without which each of the hundreds of
 processes the tests start compiles the whole package again."""
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 * 1024**3
+"""What a run may need at its peak: the server's databases, and the stores of the tests under way."""
+
+
+def use_memory() -> None:
+    """Let temporary files lie in memory where the system has room for them, and programs may run from there.
+
+    The tests make thousands of stores, and each write of a store waits for the disk. None of them tests a disk.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    memory = os.statvfs(MEMORY)
+    if memory.f_bavail * memory.f_frsize >= MEMORY_BYTES and not memory.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The process that controls the run holds the lease; the others are told its folder."""
+    use_memory()
     for name in OF_THE_DEVELOPER:
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False

@@ -1,8 +1,11 @@
 """Several processes learn while a person's editor saves files of the same store in every way editors do."""
 
+import select
 import time
 from pathlib import Path
 from subprocess import Popen
+
+import pytest
 
 from engram import Engram
 from tests.faults.consistency import assert_consistent, journal_lines, scratch, store_of
@@ -10,8 +13,6 @@ from tests.faults.processes import PATIENCE, ending, finish, learners, let_go, s
 from tests.faults.workers.operations import sentence
 
 SHARED = 8
-LEARNERS = 3
-EACH = 10
 
 
 def _seed(home: Path, cache: Path) -> dict[str, Path]:
@@ -23,32 +24,36 @@ def _seed(home: Path, cache: Path) -> dict[str, Path]:
         return {memory.id: home / run(place, (memory.id,)).fetchone()[0] for memory in made}
 
 
-def test_learning_and_editing_at_once_loses_nothing() -> None:
+@pytest.mark.parametrize(("many", "each"), [(3, 10), pytest.param(8, 25, marks=pytest.mark.heavy)])
+def test_learning_and_editing_at_once_loses_nothing(many: int, each: int) -> None:
     with scratch() as folder:
         home, cache = folder / "home", folder / "cache"
         shared = _seed(home, cache)
-        everyone = learners(home, cache, LEARNERS, EACH, list(shared))
+        everyone = learners(home, cache, many, each, list(shared))
         editor = start("editor", str(home), *map(str, shared.values()))
         with ending(everyone, editor):
             let_go(everyone, editor)
             answers = finish(everyone)
             edits = _last_saves(editor, home, cache)
         made = {memory_id: text for answer in answers for memory_id, text in answer["made"].items()}
-        assert len(made) == LEARNERS * EACH, "an id was given out twice"
-        assert [answer["refused"] for answer in answers] == [0] * LEARNERS, "somebody waited in vain"
+        assert len(made) == many * each, "an id was given out twice"
+        assert [answer["refused"] for answer in answers] == [0] * many, "somebody waited in vain"
         _assert_all_present(home, cache, made)
         _assert_no_save_lost(home, cache, edits)
         assert_consistent(home, cache, edited=True)
 
 
 def _last_saves(editor: "Popen[str]", home: Path, cache: Path) -> list[dict[str, str]]:
-    """Read what the editor saves until it ends; returns everything it saved."""
-    assert editor.stdin is not None
+    """Read what the editor saves until it says what that was; returns everything it saved.
+
+    It is not awaited first: what it says can be more than a pipe holds, and it ends only once that is read.
+    """
+    assert editor.stdin is not None and editor.stdout is not None
     editor.stdin.write("stop\n")
     editor.stdin.flush()
     deadline = time.monotonic() + PATIENCE
     with Engram.open(home, cache=cache, directory=home) as mem:
-        while editor.poll() is None:
+        while not select.select([editor.stdout], [], [], 0)[0]:
             assert time.monotonic() < deadline, "the editor does not end"
             mem.upkeep.sync()
     [told] = finish(editor)
