@@ -1,5 +1,6 @@
 """What every test may ask for: a clock it moves, and a real PostgreSQL that the whole run shares."""
 
+import gc
 import json
 import os
 import secrets
@@ -89,6 +90,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     lease = config.stash.get(LEASE, None)
     if lease is not None:
         lease.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays for the whole run: the garbage collector looks at none of it, now or later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
