@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def stride() -> int:
     """From one step at which a write is killed to the next: `make test-all` tries every step."""
-    return 1 if hypothesis.settings().max_examples == properties.ALL else 3
+    return 1 if hypothesis.settings().max_examples == properties.ALL else 5
 
 
 @pytest.fixture

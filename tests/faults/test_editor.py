@@ -24,7 +24,7 @@ def _seed(home: Path, cache: Path) -> dict[str, Path]:
         return {memory.id: home / run(place, (memory.id,)).fetchone()[0] for memory in made}
 
 
-@pytest.mark.parametrize(("many", "each"), [(3, 10), pytest.param(8, 25, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(("many", "each"), [(3, 10), pytest.param(8, 10, marks=pytest.mark.heavy)])
 def test_learning_and_editing_at_once_loses_nothing(many: int, each: int) -> None:
     with scratch() as folder:
         home, cache = folder / "home", folder / "cache"
