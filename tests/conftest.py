@@ -117,13 +117,19 @@ def stride() -> int:
     return 1 if hypothesis.settings().max_examples == properties.ALL else 5
 
 
+@pytest.fixture(scope="session")
+def run_folder(pytestconfig: pytest.Config) -> Path:
+    """A folder that all workers share."""
+    return pytestconfig.stash[RUN_FOLDER]
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture(scope="session")
-def postgres_server(pytestconfig: pytest.Config) -> Server:
+def postgres_server(run_folder: Path) -> Server:
     """The server all workers share, or the one `ENGRAM_TEST_URL` names (the URL of a superuser), or a cluster's coordinator.
 
     `ENGRAM_TEST_LIKE` describes one whose programs are used; without it they are unpacked.
@@ -131,7 +137,7 @@ def postgres_server(pytestconfig: pytest.Config) -> Server:
     given, like = cluster.GIVEN or os.environ.get("ENGRAM_TEST_URL"), os.environ.get("ENGRAM_TEST_LIKE")
     if given:
         return Server(given)
-    kept = running_server(pytestconfig.stash[RUN_FOLDER], like=Kept(**json.loads(like)) if like else None)
+    kept = running_server(run_folder, like=Kept(**json.loads(like)) if like else None)
     return Server(kept.admin_url, kept)
 
 
