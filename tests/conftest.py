@@ -1,5 +1,6 @@
 """What every test may ask for: a clock it moves, and a real PostgreSQL that the whole run shares."""
 
+import gc
 import json
 import os
 import secrets
@@ -91,6 +92,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         lease.end()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays for the whole run: the garbage collector looks at none of it, now or later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On a cluster only what asks the server, in the one database there is."""
     if cluster.GIVEN:
@@ -102,7 +114,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def stride() -> int:
     """From one step at which a write is killed to the next: `make test-all` tries every step."""
-    return 1 if hypothesis.settings().max_examples == properties.ALL else 3
+    return 1 if hypothesis.settings().max_examples == properties.ALL else 5
+
+
+@pytest.fixture(scope="session")
+def run_folder(pytestconfig: pytest.Config) -> Path:
+    """A folder that all workers share."""
+    return pytestconfig.stash[RUN_FOLDER]
 
 
 @pytest.fixture
@@ -111,7 +129,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(pytestconfig: pytest.Config) -> Server:
+def postgres_server(run_folder: Path) -> Server:
     """The server all workers share, or the one `ENGRAM_TEST_URL` names (the URL of a superuser), or a cluster's coordinator.
 
     `ENGRAM_TEST_LIKE` describes one whose programs are used; without it they are unpacked.
@@ -119,7 +137,7 @@ def postgres_server(pytestconfig: pytest.Config) -> Server:
     given, like = cluster.GIVEN or os.environ.get("ENGRAM_TEST_URL"), os.environ.get("ENGRAM_TEST_LIKE")
     if given:
         return Server(given)
-    kept = running_server(pytestconfig.stash[RUN_FOLDER], like=Kept(**json.loads(like)) if like else None)
+    kept = running_server(run_folder, like=Kept(**json.loads(like)) if like else None)
     return Server(kept.admin_url, kept)
 
 

@@ -44,13 +44,15 @@ def test_learning_and_editing_at_once_loses_nothing(many: int, each: int) -> Non
 
 
 def _last_saves(editor: "Popen[str]", home: Path, cache: Path) -> list[dict[str, str]]:
-    """Read what the editor saves until it ends; returns everything it saved."""
+    """Read what the editor saves until it says what that was; returns everything it saved.
+
+    It is not awaited first: what it says can be more than a pipe holds, and it ends only once that is read.
+    """
     assert editor.stdin is not None and editor.stdout is not None
     editor.stdin.write("stop\n")
     editor.stdin.flush()
     deadline = time.monotonic() + PATIENCE
     with Engram.open(home, cache=cache, directory=home) as mem:
-        # It ends once it is read: what it says of many saves does not fit into a pipe.
         while not select.select([editor.stdout], [], [], 0)[0]:
             assert time.monotonic() < deadline, "the editor does not end"
             mem.upkeep.sync()

@@ -4,7 +4,6 @@ import asyncio
 import builtins
 import json
 import socket
-import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Any
@@ -128,10 +127,8 @@ def test_a_server_that_stays_broken_is_given_up(server: Server) -> None:
 
 def test_a_silent_server_is_given_up_after_the_time(server: Server) -> None:
     server.script = [SILENCE]
-    started = time.monotonic()
     with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.3 s"):
         ask(server.model(timeout_s=0.3))
-    assert time.monotonic() - started < 10
 
 
 def test_a_limit_for_all_answers_together_ends_a_call_and_prevents_the_next(server: Server) -> None:

@@ -4,6 +4,7 @@ Citus is not needed for it: the rules are those of its planner, and `make test-c
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from engram.store.postgres.schema import migrations
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from tests.clock import Clock
+from tests.once import once
 from tests.postgres import whole_day
 from tests.postgres.mutability import Functions
 from tests.postgres.one_shard import Statement, nodes, problems, tables, words
@@ -50,10 +52,14 @@ def distributed() -> frozenset[str]:
 
 
 @pytest.fixture(scope="module")
-def sent(postgres_server: Server) -> Iterator[list[Statement]]:
+def sent(run_folder: Path, postgres_server: Server) -> list[Statement]:
     """What a server was asked in the whole life of a tenant, each text once."""
+    return once(run_folder, "statements of a day", lambda: _recorded(postgres_server))
+
+
+def _recorded(server: Server) -> list[Statement]:
     with (
-        recording_server(postgres_server.kept) as recorder,
+        recording_server(server.kept) as recorder,
         ordinary_role(recorder.server) as role,
         fresh_database(role) as url,
     ):
@@ -62,7 +68,7 @@ def sent(postgres_server: Server) -> Iterator[list[Statement]]:
         before = len(recorder.sent(dbname, role.name))
         whole_day.live(url, USED, MOVED)
         statements = recorder.statements(dbname, role.name, {USED, MOVED}, before)
-        yield list({statement.text: statement for statement in statements}.values())
+        return list({statement.text: statement for statement in statements}.values())
 
 
 # -- the product's own

@@ -14,6 +14,8 @@ from tests.tables import table
 BERLIN = ZoneInfo("Europe/Berlin")
 AT = datetime(2024, 6, 12, 15, 30, tzinfo=BERLIN)  # a Wednesday
 NOW = "2024-06-12T15:30:00.000001"
+BACK_AND_FORTH = 20.0
+"""Seconds of the processor: a slow machine needs a tenth of it, a rule that reads the text again from each place minutes."""
 
 
 def read(text: str, at: datetime = AT) -> TimePhrase:
@@ -514,7 +516,7 @@ def test_a_hundred_thousand_characters_are_read_at_once(piece: str) -> None:
     text = (piece * 100_000)[:100_000]
     started = time.process_time()
     time_phrase(text, AT)
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < BACK_AND_FORTH
 
 
 @table(

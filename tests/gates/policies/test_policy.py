@@ -13,6 +13,8 @@ from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from tests.tables import table
 
+BACK_AND_FORTH = 20.0
+"""Seconds of the processor: a slow machine needs a tenth of it, a rule that reads the text again from each place minutes."""
 SHOP = MemoryPolicy(
     "shop",
     types=(TypeRule(r"\bon sale\b", "episodic", unless=r"\bnot\b"), TypeRule(r"\bsale\b", "decision")),
@@ -177,4 +179,4 @@ def test_no_long_statement_takes_long(preset: str, piece: str) -> None:
     policy, started = policy_named(preset), time.thread_time()
     policy.applied(Memory("", piece * 20_000), typed=False)
     policy.applied(Memory("", "I live in the user's name must be first deadline " + piece * 2_000), typed=False)
-    assert time.thread_time() - started < 1.0
+    assert time.thread_time() - started < BACK_AND_FORTH
