@@ -148,7 +148,10 @@ def test_a_pattern_that_cannot_be_used_is_named_with_its_file_and_line(
     assert str(raised.value).startswith(f"{config}:{line}: ") and problem in str(raised.value)
 
 
-def test_a_pattern_that_takes_too_long_is_skipped_and_named() -> None:
+def test_a_pattern_that_takes_too_long_is_skipped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Long enough for the other pattern on any machine; the slow one would take years.
+    monkeypatch.setattr(signals, "PATTERN_SECONDS", 1.0)
+    monkeypatch.setattr(signals, "SCAN_SECONDS", 60.0)
     slow = custom_signals({"de": {"high": [r"(a+)+$", r"\bjetzt\b"]}})
     found = scan("a" * 5_000 + "! jetzt", slow)
     assert found.level == "high" and found.patterns == (r"high:de:\bjetzt\b",)
