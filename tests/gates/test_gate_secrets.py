@@ -270,6 +270,7 @@ def test_a_certificate_is_public_however_long_it_is() -> None:
 
 def test_twelve_words_of_a_wallet_are_a_seed_phrase_and_eleven_are_not() -> None:
     assert [secret.kind for secret in find_secrets(made("is {bip:12} a poem?"))] == ["seed-phrase"]
+    assert list(find_secrets("word " * 200)) == []
     assert find_secrets(made("is {bip:11} a poem?")) == []
 
 

@@ -68,7 +68,8 @@ def _continues(text: str, end: int, start: int) -> bool:
 
 
 def _phrase(text: str, run: list[re.Match[str]]) -> Iterator[Secret]:
-    if len(run) < _FEWEST:
+    # One word over and over is no phrase.
+    if len(run) < _FEWEST or len({word[0] for word in run}) == 1:
         return
     opening = _OPENING.search(text, max(0, run[0].start() - _LONGEST_GAP), run[0].start())
     yield Secret("seed-phrase", opening.start() if opening else run[0].start(), run[-1].end())
