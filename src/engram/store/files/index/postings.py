@@ -48,6 +48,7 @@ class Postings:
         self._postings: dict[str, tuple[array[int], array[float]]] = {}
         self._arrays: dict[str, Found] = {}
         self._lengths: array[float] = array("d")
+        self._room: npt.NDArray[np.float64] | None = None
         self._is_whole = False
 
     def ranked(self, db: sqlite3.Connection, terms: Sequence[str], limit: int) -> list[tuple[int, float]] | None:
@@ -58,15 +59,23 @@ class Postings:
             return None
         import numpy as np
 
-        lengths = np.array(self._lengths)
-        room = SATURATION * (1 - LENGTH + LENGTH * lengths / (self._total / max(len(self._digests), 1) or 1.0))
-        scores = np.zeros(len(lengths))
+        room = self._rooms()
+        scores = np.zeros(len(room))
         for term in terms:
             numbers, counts = self._found(term)
             scores[numbers] += self._rarity(len(numbers)) * (counts * (SATURATION + 1) / (counts + room[numbers]))
         found = np.flatnonzero(scores)
         best = found[np.lexsort((found, -scores[found]))[:limit]]
         return list(zip(best.tolist(), scores[best].tolist(), strict=True))
+
+    def _rooms(self) -> "npt.NDArray[np.float64]":
+        """What the length of each document adds below the line."""
+        import numpy as np
+
+        if self._room is None:
+            mean = self._total / max(len(self._digests), 1) or 1.0
+            self._room = SATURATION * (1 - LENGTH + LENGTH * np.array(self._lengths) / mean)
+        return self._room
 
     def _rarity(self, frequency: int) -> float:
         rarity = log((len(self._digests) - frequency + 0.5) / (frequency + 0.5))
@@ -126,5 +135,6 @@ class Postings:
         self._lengths.extend([0.0] * (n + 1 - len(self._lengths)))
         self._lengths[n] = length
         self._total += length
+        self._room = None
         self._digests[n] = hash(tuple(fields))
         self._last = n

@@ -119,8 +119,8 @@ def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) 
     return seen * total // _SAMPLE if seen >= _ENOUGH else 0
 
 
-_FILTERS_KEPT = 8
-"""Filters of which it is kept which documents pass them."""
+_FILTERS_KEPT, _PASSING_KEPT = 8, 50_000
+"""Filters of which it is kept which documents pass them, and of how many documents."""
 
 
 class LastRankings:
@@ -150,6 +150,8 @@ class LastRankings:
         self._refresh(connection)
         key = clause[0], *clause[1]
         known = self._passing.pop(key, {})
+        if len(known) > _PASSING_KEPT:
+            known = {}
         missing = [n for n in numbers if n not in known]
         if missing:
             passing = allowed_among(connection, missing, clause)
