@@ -96,6 +96,22 @@ def test_what_is_purged_is_gone(indexed: Indexed) -> None:
     indexed.assert_same()
 
 
+def test_what_is_added_after_a_purge_is_found(indexed: Indexed) -> None:
+    indexed.assert_same()
+    indexed.mem.forget(indexed.ids[7], purge=True)
+    indexed.mem.update(indexed.ids[9], statement="A violin of cobalt in the harbour")
+    indexed.mem.add("A meadow of cobalt beside the violin", scope="global")
+    indexed.assert_same()
+
+
+def test_many_changes_are_read_from_the_beginning(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
+    indexed.assert_same()
+    monkeypatch.setattr(postings, "_MOST_CHANGED", 1)
+    for place in (3, 4, 5):
+        indexed.mem.update(indexed.ids[place], statement=f"A violin of cobalt in harbour {place}")
+    indexed.assert_same()
+
+
 def test_a_rebuilt_index_is_read_again(indexed: Indexed) -> None:
     indexed.mem.forget(indexed.ids[0], purge=True)
     indexed.assert_same()
