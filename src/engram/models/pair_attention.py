@@ -7,8 +7,9 @@ to those of the other that are like it. Trained by training/train_pair_attention
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from engram.model.forks import ForkedLock
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, WORD, Statement, Token, word_vectors
 
 __all__ = ["FILE", "KINDS", "LONGEST", "PairAttention", "pair_attention", "read_attention"]
@@ -23,6 +24,8 @@ SCALE = "_scale"
 """Ends the name of what the bytes of a weight are multiplied by, a number for each row."""
 _NONE = -1e4
 _MOST_SCORED = 80.0
+_MOST_KNOWN = 4_096
+"""Words that a model keeps: some 6 MB."""
 
 
 class PairAttention:
@@ -43,6 +46,7 @@ class PairAttention:
             self._fold(f"bl_{layer}_")
         # What rows are multiplied with lies as the products need it.
         self.turned = {name: np.ascontiguousarray(array.T) for name, array in self.weights.items() if array.ndim > 1}
+        self._known = _KnownWords(self)
 
     def _fold(self, name: str) -> None:
         """Put into the weights of a layer what each row would else be multiplied with: the weights of the norms, and the scale of the scores."""
@@ -97,52 +101,37 @@ class PairAttention:
 
         from engram.embedding.products import crossed
 
-        known = {id(token): token for pair in pairs for each in pair for token in each.tokens[:LONGEST]}
-        numbers = {token: place for place, token in enumerate(known, 1)}
-        read = {id(each): [numbers[id(token)] for token in each.tokens[:LONGEST]] for pair in pairs for each in pair}
-        wide = [max(len(read[id(pair[side])]) for pair in pairs) for side in (0, 1)]
-        # Each word is worked out once; place 0 is for no word.
-        at = np.zeros((len(pairs), sum(wide)), dtype=np.int64)
+        read = {id(each): each.tokens[:LONGEST] for pair in pairs for each in pair}
+        places, words = self._known.of([token for tokens in read.values() for token in tokens])
+        ends = np.cumsum([len(tokens) for tokens in read.values()])
+        found = dict(zip(read, np.split(places, ends[:-1]), strict=True))
+        first, second = (max(len(read[id(pair[side])]) for pair in pairs) for side in (0, 1))
+        # Place 0 is for no word.
+        at = np.zeros((len(pairs), first + second), dtype=np.int64)
         for row, (older, newer) in zip(at, pairs, strict=True):
-            for statement, start in ((older, 0), (newer, wide[0])):
-                row[start : start + len(read[id(statement)])] = read[id(statement)]
-        words, vectors, hashes, content = self._words(list(known.values()))
-        seen, stems = at > 0, hashes[at]
+            for statement, start in ((older, 0), (newer, first)):
+                row[start : start + len(found[id(statement)])] = found[id(statement)]
+        seen, stems, content = at > 0, words.hashes[at], words.content[at]
         same = ((stems[:, :, None] == stems[:, None]) & seen[:, :, None] & seen[:, None]).astype(np.float32)
-        likeness = np.maximum(crossed(vectors[at]), same)
-        side = np.arange(sum(wide)) >= wide[0]
+        likeness = np.maximum(crossed(words.vectors[at]), same)
+        side = np.arange(first + second) >= first
         other = np.broadcast_to((side[:, None] != side).astype(np.float32), same.shape)
-        best = (likeness * other * content[at][:, None]).max(2)
-        marks = np.stack([(same * other).max(2), best, best * best, content[at]], axis=-1)
+        # Of two words only those of different statements are compared: a quarter of the table says it all.
+        across, repeated = likeness[:, :first, first:], same[:, :first, first:]
+        best, again = np.zeros_like(content), np.zeros_like(content)
+        best[:, :first] = (across * content[:, None, first:]).max(2, initial=0.0)
+        best[:, first:] = (across * content[:, :first, None]).max(1, initial=0.0)
+        again[:, :first], again[:, first:] = repeated.max(2, initial=0.0), repeated.max(1, initial=0.0)
+        marks = np.stack([again, best, best * best, content], axis=-1)
         placed = self.weights["seg_weight"][side.astype(np.int64)]
-        placed = placed + self.weights["pos_weight"][np.concatenate([np.arange(each) for each in wide])]
+        placed = placed + self.weights["pos_weight"][np.concatenate([np.arange(first), np.arange(second)])]
         missing = np.broadcast_to(~seen[:, None], same.shape)
         return (
-            words[at[seen]] + placed[np.nonzero(seen)[1]] + self._linear("m", marks[seen]),
+            words.rows[at[seen]] + placed[np.nonzero(seen)[1]] + self._linear("m", marks[seen]),
             seen,
             np.stack([likeness, same, other, missing], axis=1),
             side,
         )
-
-    def _words(self, tokens: Sequence[Token]) -> tuple[Any, Any, Any, Any]:
-        """Words by themselves, the first row for none: their rows, their unit vectors, the hashes of their stems, and whether they have a meaning of
-        their own.
-        """
-        import numpy as np
-
-        from engram.embedding.products import multiplied
-
-        kinds = np.array([0, *(KINDS.index(token.kind) for token in tokens)])
-        vectors = np.zeros((len(kinds), self.weights["v_weight"].shape[1]), dtype=np.float32)
-        vectors[1:], _ = word_vectors([token.key for token in tokens])
-        vectors[kinds == KINDS.index(NUMBER)] = 0.0
-        own = [0 if token.kind in (NUMBER, NAME) else self.places.get(token.stem, 0) for token in tokens]
-        hashes = np.array([0, *(hash(token.stem) for token in tokens)])
-        content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
-        content[0] = 0.0
-        rows = multiplied(vectors, self.turned["v_weight"])
-        rows += self.weights["st_weight"][[0, *own]] + self.weights["k_weight"][kinds]
-        return rows, vectors, hashes, content
 
     def _layer(self, name: str, rows: Any, places: Any, biases: Any) -> Any:
         """One layer: every word takes up what the words it attends to have to say."""
@@ -165,10 +154,80 @@ class PairAttention:
         """The mean and the largest of the words of each statement."""
         import numpy as np
 
-        sides = np.stack([seen & ~newer, seen & newer], axis=1).astype(np.float32)
-        means = (sides @ hidden) / np.maximum(sides.sum(2, keepdims=True), 1.0)
-        most = np.where(sides[..., None] > 0, hidden[:, None], _NONE).max(2).clip(-50.0)
-        return [each.reshape(len(seen), -1) for each in (means, most)]
+        means, most = [], []
+        for side in (~newer, newer):
+            there, said = seen[:, side], hidden[:, side]
+            means.append(said.sum(1) / np.maximum(there.sum(1, keepdims=True), 1).astype(np.float32))
+            said[~there] = _NONE
+            most.append(said.max(1).clip(-50.0))
+        return means + most
+
+
+class _Words(NamedTuple):
+    """Words by themselves, the first row for none: their rows, their unit vectors, the hashes of their stems, and whether they have a meaning of
+    their own.
+    """
+
+    rows: Any
+    vectors: Any
+    hashes: Any
+    content: Any
+
+
+class _KnownWords:
+    """The words a model has met, each worked out once. Another thread may read the arrays while words are added: what is there does not change."""
+
+    def __init__(self, model: PairAttention) -> None:
+        self._model = model
+        self._lock = ForkedLock()
+        self._places: dict[tuple[str, str, str], int] = {}
+        self._words: _Words | None = None
+
+    def of(self, tokens: Sequence[Token]) -> "tuple[Any, _Words]":
+        """The place of each word in the arrays, and these."""
+        import numpy as np
+
+        keys = [(token.key, token.stem, token.kind) for token in tokens]
+        with self._lock:
+            if len(self._places) > _MOST_KNOWN:
+                self._places, self._words = {}, None
+            new = [key for key in dict.fromkeys(keys) if key not in self._places]
+            if new or self._words is None:
+                self._add(new)
+            assert self._words is not None
+            return np.array([self._places[key] for key in keys], dtype=np.int64), self._words
+
+    def _add(self, keys: Sequence[tuple[str, str, str]]) -> None:
+        """Work out words; the arrays double, so that adding a few does not copy them each time."""
+        import numpy as np
+
+        from engram.embedding.products import multiplied
+
+        weights = self._model.weights
+        kinds = np.array([KINDS.index(kind) for _, _, kind in keys], dtype=np.int64)
+        vectors = word_vectors([key for key, _, _ in keys])[0]
+        vectors[kinds == KINDS.index(NUMBER)] = 0.0
+        own = [0 if kind in (NUMBER, NAME) else self._model.places.get(stem, 0) for _, stem, kind in keys]
+        hashes = np.array([hash(stem) for _, stem, _ in keys], dtype=np.int64)
+        content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
+        rows = multiplied(vectors, self._model.turned["v_weight"])
+        rows += weights["st_weight"][own] + weights["k_weight"][kinds]
+        known, size = len(self._places) + 1, len(self._places) + 1 + len(keys)
+        if self._words is None or size > len(self._words.rows):
+            self._words = _grown(self._words, known, (rows, vectors, hashes, content), 2 * size)
+        for array, new in zip(self._words, (rows, vectors, hashes, content), strict=True):
+            array[known:size] = new
+        self._places.update(zip(keys, range(known, size), strict=True))
+
+
+def _grown(words: "_Words | None", known: int, like: tuple[Any, ...], room: int) -> "_Words":
+    """The first words in larger arrays."""
+    import numpy as np
+
+    arrays = [np.zeros((room, *each.shape[1:]), dtype=each.dtype) for each in like]
+    for array, old in zip(arrays, words or (), strict=False):
+        array[:known] = old[:known]
+    return _Words(*arrays)
 
 
 def _spread(rows: Any, places: Any, shape: tuple[int, int]) -> Any:

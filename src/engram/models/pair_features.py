@@ -229,10 +229,15 @@ def _of_words(pair: Alignment) -> tuple[float, ...]:
 
 
 def _contrast(pair: Alignment) -> tuple[bool, bool]:
-    """Whether there are opposites and rivals among what is left over in both."""
-    theirs = [word for word, hit in zip(pair.older.canonical, pair.matched_old, strict=True) if not hit]
-    mine = [word for word, hit in zip(pair.newer.canonical, pair.matched_new, strict=True) if not hit]
-    return any_opposite(mine, theirs), any_rival(mine, theirs)
+    """Whether there are opposites and rivals among what is left over in both. At least one of two opposites may have one, and both rivals."""
+    older, newer = pair.older, pair.newer
+    their_own = [older.canonical[at] for at in older.contrastive if not pair.matched_old[at]]
+    my_own = [newer.canonical[at] for at in newer.contrastive if not pair.matched_new[at]]
+    if not their_own and not my_own:
+        return False, False
+    theirs = [word for word, hit in zip(older.canonical, pair.matched_old, strict=True) if not hit]
+    mine = [word for word, hit in zip(newer.canonical, pair.matched_new, strict=True) if not hit]
+    return any_opposite(my_own, theirs) or any_opposite(their_own, mine), any_rival(my_own, their_own)
 
 
 def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:

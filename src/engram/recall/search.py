@@ -147,7 +147,7 @@ class Searcher:
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
         without_embedder = False
-        query = replace(query, vector=_vector(query, reads), task_vector=_task_vector(query))
+        query = replace(query, vector=_vector(query, reads), task_vector=_task_vector(query, reads))
         if query.mode == "semantic" and query.vector is None:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
@@ -283,8 +283,12 @@ def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
     return reads.vector(query.text[:MAX_QUESTION])
 
 
-def _task_vector(query: SearchQuery) -> "array[float] | None":
+def _task_vector(query: SearchQuery, reads: SharedReads) -> "array[float] | None":
     if not query.task.strip() or query.mode != "hybrid" or query.fusion == "rrf":
+        return None
+    # Only what says when it matters is judged by its situation; with `known_at` it may have said so then.
+    is_for_any = query.task_alone or query.filters.known_at is not None
+    if not is_for_any and not reads.may_have_situations():
         return None
     from engram.recall.situated import task_vector
 

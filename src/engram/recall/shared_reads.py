@@ -22,6 +22,13 @@ class SharedReads:
         self._vectors: dict[str, Vectors | None] = {}
         self._candidates: list[tuple[Query, Filters, Candidates]] = []
         self._records: dict[int, StoredRecord] = {}
+        self._has_situations: bool | None = None
+
+    def may_have_situations(self) -> bool:
+        """Whether a memory may say when it matters."""
+        if self._has_situations is None:
+            self._has_situations = self._store.may_have_situations()
+        return self._has_situations
 
     def vector(self, text: str) -> "Vectors | None":
         """The vector of a text; None without an embedder."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engram.model.hit import Hit
 from engram.model.lazy import lazy_pattern, replace
 from engram.model.memory import Memory
-from engram.models.task_vectors import TaskTable, likeness, task_relevance
+from engram.models.task_vectors import TaskTable, task_relevance
 from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked, scaled_to_best
@@ -134,10 +134,21 @@ class ComparedTask:
     def likenesses(self, memories: Sequence[Memory]) -> list[float]:
         """How like the task each is."""
         vectors = _vectors(memories)
-        for vector in vectors:
-            if vector not in self._likes:
-                self._likes[vector] = likeness(self.vector, vector)
+        new = [vector for vector in dict.fromkeys(vectors) if vector not in self._likes]
+        self._likes.update(zip(new, likenesses(self.vector, new), strict=True))
         return [self._likes[vector] for vector in vectors]
+
+
+def likenesses(vector: "array[float]", stored: Sequence[bytes]) -> list[float]:
+    """The `likeness` of a prompt's unit vector and each of some stored ones."""
+    if not stored:
+        return []
+    import numpy as np
+
+    rows = np.frombuffer(b"".join(stored), dtype=np.int8).reshape(len(stored), -1).astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    found: list[float] = (rows @ np.asarray(vector) / np.where(lengths, lengths, 1.0)).tolist()
+    return found
 
 
 @cache

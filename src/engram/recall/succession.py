@@ -139,9 +139,9 @@ def _besides(asked: "Statement", old: "Statement", new: "Statement") -> tuple[fl
     shared = old.word_stems & new.word_stems
     known = asked.word_stems | shared
     places = [[at for at, token in enumerate(each.words) if token.stem not in known] for each in (old, new)]
-    kinds = [[each.words[at].kind for at in own] for each, own in zip((old, new), places, strict=True)]
-    likeness = float((old.rows[places[0]] @ new.rows[places[1]].T).max()) if all(places) else -1.0
-    counts = (own.count(kind) for kind in (NAME, NUMBER, TIME, WORD) for own in kinds)
+    kinds = ["".join([each.words[at].kind for at in own]) for each, own in zip((old, new), places, strict=True)]
+    likeness = float((old.rows.take(places[0], 0) @ new.rows.take(places[1], 0).T).max()) if all(places) else -1.0
+    counts = [own.count(kind) for kind in (NAME, NUMBER, TIME, WORD) for own in kinds]
     return len(shared), len(shared - asked.word_stems), likeness, len(new.words), *counts
 
 

@@ -334,6 +334,9 @@ class Store(Protocol):
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds, best first, with the position of each document."""
 
+    def may_have_situations(self) -> bool:
+        """Whether a memory may say when it matters; a store that does not know says yes."""
+
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Each document's session, task or file, and its position there."""
 

@@ -208,6 +208,12 @@ class FilesReader(RefreshedStore):
         return found
 
     @repairs_index
+    def may_have_situations(self) -> bool:
+        """Whether a memory may say when it matters."""
+        self._refresh()
+        return self.context.index.may_have_situations()
+
+    @repairs_index
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
         return self.context.index.document_positions(numbers)

@@ -123,6 +123,10 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """This process's embedding model."""
         return self.context.embedder.name if self.context.embedder else ""
 
+    def may_have_situations(self) -> bool:
+        """Yes: to find out would take another round trip."""
+        return True
+
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """All of them: a server has no team stores."""
         return list(memory_ids)

@@ -20,6 +20,7 @@ from engram.store.files.index.connection import (
     withdraw,
 )
 from engram.store.files.index.search import where
+from engram.store.files.index.situations import Situations
 from engram.store.files.index.stored_tasks import TasksState, index_number
 from engram.store.files.index.vectors import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writer import DocumentWriter, from_blob
@@ -68,6 +69,7 @@ class Index:
         self._kinds_counted = 0
         self._last = search.LastRankings()
         self._tasks: TaskNeighbours | None = None
+        self._situations = Situations()
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -296,6 +298,15 @@ class Index:
             lambda count: tasks.nearest(self.db, state, task, count),
         )
         return found, len(tasks)
+
+    def may_have_situations(self) -> bool:
+        """Whether a memory may say when it matters.
+
+        Yes as long as some task vectors are missing: the searches by task make them, and a process that asks once is spared the reading.
+        """
+        if self._tasks is None or not self._tasks.is_whole:
+            return True
+        return self._situations.may_exist(self.db, self.change, self.count)
 
     def _has_any(self, kinds: Sequence[str]) -> bool:
         """Whether there is a document of one of these kinds."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.files.index.postings import Postings
 from engram.store.sql import FilterCondition
 
 if TYPE_CHECKING:
@@ -118,26 +119,52 @@ def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) 
     return seen * total // _SAMPLE if seen >= _ENOUGH else 0
 
 
-class LastRankings:
-    """The rankings before the filter of the last question: the searches of one recall ask for the same with different filters.
+_FILTERS_KEPT, _PASSING_KEPT = 8, 50_000
+"""Filters of which it is kept which documents pass them, and of how many documents."""
 
-    They are valid until this connection or another one writes to the index.
+
+class LastRankings:
+    """What searches found of late: the rankings before the filter of the last question, since the searches of one recall ask for the same with
+    different filters, and which documents passed the last filters.
+
+    It is valid until this connection or another one writes to the index.
     """
 
     def __init__(self) -> None:
         self._state: tuple[int, int] | None = None
         self._found: dict[str, tuple[object, Any]] = {}
+        self._passing: dict[object, dict[int, bool]] = {}
+        self.postings = Postings()
 
     def get(self, connection: sqlite3.Connection, retriever: str, asked: object, rank: Callable[[], _Found]) -> _Found:
         """The ranking of a retriever for what it is asked, by `rank` unless it is known."""
-        state = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
-        if state != self._state:
-            self._state, self._found = state, {}
+        self._refresh(connection)
         known, found = self._found.get(retriever, (None, None))
         if known != asked:
             found = rank()
             self._found[retriever] = asked, found
         return cast(_Found, found)
+
+    def allowed(self, connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
+        """Which of these documents pass the filter."""
+        self._refresh(connection)
+        key = clause[0], *clause[1]
+        known = self._passing.pop(key, {})
+        if len(known) > _PASSING_KEPT:
+            known = {}
+        missing = [n for n in numbers if n not in known]
+        if missing:
+            passing = allowed_among(connection, missing, clause)
+            known.update((n, n in passing) for n in missing)
+        self._passing[key] = known
+        if len(self._passing) > _FILTERS_KEPT:
+            del self._passing[next(iter(self._passing))]
+        return {n for n in numbers if known[n]}
+
+    def _refresh(self, connection: sqlite3.Connection) -> None:
+        state = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+        if state != self._state:
+            self._state, self._found, self._passing = state, {}, {}
 
 
 def lexical(
@@ -157,10 +184,13 @@ def lexical(
         return _lexical_joined(connection, match, weights, clause, limit, between)
     wide = max(limit * _SLACK, _LEAST)
     sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
-    rows: Ranking = last.get(
-        connection, "lexical", (match, wide), lambda: connection.execute(sql, (match, wide)).fetchall()
-    )
-    passing = _first_allowed(connection, [n for n, _ in rows], clause, limit)
+
+    def ranked() -> Ranking:
+        found = last.postings.ranked(connection, terms, wide)
+        return connection.execute(sql, (match, wide)).fetchall() if found is None else found
+
+    rows: Ranking = last.get(connection, "lexical", (match, wide), ranked)
+    passing = _first_allowed(connection, last, [n for n, _ in rows], clause, limit)
     if len(passing) >= limit or len(rows) < wide:
         return [row for row in rows if row[0] in passing][:limit]
     return _lexical_joined(connection, match, weights, clause, limit)
@@ -183,12 +213,14 @@ def _lexical_joined(
     ).fetchall()
 
 
-def _first_allowed(connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause", limit: int) -> set[int]:
+def _first_allowed(
+    connection: sqlite3.Connection, last: LastRankings, numbers: Sequence[int], clause: "Clause", limit: int
+) -> set[int]:
     """At least the first `limit` of these documents that pass the filter."""
     first = limit + limit // 4
-    passing = allowed_among(connection, numbers[:first], clause)
+    passing = last.allowed(connection, numbers[:first], clause)
     if len(passing) < limit and len(numbers) > first:
-        passing |= allowed_among(connection, numbers[first:], clause)
+        passing |= last.allowed(connection, numbers[first:], clause)
     return passing
 
 
@@ -229,7 +261,7 @@ def semantic(
         return list(zip((top + begin).tolist(), scores[top].tolist(), strict=True))
 
     found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scanned)
-    passing = _first_allowed(connection, [n for n, _ in found], clause, limit)
+    passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
     if len(passing) < limit and len(found) <= end - begin:
         return _scan_allowed(connection, matrix, vector, clause, limit, by)
     kept = [(n, score) for n, score in found if n in passing]
@@ -247,7 +279,7 @@ def by_task(
     """Memories nearest to a task, of those that pass."""
     wide = max(limit * _SLACK, _LEAST)
     found = last.get(connection, "task", (task, wide), lambda: rank(wide))
-    passing = _first_allowed(connection, [n for n, _ in found], clause, limit)
+    passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
     return [one for one in found if one[0] in passing][:limit]
 
 

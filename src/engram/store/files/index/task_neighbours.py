@@ -51,6 +51,11 @@ class TaskNeighbours:
         """Which task vectors these are."""
         return self._table.number
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every memory had a vector at the last search."""
+        return self._state is not None and self._state.change != UNFINISHED
+
     def nearest(self, db: sqlite3.Connection, state: TasksState, task: Any, count: int) -> Ranking:
         """The memories nearest to the vector of a task, the nearest first. `state` is that of the index now."""
         import numpy as np

@@ -1,0 +1,131 @@
+"""The postings that a process keeps rank as FTS5 does, whatever is added, changed or removed meanwhile."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.files.index import postings
+from engram.store.files.index.postings import Postings
+
+WORDS = [
+    "harbour",
+    "lantern",
+    "cobalt",
+    "meadow",
+    "engine",
+    "violin",
+    "saffron",
+    "glacier",
+    "compass",
+    "orchard",
+    "is",
+    "the",
+    "naïve",
+    "東京",
+    "a_b",
+]
+
+
+class Indexed:
+    """A store, its index as another process sees it, and that process's postings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.mem = Engram.open(folder / "home", cache=folder / "cache", directory=folder)
+        chance = random.Random(3)
+        self.ids = [
+            self.mem.add(
+                " ".join(chance.choices(WORDS, k=chance.randint(3, 20))) + chance.choice((".", "?", "")),
+                scope="global",
+                tags=chance.sample(("violin", "glacier", "blue"), chance.randint(0, 2)),
+                rationale=chance.choice(("", "Because of the compass.")),
+            ).id
+            for _ in range(60)
+        ]
+        (path,) = folder.rglob("index.db")
+        self.db = sqlite3.connect(path)
+        self.postings = Postings()
+
+    def by_fts5(self, terms: list[str], limit: int) -> list[tuple[int, float]]:
+        """What FTS5 ranks first."""
+        weights = ", ".join(map(str, FIELD_WEIGHTS))
+        sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC, 1 LIMIT ?"
+        return self.db.execute(sql, (" OR ".join(f'"{term}"' for term in terms), limit)).fetchall()
+
+    def assert_same(self, limit: int = 25) -> None:
+        """That both rank alike, by each word and by several."""
+        for terms in (*([word] for word in ("harbour", "violin", "compass", "nowhere")), ["cobalt", "meadow", "blue"]):
+            found = self.postings.ranked(self.db, terms, limit)
+            expected = self.by_fts5(terms, limit)
+            assert found is not None
+            assert [n for n, _ in found] == [n for n, _ in expected], terms
+            assert [score for _, score in found] == pytest.approx([score for _, score in expected]), terms
+
+
+@pytest.fixture
+def indexed(tmp_path: Path) -> Iterator[Indexed]:
+    opened = Indexed(tmp_path)
+    yield opened
+    opened.db.close()
+    opened.mem.close()
+
+
+def test_they_rank_as_fts5_does(indexed: Indexed) -> None:
+    indexed.assert_same()
+
+
+def test_what_is_added_later_is_found(indexed: Indexed) -> None:
+    indexed.assert_same()
+    indexed.mem.add("A violin of cobalt in the harbour", scope="global")
+    indexed.assert_same()
+
+
+def test_what_is_changed_later_is_found_by_its_new_words(indexed: Indexed) -> None:
+    indexed.assert_same()
+    indexed.mem.update(indexed.ids[5], statement="A violin of cobalt in the harbour")
+    indexed.assert_same()
+
+
+def test_what_is_purged_is_gone(indexed: Indexed) -> None:
+    indexed.assert_same()
+    indexed.mem.forget(indexed.ids[7], purge=True)
+    indexed.assert_same()
+
+
+def test_what_is_added_after_a_purge_is_found(indexed: Indexed) -> None:
+    indexed.assert_same()
+    indexed.mem.forget(indexed.ids[7], purge=True)
+    indexed.mem.update(indexed.ids[9], statement="A violin of cobalt in the harbour")
+    indexed.mem.add("A meadow of cobalt beside the violin", scope="global")
+    indexed.assert_same()
+
+
+def test_many_changes_are_read_from_the_beginning(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
+    indexed.assert_same()
+    monkeypatch.setattr(postings, "_MOST_CHANGED", 1)
+    for place in (3, 4, 5):
+        indexed.mem.update(indexed.ids[place], statement=f"A violin of cobalt in harbour {place}")
+    indexed.assert_same()
+
+
+def test_a_rebuilt_index_is_read_again(indexed: Indexed) -> None:
+    indexed.mem.forget(indexed.ids[0], purge=True)
+    indexed.assert_same()
+    indexed.mem.rebuild_index()
+    indexed.assert_same()
+
+
+def test_nothing_is_ranked_before_all_is_read(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "READ_AT_ONCE", 1_000)
+    found = [indexed.postings.ranked(indexed.db, ["violin"], 10) for _ in range(60)]
+    assert found[0] is None
+    indexed.assert_same()
+
+
+def test_a_large_index_is_left_to_fts5(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "MOST_DOCUMENTS", 50)
+    assert [indexed.postings.ranked(indexed.db, ["violin"], 10) for _ in range(5)] == [None] * 5
