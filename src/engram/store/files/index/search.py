@@ -119,6 +119,8 @@ def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) 
     return seen * total // _SAMPLE if seen >= _ENOUGH else 0
 
 
+_OF_ONE_QUESTION = 3
+"""Rankings that FTS5 makes first: a process that asks one question, as the command line does, would read all documents for nothing."""
 _FILTERS_KEPT, _PASSING_KEPT = 8, 50_000
 """Filters of which it is kept which documents pass them, and of how many documents."""
 
@@ -135,6 +137,8 @@ class LastRankings:
         self._found: dict[str, tuple[object, Any]] = {}
         self._passing: dict[object, dict[int, bool]] = {}
         self.postings = Postings()
+        self.rankings = 0
+        """How often terms were ranked."""
 
     def get(self, connection: sqlite3.Connection, retriever: str, asked: object, rank: Callable[[], _Found]) -> _Found:
         """The ranking of a retriever for what it is asked, by `rank` unless it is known."""
@@ -186,7 +190,8 @@ def lexical(
     sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
 
     def ranked() -> Ranking:
-        found = last.postings.ranked(connection, terms, wide)
+        last.rankings += 1
+        found = last.postings.ranked(connection, terms, wide) if last.rankings > _OF_ONE_QUESTION else None
         return connection.execute(sql, (match, wide)).fetchall() if found is None else found
 
     rows: Ranking = last.get(connection, "lexical", (match, wide), ranked)
