@@ -62,10 +62,6 @@ def running_server(
         return _reported(folder)
 
 
-_keepers: list[subprocess.Popen[bytes]] = []
-"""Keepers outlive the process that started them; this only keeps Python from warning of that."""
-
-
 def _start_keeper(folder: Path, settings: Mapping[str, Any]) -> None:
     (folder / "keeper").touch()
     with (folder / "log").open("wb") as log:
@@ -73,7 +69,8 @@ def _start_keeper(folder: Path, settings: Mapping[str, Any]) -> None:
         started = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True
         )  # fmt: skip
-    _keepers.append(started)
+    # It outlives the process that started it; without this, Python warns of that.
+    started.returncode = 0
 
 
 def _reported(folder: Path) -> Kept:
