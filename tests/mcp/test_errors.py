@@ -33,6 +33,9 @@ def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
     assert "session_start" in words
 
 
+FACT = {"situation": "s", "subject": "the heron service", "predicate": "uses", "object": "tabs"}
+
+
 @table(
     ("tool", "arguments", "expected"),
     [
@@ -56,7 +59,19 @@ def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
         ("feedback", {"id": "a", "signal": "great"}, "signal"),
         ("feedback", {"id": ["a"], "signal": "positive"}, "id"),
         ("forget", {"id": "a", "purge": True}, "purge: unknown argument"),
-        ("session_start", {"task": ""}, "task"),
+        ("session_start", {"task": ""}, "task: String should have at least 1 character"),
+        ("session_end", {"session_id": ""}, "session_id: String should have at least 1 character"),
+        ("remember", {"fact": ""}, "fact: String should have at least 1 character"),
+        ("prepare", {"task": ""}, "task: String should have at least 1 character"),
+        ("show", {"id": ""}, "id: String should have at least 1 character"),
+        ("show", {}, "id: Field required"),
+        ("update", {"id": "a", "object": ""}, "nothing to change: give at least one field, and not an empty one"),
+        ("update", {"id": "a", "reason": "why not"}, "nothing to change"),
+        ("learn", {**FACT, "behavior": "b"}, "parts of two forms"),
+        ("recall", {"question": "q", "limit": True}, "limit: Input should be a valid integer"),
+        ("recall", {"question": "q", "limit": "3"}, "limit: Input should be a valid integer"),
+        ("recall", {"question": "q", "sources": "yes"}, "sources: Input should be a valid boolean"),
+        ("learn", {"statement": "x", "confidence": True}, "confidence: Input should be a valid number"),
     ],
 )
 def test_malformed_arguments_are_named(agent: Talk, tool: str, arguments: dict[str, Any], expected: str) -> None:
