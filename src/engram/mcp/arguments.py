@@ -22,7 +22,13 @@ def _listed(value: Any) -> Any:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
+def _whole(value: Any) -> Any:
+    """An integer; to JSON, 3.0 is one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 Words = Annotated[list[str], BeforeValidator(_listed)]
+Whole = Annotated[int, BeforeValidator(_whole)]
 SessionId = Annotated[str, Field(description="From session_start.")]
 Ref = Annotated[str, Field(min_length=1, description="Id, name or alias.")]
 SeenFrom = Annotated[
@@ -37,7 +43,7 @@ Until = Annotated[str, Field(description="Before this time.")]
 MinRelevance = Annotated[
     float, Field(ge=0, le=1, description="Leave out what is less relevant; 0.5 keeps confident matches.")
 ]
-Budget = Annotated[int, Field(description="Tokens of text, at least 50; 0: the owner's setting.")]
+Budget = Annotated[Whole, Field(description="Tokens of text, at least 50; 0: the owner's setting.")]
 Kind = Literal[
     "preference", "tooling", "project", "infra", "identity", "fiscal", "people", "constraint", "location", "health"
 ]
@@ -152,7 +158,7 @@ class RecallArguments(Arguments):
     question: str = Field(default="", description="In the terms of the subject. Empty: the recent sessions here.")
     sources: bool = Field(default=False, description="Search CLAUDE.md, rules, skills and past sessions, too.")
     scope: SeenFrom = ""
-    limit: int = Field(default=10, ge=1, le=50)
+    limit: Whole = Field(default=10, ge=1, le=50)
     mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"
     types: Words = Field(default_factory=list)
     since: Since = ""
@@ -175,7 +181,7 @@ class PrepareArguments(Arguments):
     """A task to be briefed about."""
 
     task: str = Field(min_length=1, description="What you are about to do.")
-    budget: int = Field(default=10_240, ge=500, le=100_000, description="Bytes of text.")
+    budget: Whole = Field(default=10_240, ge=500, le=100_000, description="Bytes of text.")
 
 
 class FeedbackArguments(Arguments):
@@ -214,8 +220,8 @@ class ListArguments(Arguments):
     since: Since = ""
     until: Until = ""
     scope: SeenFrom = ""
-    limit: int = Field(default=20, ge=1, le=100)
-    offset: int = Field(default=0, ge=0)
+    limit: Whole = Field(default=20, ge=1, le=100)
+    offset: Whole = Field(default=0, ge=0)
 
 
 class TimelineArguments(Arguments):
@@ -225,7 +231,7 @@ class TimelineArguments(Arguments):
     since: Since = ""
     until: Until = ""
     scope: SeenFrom = ""
-    limit: int = Field(default=30, ge=1, le=100)
+    limit: Whole = Field(default=30, ge=1, le=100)
 
 
 class SessionStart(Arguments):
