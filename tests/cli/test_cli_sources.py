@@ -75,7 +75,7 @@ def test_prepare_prints_one_briefing(cli: Console, user: SourceHome) -> None:
     assert text.startswith("# Before “Deploy the billing service”\n")
     assert "two approvals" in text and "staging cluster" in text
     found = cli.json("prepare", "Deploy the billing service")
-    assert found["queries"] == ["deploying the billing service"]
+    assert found["queries"] == ["deploying the billing service", "working on the billing service"]
     assert found["context"]["sections"][0]["phase"] == "memories"
 
 

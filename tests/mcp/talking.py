@@ -28,6 +28,30 @@ from engram.mcp.protocol import build
 COMMAND = [sys.executable, "-m", "engram.mcp"]
 PATIENCE = 120.0
 """Seconds any one answer may take before a test fails; a busy machine needs a few."""
+_DEEP = f"{'[' * 1_000}{']' * 1_000}"
+UNREADABLE: list[tuple[str, object, int]] = [
+    ('{"jsonrpc": "2.0", "id": "odd", "method": "tools/call", "params": [1]}', "odd", -32600),
+    ('{"jsonrpc": "2.0", "id": "odd", "method": 7}', "odd", -32600),
+    ('{"jsonrpc": "2.0", "id": "odd", "params": {}}', "odd", -32600),
+    (f'{{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {{"limit": {"9" * 5000}}}}}', 5, -32600),
+    (
+        f'{{"jsonrpc": "2.0", "method": "tools/call", "params": {{"name": "]}}\\"", "arguments": {_DEEP}}}, "id": 7}}',
+        7,
+        -32600,
+    ),
+    ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', None, -32600),
+    ('{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', None, -32600),
+    ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
+    ('[{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}]', None, -32600),
+    ("[]", None, -32600),
+    ("{}", None, -32600),
+    ("null", None, -32600),
+    ("not json", None, -32700),
+    ('{"jsonrpc": "2.0", "id": 1, "method": "pi', None, -32700),
+    ("[" * 100_000, None, -32700),
+    ("\udcff\udcfe", None, -32700),
+]
+"""What no request is read from, the id of its answer and the error's code; half a character stands for a byte that is no UTF-8."""
 
 
 class Talk:

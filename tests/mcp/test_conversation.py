@@ -146,3 +146,11 @@ def test_the_least_relevance_can_be_given(agent: Talk, tool: str) -> None:
     assert "biscuits" not in agent.ask(tool, **asked, min_relevance=1)["text"]
     assert "min_relevance" in agent.refusal(tool, **asked, min_relevance=2)
     assert "min_relevance" in agent.refusal(tool, **asked, min_relevance=True)
+
+
+def test_a_whole_number_may_be_written_with_a_point(agent: Talk) -> None:
+    for code in ("amber", "cobalt"):
+        agent.ask("learn", statement=f"The ibex importer writes its {code} files into a folder of their own")
+    assert (
+        len(agent.ask("recall", question="Where does the ibex importer write its files?", limit=1.0)["memories"]) == 1
+    )

@@ -11,11 +11,11 @@ from mcp import MCPError
 
 from engram.mcp.calls import Call, LazyMemory, answered
 from engram.mcp.cards import Card
-from engram.mcp.json_text import unreadable_request, whole_characters
+from engram.mcp.json_text import whole_characters
 from engram.mcp.tools import TOOLS
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
-from tests.mcp.talking import Talk, exchange, initialize, process, said, talking
+from tests.mcp.talking import UNREADABLE, Talk, exchange, initialize, process, said, talking
 from tests.tables import table
 
 
@@ -31,6 +31,9 @@ def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
     words = agent.refusal("session_end", session_id="S-unknown")
     assert "S-unknown" in words
     assert "session_start" in words
+
+
+FACT = {"situation": "s", "subject": "the heron service", "predicate": "uses", "object": "tabs"}
 
 
 @table(
@@ -56,7 +59,19 @@ def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
         ("feedback", {"id": "a", "signal": "great"}, "signal"),
         ("feedback", {"id": ["a"], "signal": "positive"}, "id"),
         ("forget", {"id": "a", "purge": True}, "purge: unknown argument"),
-        ("session_start", {"task": ""}, "task"),
+        ("session_start", {"task": ""}, "task: String should have at least 1 character"),
+        ("session_end", {"session_id": ""}, "session_id: String should have at least 1 character"),
+        ("remember", {"fact": ""}, "fact: String should have at least 1 character"),
+        ("prepare", {"task": ""}, "task: String should have at least 1 character"),
+        ("show", {"id": ""}, "id: String should have at least 1 character"),
+        ("show", {}, "id: Field required"),
+        ("update", {"id": "a", "object": ""}, "nothing to change: give at least one field, and not an empty one"),
+        ("update", {"id": "a", "reason": "why not"}, "nothing to change"),
+        ("learn", {**FACT, "behavior": "b"}, "parts of two forms"),
+        ("recall", {"question": "q", "limit": True}, "limit: Input should be a valid integer"),
+        ("recall", {"question": "q", "limit": "3"}, "limit: Input should be a valid integer"),
+        ("recall", {"question": "q", "sources": "yes"}, "sources: Input should be a valid boolean"),
+        ("learn", {"statement": "x", "confidence": True}, "confidence: Input should be a valid number"),
     ],
 )
 def test_malformed_arguments_are_named(agent: Talk, tool: str, arguments: dict[str, Any], expected: str) -> None:
@@ -143,28 +158,24 @@ def test_half_a_surrogate_pair_in_an_argument_is_answered(server: "Popen[bytes]"
         assert "result" in answer, answer
 
 
-@table(
-    "fields",
-    [
-        '"method": "tools/call", "params": [1]',
-        '"method": 7',
-        '"params": {}',
-        f'"method": "tools/call", "params": {{"name": "recall", "arguments": {{"limit": {"9" * 5000}}}}}',
-    ],
-)
-def test_a_request_that_cannot_be_read_is_answered(server: "Popen[bytes]", fields: str) -> None:
+@table("text, known, code", UNREADABLE)
+def test_a_message_that_cannot_be_read_is_answered(server: "Popen[bytes]", text: str, known: object, code: int) -> None:
     assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write(f'{{"jsonrpc": "2.0", "id": "odd", {fields}}}\n'.encode())
+    stdout = server.stdout
+    assert stdout is not None
+    server.stdin.write(text.encode("utf-8", "surrogateescape") + b"\n")
+    server.stdin.write(b'{"jsonrpc": "2.0", "id": "after", "method": "ping"}\n')
     server.stdin.flush()
-    answer = json.loads(server.stdout.readline())
-    assert (answer["id"], answer["error"]["code"]) == ("odd", -32600)
+    last = {"jsonrpc": "2.0", "id": "after", "result": {}}
+    answers = list(iter(lambda: json.loads(stdout.readline()), last))
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [(known, code)]
+
+
+@table("text", ['{"id": 1, "result": 3}', '{"jsonrpc": "2.0", "method": "notifications/odd", "params": [1]}', ""])
+def test_what_nobody_waits_for_is_answered_with_nothing(server: "Popen[bytes]", text: str) -> None:
+    assert server.stdin is not None
+    server.stdin.write(text.encode() + b"\n")
     assert exchange(server, "ping")["result"] == {}
-
-
-@table("text", ["{nope", "null", "[1]", "[" * 100_000, '{"id": 1, "result": 3}', '{"id": true}', '{"id": null}', "{}"])
-def test_what_is_no_request_is_answered_with_nothing(text: str) -> None:
-    assert unreadable_request(text) is None
 
 
 def test_only_halves_of_pairs_are_replaced() -> None:

@@ -16,7 +16,8 @@ import pytest
 
 from engram.mcp.http import HttpOptions, is_loopback, listener, named_hosts, read_token
 from engram.model.errors import InvalidInput, Refused
-from tests.mcp.talking import PATIENCE, Address, environment, listening, talking_over_http
+from tests.mcp.talking import PATIENCE, UNREADABLE, Address, environment, listening, talking_over_http
+from tests.tables import table
 
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -84,6 +85,16 @@ def test_half_a_surrogate_pair_is_answered_over_http(served: Address) -> None:
     answer = post(served, body, **{"mcp-session-id": session})
     assert answer.status_code == 200
     assert '"isError":false' in answer.text
+
+
+@table("text, known, code", UNREADABLE)
+def test_a_message_that_cannot_be_read_is_answered_over_http(
+    served: Address, text: str, known: object, code: int
+) -> None:
+    answer = post(served, text.encode("utf-8", "surrogateescape"))
+    error = answer.json()
+    assert (answer.status_code, error["id"], error["error"]["code"]) == (400, known, code)
+    assert "pydantic" not in answer.text
 
 
 def test_a_request_that_is_too_long_is_refused_and_the_server_goes_on(served: Address) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
+from engram.mcp.tools import NO_SUCH_SESSION
 from tests.mcp.talking import Talk, data, said, talking, talking_inside
+from tests.tables import table
 
 
 @pytest.fixture
@@ -116,6 +118,31 @@ def test_another_projects_memories_are_not_listed(mem: Engram, inside: Talk) -> 
     mem.add("The heron service answers on port 4317", scope="project:elsewhere")
     assert inside.ask("list")["memories"] == []
     assert len(inside.ask("list", scope="project:elsewhere")["memories"]) == 1
+
+
+@table(
+    ("tool", "arguments"),
+    [
+        ("remember", {"fact": "The tapir prefers its reports in the morning", "kind": "tooling"}),
+        ("learn", {"statement": "The tapir importer reads its mapping from a spreadsheet in the attic"}),
+        ("recall", {"question": "what does the tapir prefer?"}),
+        ("inject", {"task": "write reports for the tapir"}),
+        ("feedback", {"signal": "positive"}),
+    ],
+)
+@pytest.mark.parametrize("session", ["no-such-session", "../../etc"])
+def test_a_session_that_was_never_started_is_ignored_and_the_answer_says_so(
+    mem: Engram, inside: Talk, tool: str, arguments: dict[str, str], session: str
+) -> None:
+    known = mem.add("Tapirs prefer reports in the morning")
+    given = {"id": known.id, **arguments} if tool == "feedback" else arguments
+    answer = inside.call(tool, session_id=session, **given)
+    assert data(answer)["warnings"] == [NO_SUCH_SESSION]
+    assert f"Note: {NO_SUCH_SESSION}" in said(answer)
+    assert session not in {memory.session for memory in mem.list()}
+    assert session not in {use.session for use in mem.store.uses_of([known.id])}
+    started = inside.ask("session_start", task="feed the tapir")["session_id"]
+    assert inside.ask(tool, session_id=started, **given)["warnings"] == []
 
 
 def test_a_timeline_tells_facts_and_sessions_in_order(inside: Talk) -> None:

@@ -61,15 +61,22 @@ def test_the_server_ends_when_its_stdin_closes(tmp_path: Path) -> None:
     assert [memory.statement for memory in kept(tmp_path)] == [FACTS[1]]
 
 
-def test_a_client_that_goes_in_the_middle_of_a_call_loses_no_write(tmp_path: Path) -> None:
+def test_calls_are_finished_and_answered_when_stdin_closes_meanwhile(tmp_path: Path) -> None:
+    facts = FACTS[4:7]
+    requests = [
+        {"id": n, "method": "tools/call", "params": {"name": "learn", "arguments": {"statement": fact}}}
+        for n, fact in enumerate(facts)
+    ]
     with process(tmp_path) as server:
         initialize(server)
-        call = {"name": "learn", "arguments": {"statement": FACTS[4]}}
-        request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
-        _, errors = server.communicate(json.dumps(request).encode() + b"\n", timeout=PATIENCE)
+        text = "".join(json.dumps({"jsonrpc": "2.0", **request}) + "\n" for request in requests)
+        out, errors = server.communicate(text.encode(), timeout=PATIENCE)
         assert (errors, server.returncode) == (b"", 0)
-    # It ended while it was asked: either nothing was begun, or all of it was written.
-    assert [memory.statement for memory in kept(tmp_path)] in ([], [FACTS[4]])
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert {one["id"]: one["result"]["structuredContent"]["outcome"] for one in answers} == dict.fromkeys(
+        range(len(facts)), "CREATED"
+    )
+    assert sorted(memory.statement for memory in kept(tmp_path)) == sorted(facts)
 
 
 def test_the_server_ends_when_the_client_goes_without_a_word(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ RETURNED = {
     "learn": DECIDED,
     "remember": DECIDED,
     "update": {"memory"},
-    "feedback": {"memory", "positive", "negative", "neutral"},
+    "feedback": {"memory", "positive", "negative", "neutral", "warnings"},
     "forget": {"memory"},
     "show": {
         "memory",

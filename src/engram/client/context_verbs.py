@@ -47,6 +47,7 @@ class ContextVerbs(ReadVerbs):
         earlier `recall` to the same query. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
         """
         from engram.recall.context import BUDGET, RECENT, Page
+        from engram.recall.expansion import BY_RULES
 
         asked = bool(query.strip())
         room = _room(budget, BUDGET if asked else RECENT)
@@ -56,7 +57,9 @@ class ContextVerbs(ReadVerbs):
                 stopped = context.recent(self._remembered(directory, checked_length(limit) or 10), page)
                 return _recalled(query, page, stopped, (), context)
             found = memories or self.recall(query, scope=self._scopes_in(directory), limit=limit)
-            page = self._page(room, memories_only)
+            if any(note.startswith(BY_RULES) for note in found.warnings):
+                context.refiner = None  # the model has just failed, and the answer says so
+            page = _page(room, summed_up=context.refiner is not None and not memories_only)
             stopped = context.for_question([found], [] if memories_only else [self._source_query(query)], page)
             summary = "" if memories_only else context.summary(query, page)
             return _recalled(query, page, stopped, found.warnings, context, summary)
@@ -84,7 +87,9 @@ class ContextVerbs(ReadVerbs):
         if self.store.paused:
             return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED,)), "")
         heading = f"# Before {quoted(cut(' '.join(task.split()), 200))}"
-        page = self._page(_room(budget, BUDGET) - len(heading.encode("utf-8", "replace")) - 2)
+        page = _page(
+            _room(budget, BUDGET) - len(heading.encode("utf-8", "replace")) - 2, summed_up=self.model is not None
+        )
         scopes = self._scopes_in(directory)
         with self._context(directory, progress, cancelled) as context:
             found = [self._about_task(query, scopes) for query in queries]
@@ -103,13 +108,6 @@ class ContextVerbs(ReadVerbs):
         seen = self._seen(scopes, {}).scopes
         hits = self.search(query, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
         return Recall(query, hits, "", tuple(hits.warnings))
-
-    def _page(self, room: int, memories_only: bool = False) -> "Page":
-        """A page for an answer, smaller where a model adds its summary."""
-        from engram.recall.context import SUMMARY, Page
-
-        aside = SUMMARY + 100 if self.model is not None and not memories_only and room >= 4 * SUMMARY else 0
-        return Page(room - aside, summed_up=bool(aside))
 
     @contextmanager
     def _context(
@@ -162,6 +160,14 @@ class ContextVerbs(ReadVerbs):
             return self.list(scope=seen, since=since, until=until + timedelta(seconds=1), limit=limit)
 
         return listed
+
+
+def _page(room: int, *, summed_up: bool) -> "Page":
+    """A page for an answer, smaller where a model adds its summary."""
+    from engram.recall.context import SUMMARY, Page
+
+    aside = SUMMARY + 100 if summed_up and room >= 4 * SUMMARY else 0
+    return Page(room - aside, summed_up=bool(aside))
 
 
 def _recalled(

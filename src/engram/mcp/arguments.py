@@ -22,9 +22,15 @@ def _listed(value: Any) -> Any:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
+def _whole(value: Any) -> Any:
+    """An integer; to JSON, 3.0 is one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 Words = Annotated[list[str], BeforeValidator(_listed)]
+Whole = Annotated[int, BeforeValidator(_whole)]
 SessionId = Annotated[str, Field(description="From session_start.")]
-Ref = Annotated[str, Field(description="Id, name or alias.")]
+Ref = Annotated[str, Field(min_length=1, description="Id, name or alias.")]
 SeenFrom = Annotated[
     str,
     Field(
@@ -35,9 +41,9 @@ OfOwner = Annotated[str, Field(description="Who asks, such as agent:shop/ana.")]
 Since = Annotated[str, Field(description="From this time on, ISO 8601.")]
 Until = Annotated[str, Field(description="Before this time.")]
 MinRelevance = Annotated[
-    float, Field(strict=True, ge=0, le=1, description="Leave out what is less relevant; 0.5 keeps confident matches.")
+    float, Field(ge=0, le=1, description="Leave out what is less relevant; 0.5 keeps confident matches.")
 ]
-Budget = Annotated[int, Field(description="Tokens of text, at least 50; 0: the owner's setting.")]
+Budget = Annotated[Whole, Field(description="Tokens of text, at least 50; 0: the owner's setting.")]
 Kind = Literal[
     "preference", "tooling", "project", "infra", "identity", "fiscal", "people", "constraint", "location", "health"
 ]
@@ -46,13 +52,14 @@ Kind = Literal[
 class Arguments(BaseModel):
     """Base of all: an unknown argument is refused, so that no caller believes a claimed `source` was used."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _without_blanks(cls, given: Any) -> Any:
-        """Drop null and "", which models send for optional arguments."""
-        return {name: value for name, value in given.items() if value not in (None, "")}
+        """Drop null and "", which models send for optional arguments; where one is required, "" is refused as empty."""
+        required = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {name: value for name, value in given.items() if value is not None and (value != "" or name in required)}
 
 
 class FormArguments(Arguments):
@@ -100,11 +107,16 @@ class Learn(FormArguments):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        """Refuse a call that says nothing, or half of a form."""
-        begun = next((form for form in FORMS if any(getattr(self, part) for part in form)), ())
-        missing = [part for part in begun and ("situation", *begun) if not getattr(self, part)]
+        """Refuse a call that says nothing, half of a form, or parts of both."""
+        begun = [form for form in FORMS if any(getattr(self, part) for part in form)]
+        missing = [part for form in begun for part in ("situation", *form) if not getattr(self, part)]
         if not begun and not self.statement:
             raise PydanticCustomError("nothing", "give a statement, or all parts of a form")
+        if len(begun) > 1:
+            forms = "; or ".join(", ".join(form) for form in FORMS)
+            raise PydanticCustomError(
+                "two", "these are parts of two forms; give those of one: {forms}", {"forms": forms}
+            )
         if missing:
             raise PydanticCustomError(
                 "half", "a form needs all its parts; missing: {missing}", {"missing": ", ".join(missing)}
@@ -115,7 +127,7 @@ class Learn(FormArguments):
 class RememberArguments(Arguments):
     """Something the user asked to remember."""
 
-    fact: str = Field(description="One sentence that stands on its own.")
+    fact: str = Field(min_length=1, description="One sentence that stands on its own.")
     kind: Kind = Field(default="preference", description="From identity on, a person must approve it.")
     confidence: float = Field(default=0.6, ge=0, le=1)
     session_id: SessionId = ""
@@ -132,6 +144,13 @@ class UpdateArguments(FormArguments):
     reason: str = Field(default="", description="Why; its owner reads it.")
     scope: OfOwner = ""
 
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        """Refuse a call in which every field is empty: no text of a memory can be emptied."""
+        if self.model_fields_set <= {"id", "reason", "scope"}:
+            raise PydanticCustomError("nothing", "nothing to change: give at least one field, and not an empty one")
+        return self
+
 
 class RecallArguments(Arguments):
     """A question."""
@@ -139,7 +158,7 @@ class RecallArguments(Arguments):
     question: str = Field(default="", description="In the terms of the subject. Empty: the recent sessions here.")
     sources: bool = Field(default=False, description="Search CLAUDE.md, rules, skills and past sessions, too.")
     scope: SeenFrom = ""
-    limit: int = Field(default=10, ge=1, le=50)
+    limit: Whole = Field(default=10, ge=1, le=50)
     mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"
     types: Words = Field(default_factory=list)
     since: Since = ""
@@ -151,7 +170,7 @@ class RecallArguments(Arguments):
 class Inject(Arguments):
     """A task about to start."""
 
-    task: str = Field(description="What you are about to do.")
+    task: str = Field(min_length=1, description="What you are about to do.")
     scope: SeenFrom = ""
     budget: Budget = 0
     min_relevance: MinRelevance = HELPFUL
@@ -161,8 +180,8 @@ class Inject(Arguments):
 class PrepareArguments(Arguments):
     """A task to be briefed about."""
 
-    task: str = Field(description="What you are about to do.")
-    budget: int = Field(default=10_240, ge=500, le=100_000, description="Bytes of text.")
+    task: str = Field(min_length=1, description="What you are about to do.")
+    budget: Whole = Field(default=10_240, ge=500, le=100_000, description="Bytes of text.")
 
 
 class FeedbackArguments(Arguments):
@@ -201,8 +220,8 @@ class ListArguments(Arguments):
     since: Since = ""
     until: Until = ""
     scope: SeenFrom = ""
-    limit: int = Field(default=20, ge=1, le=100)
-    offset: int = Field(default=0, ge=0)
+    limit: Whole = Field(default=20, ge=1, le=100)
+    offset: Whole = Field(default=0, ge=0)
 
 
 class TimelineArguments(Arguments):
@@ -212,13 +231,13 @@ class TimelineArguments(Arguments):
     since: Since = ""
     until: Until = ""
     scope: SeenFrom = ""
-    limit: int = Field(default=30, ge=1, le=100)
+    limit: Whole = Field(default=30, ge=1, le=100)
 
 
 class SessionStart(Arguments):
     """The start of a session."""
 
-    task: str = Field(description="What the session is about.")
+    task: str = Field(min_length=1, description="What the session is about.")
     scope: SeenFrom = ""
     budget: Budget = 0
 
@@ -226,6 +245,6 @@ class SessionStart(Arguments):
 class SessionEnd(Arguments):
     """The end of a session."""
 
-    session_id: str = Field(description="From session_start.")
+    session_id: str = Field(min_length=1, description="From session_start.")
     summary: str = Field(default="", description="What was done and what is left, in a few sentences.")
     scope: OfOwner = ""

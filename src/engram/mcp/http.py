@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import uvicorn
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
+from mcp.types import JSONRPCError
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 
-from engram.mcp.json_text import whole_characters
+from engram.mcp.json_text import UnreadableMessage, read_message, whole_characters
 from engram.mcp.protocol import LazyMemory, build
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
@@ -84,7 +85,7 @@ def read_token(path: Path) -> str:
 
 
 class TokenGate:
-    """Lets a request pass that carries the token, and mends its JSON; anything else is answered with 401."""
+    """Lets a request pass that carries the token, and mends its JSON; without the token it is answered with 401, without a message with 400."""
 
     def __init__(self, app: "ASGIApp", token: str) -> None:
         self._app, self._token = app, token.encode()
@@ -102,28 +103,48 @@ class TokenGate:
             words = "A bearer token is needed: the one that `engram mcp --http` showed, or that of its --token-file\n"
             await PlainTextResponse(words, 401, challenge)(scope, receive, send)
             return
-        await self._app(scope, _mended(receive) if scope["method"] == "POST" else receive, send)
+        if scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        message = await _whole(receive)
+        if (refusal := _refusal_of(message)) is not None:
+            await JSONResponse(refusal.model_dump(exclude_unset=True), 400)(scope, receive, send)
+        else:
+            await self._app(scope, _after(message, receive), send)
 
 
-def _mended(receive: "Receive") -> "Receive":
+async def _whole(receive: "Receive") -> "Message":
     """The request's body in one piece, without halves of characters; one that is too long is left to the server to refuse."""
-    done = False
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return message
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if not more or len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE:
+            return {"type": "http.request", "body": whole_characters(bytes(body)), "more_body": more}
 
-    async def whole() -> "Message":
-        nonlocal done
-        if done:
-            return await receive()
-        done, body = True, bytearray()
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return message
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if not more or len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE:
-                return {"type": "http.request", "body": whole_characters(bytes(body)), "more_body": more}
 
-    return whole
+def _refusal_of(message: "Message") -> JSONRPCError | None:
+    """The answer to a body that no message of the protocol is in: the server's own would not say what to do."""
+    if message["type"] != "http.request" or len(message["body"]) > DEFAULT_MAX_REQUEST_BODY_SIZE:
+        return None
+    try:
+        read_message(message["body"].decode("utf-8", "replace"))
+    except UnreadableMessage as error:
+        return error.answer
+    return None
+
+
+def _after(message: "Message", receive: "Receive") -> "Receive":
+    """What is received once a message was already taken: that message first."""
+    first = [message]
+
+    async def next_message() -> "Message":
+        return first.pop() if first else await receive()
+
+    return next_message
 
 
 def app(server: "Server[Any]", options: HttpOptions, token: str) -> "ASGIApp":

@@ -1,11 +1,24 @@
-"""JSON as JavaScript writes it, made fit for the protocol's parser."""
+"""What clients send: JSON as JavaScript writes it, made fit for the protocol's parser, and an answer to whatever it cannot read."""
 
 import json
 import re
+from typing import Any
+
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    jsonrpc_message_adapter,
+)
 
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)", re.DOTALL)
 """One escape of JSON: a whole pair, half of one, or any other."""
 
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|[^"\[\]{}]+|"', re.DOTALL)
+"""A string, a bracket, or what is between them."""
 _LONGEST_NUMBER = 18
 
 
@@ -17,16 +30,67 @@ def whole_characters(text: bytes) -> bytes:
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], text) if rb"\u" in text else text
 
 
-def unreadable_request(text: str) -> int | str | None:
-    """The id of a request in a text that the protocol's parser rejects; None where nobody waits for an answer."""
+class UnreadableMessage(ValueError):
+    """What a client sent is no message that can be handled."""
+
+    def __init__(self, answer: JSONRPCError | None) -> None:
+        super().__init__(answer)
+        self.answer = answer
+        """What its sender is told; None where nobody waits for an answer."""
+
+
+def read_message(text: str) -> JSONRPCMessage:
+    """A message of the protocol; raises `UnreadableMessage` for anything else."""
     try:
-        found = json.loads(text, parse_int=_whole)
-    except (ValueError, RecursionError):
+        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        raise UnreadableMessage(_answer_to(text)) from None
+    # The parser takes a request with an id of another type for a notification, which nobody answers.
+    if isinstance(message, JSONRPCNotification) and "id" in json.loads(text):
+        raise UnreadableMessage(_error(INVALID_REQUEST, "The id of a request must be a string or an integer"))
+    return message
+
+
+def _answer_to(text: str) -> JSONRPCError | None:
+    """The error for what the protocol's parser rejects; None for an answer or a notification."""
+    try:
+        found = _loaded(text)
+    except ValueError:
+        return _error(PARSE_ERROR, "This is not JSON")
+    if isinstance(found, list):
+        return _error(INVALID_REQUEST, "Batches are not served; send each message by itself")
+    fields = found if isinstance(found, dict) else {}
+    is_notification = isinstance(fields.get("method"), str) and "id" not in fields
+    if is_notification or "result" in fields or "error" in fields:
         return None
-    if not isinstance(found, dict) or "result" in found or "error" in found:
-        return None
-    known = found.get("id")
-    return known if isinstance(known, int | str) and not isinstance(known, bool) else None
+    known = fields.get("id")
+    known = known if isinstance(known, int | str) and not isinstance(known, bool) else None
+    return _error(INVALID_REQUEST, "This is not a request as JSON-RPC 2.0 and MCP have it", known)
+
+
+def _error(code: int, message: str, known: int | str | None = None) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=message))
+
+
+def _loaded(text: str) -> Any:
+    """JSON as Python has it; of one that is nested too deeply only the outermost level. Raises `ValueError` for what is no JSON."""
+    try:
+        return json.loads(text, parse_int=_whole)
+    except RecursionError:
+        return json.loads(_outline(text), parse_int=_whole)
+
+
+def _outline(text: str) -> str:
+    """JSON with null in place of whatever is nested in its outermost object or list."""
+    depth, kept = 0, []
+    for token in _TOKEN.findall(text):
+        depth -= token in "]}"
+        if depth < 1 or (depth == 1 and token not in "[]{}"):
+            kept.append(token)
+        elif depth == 1 and token in "[{":
+            kept.append("null")
+        depth += token in "[{"
+    return "".join(kept)
 
 
 def _whole(digits: str) -> int | float:

@@ -185,16 +185,19 @@ class Rated(ToolResult):
     positive: int
     negative: int
     neutral: int
+    warnings: list[Text]
 
     @classmethod
     def of(cls, memory: "Memory") -> Self:
         """A rated memory."""
         marks = memory.feedback
-        return cls(memory=Card.of(memory), positive=marks.positive, negative=marks.negative, neutral=marks.neutral)
+        counts = {"positive": marks.positive, "negative": marks.negative, "neutral": marks.neutral}
+        return cls(memory=Card.of(memory), **counts, warnings=[])
 
     def as_text(self) -> str:
         """The ratings so far."""
-        return f"Recorded. {word(self.memory.id)} now has {self.positive} positive, {self.negative} negative and {self.neutral} neutral."
+        counts = f"{self.positive} positive, {self.negative} negative and {self.neutral} neutral"
+        return f"Recorded. {word(self.memory.id)} now has {counts}." + _noted(self.warnings)
 
 
 class Forgotten(ToolResult):

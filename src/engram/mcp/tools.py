@@ -5,7 +5,8 @@ Nothing is decided here. Two things are set here, because a caller may not claim
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.mcp import approval, arguments
 from engram.mcp.approval import AGENT, PersonNeeded
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 REMEMBER = "tool:remember"
 """The source of what an agent was asked to remember (spec 4)."""
+NO_SUCH_SESSION = "session_id was ignored, since no session has that id; session_start starts one and returns its id"
 _STATUSES: dict[str, Any] = {"current": None, "candidate": "candidate", "any": "any"}
 
 
@@ -70,11 +72,32 @@ class Tool:
     """The fields that a call changes, for what is carried out once a person agreed."""
 
 
+Answer = TypeVar("Answer", Learned, Recalled, Prepared, Rated)
+
+
+def _in_session(run: Callable[["Call", Any], Answer]) -> Callable[["Call", Any], Answer]:
+    """A tool that may be called in a session. An id that no session has is ignored, and the answer says so: nothing is lost by a
+    mistaken id, and nothing is recorded under it.
+    """
+
+    @wraps(run)
+    def checked(call: "Call", given: Any) -> Answer:
+        store, name = call.mem.store, given.session_id
+        if not name or store.session(name) is not None or store.events(name, last=1):
+            return run(call, given)
+        answer = run(call, given.model_copy(update={"session_id": ""}))
+        answer.warnings.append(NO_SUCH_SESSION)
+        return answer
+
+    return checked
+
+
 def _form(given: arguments.FormArguments) -> dict[str, str]:
     """The parts of a form that the arguments give; a memory keeps those that a change does not name."""
     return {part: said for parts in FORMS for part in parts if (said := getattr(given, part))}
 
 
+@_in_session
 def _learn(call: "Call", given: arguments.Learn) -> Learned:
     mem = call.mem
     form = _form(given)
@@ -97,6 +120,7 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
     return Learned.of(decision, placed)
 
 
+@_in_session
 def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
     mem = call.mem
     if mem.store.paused:
@@ -126,6 +150,7 @@ def _update(call: "Call", given: arguments.UpdateArguments) -> Changed:
     return approval.changed(mem, known, changes, AGENT)
 
 
+@_in_session
 def _recall(call: "Call", given: arguments.RecallArguments) -> Recalled:
     mem = call.mem
     if not given.question:
@@ -153,6 +178,7 @@ def _prepare(call: "Call", given: arguments.PrepareArguments) -> Briefed:
     return Briefed.of(call.mem.prepare(given.task, budget=given.budget, progress=call.step, cancelled=call.cancelled))
 
 
+@_in_session
 def _inject(call: "Call", given: arguments.Inject) -> Prepared:
     found = call.mem.inject(
         given.task,
@@ -164,6 +190,7 @@ def _inject(call: "Call", given: arguments.Inject) -> Prepared:
     return Prepared.of(found)
 
 
+@_in_session
 def _feedback(call: "Call", given: arguments.FeedbackArguments) -> Rated:
     mem = call.mem
     rated = mem.get(given.id, scope=given.scope or None)

@@ -1,19 +1,24 @@
 """A briefing before a task: the task as two or three questions, phrased as tasks, answered together without repetitions."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from engram.model.lazy import dataclass
 from engram.recall.context import RecalledContext
 from engram.text.sentences import split_sentences
 from engram.text.tokens import query_terms
+from engram.text.word_tables import read_table
 
 MOST_QUERIES = 3
 LONGEST_QUERY = 24
 """Words of one question."""
-_JOINT = re.compile(r"[;\n]+|,?\s+(?:and|then|und|et)\s+(?=[a-z]+\b)|,\s+(?=[a-z]+\b)", re.IGNORECASE)
-_WORD = re.compile(r"[^\W_]+(?:[-'’./_][^\W_]+)*")
+_JOINT = re.compile(r"[;\n]+|,?\s+(?:and then|and|then|und|et)\s+(?=[a-z]+\b)|,\s+(?=[a-z]+\b)", re.IGNORECASE)
+_BASE_FORM = re.compile(r"[a-z][a-z-]*(?<!ing)(?<![^s]s)")
+_SHORT_VOWEL = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")
+"""A verb of one syllable that doubles its last letter before -ing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +34,34 @@ class Briefing:
 
 
 def queries_of(task: str) -> tuple[str, ...]:
-    """The questions to ask before a task: the task itself, then its activities, or its activity and its domain."""
+    """The questions to ask before a task: what each part of it does, or of a task in one piece the whole, its activity and its domain.
+
+    No part is left out: where there are more than `MOST_QUERIES`, neighbours share a question.
+    """
     clauses = [clause for sentence in split_sentences(task) for clause in _clauses(sentence)]
-    whole = _bounded(" ".join(map(_as_task, clauses[:2])) if len(clauses) > 1 else _as_task(task))
-    parts = [_as_task(clause) for clause in clauses] if len(clauses) > 1 else _activity_and_domain(whole)
-    found: list[str] = []
-    terms: list[set[str]] = []
-    for query in (whole, *map(_bounded, parts)):
-        own = set(query_terms(query))
-        if own and own not in terms:
-            found.append(query)
-            terms.append(own)
-    return tuple(found[:MOST_QUERIES])
+    if len(clauses) > 1:
+        queries = [_joined(group) for group in _grouped([_as_task(clause) for clause in clauses])]
+    else:
+        whole = _joined([_as_task(task)])
+        queries = [whole, *_activity_and_domain(whole)]
+    found: dict[frozenset[str], str] = {}
+    for query in queries:
+        if terms := frozenset(query_terms(query)):
+            found.setdefault(terms, query)
+    return tuple(found.values())
+
+
+def _grouped(clauses: list[str]) -> list[list[str]]:
+    """The clauses in their order, in at most `MOST_QUERIES` groups of about the same size."""
+    groups = min(len(clauses), MOST_QUERIES)
+    ends = [len(clauses) * number // groups for number in range(groups + 1)]
+    return [clauses[start:end] for start, end in pairwise(ends)]
+
+
+def _joined(clauses: Sequence[str]) -> str:
+    """One question about all of these; each keeps its first words."""
+    room = max(1, LONGEST_QUERY // len(clauses))
+    return " ".join(" ".join(clause.split()[:room]) for clause in clauses)
 
 
 def _clauses(sentence: str) -> list[str]:
@@ -48,34 +69,44 @@ def _clauses(sentence: str) -> list[str]:
     parts: list[str] = []
     start = 0
     for joint in _JOINT.finditer(sentence):
-        following = _WORD.match(sentence, joint.end())
-        if "\n" in joint[0] or ";" in joint[0] or (following and following[0].lower() in _words("activities")):
+        if "\n" in joint[0] or ";" in joint[0] or _begins_activity(sentence[joint.end() :]):
             parts.append(sentence[start : joint.start()])
             start = joint.end()
     parts.append(sentence[start:])
     return [part.strip() for part in parts if query_terms(part)]
 
 
+def _begins_activity(text: str) -> bool:
+    """Whether a text begins with a verb in the imperative: a known one, or a word before an article."""
+    words = [word.lower() for word in text.split(maxsplit=2)[:2]]
+    if not words or words[0] in _words("activities"):
+        return bool(words)
+    before_article = len(words) > 1 and words[1] in _words("articles")
+    return before_article and _BASE_FORM.fullmatch(words[0]) is not None and words[0] not in _function_words()
+
+
 def _as_task(text: str) -> str:
     """A request as the task it is about: without politeness and fear, beginning with what is done."""
     plain = " ".join(text.split()).strip(" .!?:,;-*#")
-    changed = True
-    while changed:
-        changed = False
-        for phrase in _phrases("opening"):
-            if plain.lower().startswith(f"{phrase} "):
-                plain, changed = plain[len(phrase) :].strip(" ,:"), True
+    while opening := next((one for one in _phrases("opening") if plain.lower().startswith(f"{one} ")), ""):
+        plain = plain[len(opening) :].strip(" ,:")
     first, _, rest = plain.partition(" ")
-    return f"{_gerund(first.lower())} {rest}".strip() if first.lower() in _words("activities") else plain
+    return f"{_gerund(first.lower())} {rest}".strip() if _begins_activity(plain) else plain
 
 
 def _activity_and_domain(task: str) -> list[str]:
     """The two halves of a task: what is done, and what it is done to or in."""
     words = task.split()
     place = next((at for at, word in enumerate(words) if at > 1 and word.lower() in _words("prepositions")), 0)
-    if not place:
-        return []
-    return [" ".join(words[:place]), f"working on {' '.join(words[place + 1 :])}" if words[place + 1 :] else ""]
+    if place:
+        return [" ".join(words[:place]), _domain(words[place + 1 :])]
+    return [_domain(words[1:])] if words[0].endswith("ing") else []
+
+
+def _domain(words: Sequence[str]) -> str:
+    """What is worked on, as a task; "" where it is nothing."""
+    is_task = not words or (len(words) > 1 and words[0].endswith("ing"))
+    return " ".join(words if is_task else ("working on", *words))
 
 
 def _gerund(verb: str) -> str:
@@ -83,13 +114,9 @@ def _gerund(verb: str) -> str:
         return f"{verb[:-2]}ying"
     if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")):
         return f"{verb[:-1]}ing"
-    if verb in _words("doubling"):
+    if _SHORT_VOWEL.fullmatch(verb) or verb in _words("doubling"):
         return f"{verb}{verb[-1]}ing"
     return f"{verb}ing"
-
-
-def _bounded(text: str) -> str:
-    return " ".join(text.split()[:LONGEST_QUERY])
 
 
 @lru_cache(maxsize=1)
@@ -105,6 +132,13 @@ def _tables() -> dict[str, tuple[str, ...]]:
 @lru_cache(maxsize=8)
 def _words(name: str) -> frozenset[str]:
     return frozenset(_tables()[name])
+
+
+@lru_cache(maxsize=1)
+def _function_words() -> frozenset[str]:
+    return frozenset(
+        word for name in ("stopwords.txt", "questionwords.txt") for row in read_table(name) for word in row
+    )
 
 
 def _phrases(name: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.capture.transcripts.harness import problem_of
-from engram.model.lazy import dataclass, field, lazy_pattern
+from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.recall.cutoff import ABOUT
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, line_of, remark_of
@@ -188,11 +188,12 @@ class ContextRecaller:
         if not self.catalog.has_sources:
             return
         seen: set[str] = set()
+        asked = _together(queries)
         hits = _merged([self.catalog.search(query, list(KINDS.values())) for query in queries])
         hits = [hit for hit in hits if not self._just_heard(hit)]
         for phase, kinds in KINDS.items():
             yield from self._of_phase(
-                phase, _about([hit for hit in hits if hit.source.kind in kinds]), queries[0], page, seen
+                phase, _about([hit for hit in hits if hit.source.kind in kinds]), asked, page, seen
             )
 
     def _just_heard(self, hit: SourceHit) -> bool:
@@ -321,6 +322,12 @@ def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:
         if section.provenance not in seen:
             seen.add(section.provenance)
             yield section
+
+
+def _together(queries: Sequence[SearchQuery]) -> SearchQuery:
+    """All questions as one, for choosing among what they found."""
+    terms = dict.fromkeys(term for query in queries for term in query.terms)
+    return replace(queries[0], text="; ".join(query.text for query in queries), terms=tuple(terms))
 
 
 def _merged(found: Sequence[Sequence[SourceHit]]) -> list[SourceHit]:

@@ -1,5 +1,6 @@
 """Claude Code's transcripts: what the person, the assistant and the tools say is read, everything else is left out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,18 @@ def test_a_session_that_claude_code_wrote_is_read(tmp_path: Path) -> None:
     assert [turn.content for turn in transcript.turns if turn.role == "user"] == [
         "Please list the files. We deploy on Thursdays only.", "Look around with an agent", "go on; we never squash merge",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["It runs on port 8080.", [{"type": "text", "text": "It runs on port 8080."}]])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_content_may_be_a_text_or_a_list_of_blocks(tmp_path: Path, content: Any, separators: tuple[str, str]) -> None:
+    path = claude_file(tmp_path)
+    records = [said(role, content, second=second) for second, role in enumerate(("user", "assistant"))]
+    path.write_text("".join(json.dumps(record, separators=separators) + "\n" for record in records))
+    assert spoken("claude-code", tmp_path) == [
+        ("user", "It runs on port 8080."),
+        ("assistant", "It runs on port 8080."),
+    ]
 
 
 def test_results_of_tools_given_as_blocks_are_joined(tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ def test_a_subagents_session_is_no_session(tmp_path: Path) -> None:
     assert stored("opencode", tmp_path) == ([], [])
 
 
+def test_a_database_that_knows_no_subagents_is_read(tmp_path: Path) -> None:
+    opencode_database(tmp_path, "ALTER TABLE session RENAME COLUMN parent_id TO something_else;")
+    assert spoken("opencode", tmp_path)[0] == ("user", "List files. We deploy on Thursdays only.")
+
+
 def test_a_database_with_another_schema_is_reported(tmp_path: Path) -> None:
     opencode_database(tmp_path, "ALTER TABLE part RENAME COLUMN data TO body;")
     found, (problem,) = stored("opencode", tmp_path)

@@ -70,6 +70,12 @@ def test_a_cycle_of_imports_ends(user: SourceHome) -> None:
         ("`@a.md` and ``@b.md`` and @c.md", ["c.md"]),
         (r"@my\ notes.md", ["my notes.md"]),
         ("(@a.md)", ["a.md"]),
+        ("Run:\n\n    @a.md\n\n\t@b.md\n    @c.md\n\n@d.md", ["d.md"]),
+        ("    @a.md\n# Title\n    @b.md\ntext\n    @c.md", ["c.md"]),
+        ("- one\n\n    @a.md\n\n  and\n\n    @b.md\n\ntext\n\n    @c.md", ["a.md", "b.md"]),
+        ("1. one\nmore\n\n    @a.md", ["a.md"]),
+        ("<!-- @a.md\n\n@b.md --> @c.md <!--\n@d.md", ["c.md"]),
+        ("<!-- @a.md --> @b.md and `<!--` @c.md", ["b.md", "c.md"]),
     ],
 )
 def test_what_counts_as_an_import(text: str, expected: list[str]) -> None:

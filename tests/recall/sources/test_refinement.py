@@ -7,6 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.llm.model import LanguageModel, ModelSettings
+from engram.recall.expansion import refining
 from tests.llm.replaying import Server, raw, said, serving
 from tests.recall.sources.home import NOW, SourceHome
 
@@ -69,3 +70,18 @@ def test_an_outage_leaves_the_deterministic_answer_and_is_said_once(mem: Engram,
     assert found.summary == ""
     assert [warning for warning in found.warnings if "without the model" in warning]
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("passed_on", [True, False])
+def test_a_model_that_could_not_read_the_question_is_not_asked_again(
+    mem: Engram, server: Server, passed_on: bool
+) -> None:
+    assert mem.model is not None
+    refine = refining(mem.model)
+    mem._recaller.refine = lambda question, at: refine(replace(question, confidence=0.0), at)
+    server.script = [raw({"error": {"message": "no such model"}}, 404)]
+    question = "how do deploys work?"
+    found = mem.recall_context(question, memories=mem.recall(question) if passed_on else None)
+    assert len(found.sections) == 2
+    assert [warning for warning in found.warnings if "no such model" in warning] == list(found.warnings)
+    assert len(server.requests) == len(found.warnings) == 1

@@ -29,6 +29,12 @@ def test_a_rule_with_globs_applies_where_a_file_matches(user: SourceHome) -> Non
     assert user.documents("rule") == ["code/acme/.claude/rules/typescript.md"]
 
 
+@pytest.mark.parametrize("head", ["paths: [unclosed", "paths: 5", ": : ["])
+def test_a_rule_whose_header_cannot_be_read_applies(user: SourceHome, head: str) -> None:
+    user.in_project(".claude/rules/broken.md", f"---\n{head}\n---\nStrict null checks.")
+    assert user.documents("rule") == ["code/acme/.claude/rules/broken.md"]
+
+
 @table(
     ("pattern", "path", "expected"),
     [
@@ -63,7 +69,14 @@ def test_braces_that_multiply_are_bounded() -> None:
         ("paths: [a/*.py, 'b/*.{x,y}']", ["a/*.py", "b/*.{x,y}"]),
         ("paths: a/*.py, b/*.{x,y}", ["a/*.py", "b/*.{x,y}"]),
         ('paths:\n- **/*.ts\n- "b"\nother: 1', ["**/*.ts", "b"]),
+        ("paths: src/[ab]", ["src/[ab]"]),
         ("description: none", []),
+        ("paths: [unclosed", []),
+        ("paths: 5", []),
+        ("paths: true", []),
+        ("paths:\n- 1.5\n- src/*.py", ["src/*.py"]),
+        ("paths: {src: deep}", []),
+        ("paths:", []),
     ],
 )
 def test_globs_are_read_as_people_write_them(head: str, expected: list[str]) -> None:

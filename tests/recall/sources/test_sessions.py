@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engram.capture.transcripts.harness import Problems
 from engram.recall.sources.places import slug
-from engram.recall.sources.sessions import find_sessions, spoken_lines
+from engram.recall.sources.sessions import find_sessions, short_name, spoken_lines
 from engram.recall.sources.source import Source
 from tests.recall.sources.home import SourceHome
 
@@ -64,6 +64,14 @@ def test_codex_and_opencode_sessions_of_the_project_are_found(user: SourceHome) 
         db.execute('INSERT INTO part VALUES (\'p1\', \'m1\', \'{"type": "text", "text": "Deploy on Fridays never"}\')')
     db.close()
     assert here(user) == ["opencode", "rollout-aa"]
+
+
+def test_the_sessions_of_every_harness_have_handles_of_their_own(user: SourceHome) -> None:
+    ids = ("01a1eab4-958f-7570-890c-366e4510e5eb", "01a1eab4-9590-7570-a1b2-0123456789ab")
+    for at, known in zip(("18-11-05", "18-11-06"), ids, strict=True):
+        user.write(f".codex/sessions/2026/11/17/rollout-2026-11-17T{at}-{known}.jsonl", "{}\n")
+    user.session("6893559a-631c-436a-8536-fe37a2676ea2", [("user", "hello")])
+    assert {short_name(source) for source in found(user)} == {"4510e5eb", "456789ab", "6893559a"}
 
 
 def test_the_end_of_a_session_is_read_within_its_bytes(user: SourceHome) -> None:

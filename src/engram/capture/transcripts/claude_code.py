@@ -4,6 +4,7 @@ What other agents of the session said (side chains, the folders `subagents` and 
 into the user's turns are left out.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ CONTEXT_BYTES = 256 * 1024
 _AGENT = "agent-"
 """The prefix of older side chains, which were kept next to the sessions."""
 _SKIPPED = frozenset(("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage"))
+_TEXT_CONTENT = re.compile(rb'"content"\s*:\s*"')
+"""A message whose content is a text rather than a list of blocks."""
 
 
 class ClaudeCode:
@@ -56,7 +59,9 @@ def _matters(line: bytes) -> bool:
     """Whether a line may contain a turn: most bytes are the program's own records, and calls of tools."""
     if b'"isSidechain":true' in line:
         return False
-    return b'"user"' in line or (b'"assistant"' in line and b'"text"' in line) or b'"queued_command"' in line
+    if b'"user"' in line or b'"queued_command"' in line:
+        return True
+    return b'"assistant"' in line and (b'"text"' in line or _TEXT_CONTENT.search(line) is not None)
 
 
 def _turns(lines: Iterable[JsonLine]) -> Iterator[TranscriptTurn]:

@@ -26,11 +26,12 @@ LONGEST_PART = 16 * 1024 * 1024
 _WAIT = 2.0
 """Seconds to wait for a locked database."""
 _NEEDED = {
-    "session": ("id", "directory", "parent_id", "time_updated"),
+    "session": ("id", "directory", "time_updated"),
     "message": ("id", "session_id", "time_created", "data"),
     "part": ("id", "message_id", "data"),
 }
-_SESSIONS = "SELECT id, directory, time_updated FROM session WHERE parent_id IS NULL ORDER BY time_updated"
+_SESSIONS = "SELECT id, directory, time_updated FROM session {} ORDER BY time_updated"
+_NO_SUBAGENT = "WHERE parent_id IS NULL"
 _PARTS = """
 SELECT message.id, message.time_created, message.data, CASE WHEN length(part.data) <= ? THEN part.data END, length(part.data)
 FROM message JOIN part ON part.message_id = message.id
@@ -144,11 +145,12 @@ def _id_of(session: StoredSession) -> str:
 
 def _stored(database: Path) -> Iterator[StoredSession]:
     with closing(_opened(database)) as opened:
+        columns = {table: {row[1] for row in opened.execute(f"PRAGMA table_info({table})")} for table in _NEEDED}
         for table, needed in _NEEDED.items():
-            columns = {row[1] for row in opened.execute(f"PRAGMA table_info({table})")}
-            if missing := [column for column in needed if column not in columns]:
+            if missing := [column for column in needed if column not in columns[table]]:
                 raise OSError(f"its schema is not known: {table} has no {', '.join(missing)}")
-        for name, directory, updated in opened.execute(_SESSIONS).fetchall():
+        sessions = _SESSIONS.format(_NO_SUBAGENT if "parent_id" in columns["session"] else "")
+        for name, directory, updated in opened.execute(sessions).fetchall():
             when = moment(updated) or datetime.fromtimestamp(0, UTC)
             stamp = (updated if isinstance(updated, int) else zlib.crc32(repr(updated).encode()),)
             yield StoredSession(HARNESS, f"{database}#{name}", database, stamp, when, folder_of(directory), grows=False)

@@ -10,6 +10,8 @@ from engram.model.lazy import lazy_pattern
 
 _FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
 _PATHS = lazy_pattern(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
+_NO_GLOB = lazy_pattern(r"[-+.\d]+|true|false|null|~|.*:\s.*", re.IGNORECASE)
+"""Numbers and the like: what YAML takes for something else than a text."""
 _SEPARATOR = lazy_pattern(r"\n[ \t]*-[ \t]+|,(?![^{\n]*\})")
 
 
@@ -36,13 +38,19 @@ def body_of(text: str) -> str:
 
 
 def globs_of(text: str) -> list[str]:
-    """The globs in the field `paths` of a rule's header. People write them unquoted, which YAML would not read: `- **/*.ts`."""
+    """The globs in the field `paths` of a rule's header; none where it holds something else, so that a mistake hides no rule.
+
+    People write them unquoted, which YAML would not read: `- **/*.ts`.
+    """
     parts = split_frontmatter(text)
     found = _PATHS.search(parts.head) if parts is not None else None
-    if found is None:
-        return []
-    listed = _SEPARATOR.split(found[1].rstrip().removeprefix("[").removesuffix("]"))
-    return [glob for glob in (one.strip().strip("\"'").strip() for one in listed) if glob]
+    written = found[1].strip() if found is not None else ""
+    if written.startswith("["):
+        written = written[1:-1] if written.endswith("]") else ""
+    listed = _SEPARATOR.split(f"\n{written}")
+    return [
+        glob for glob in (one.strip().strip("\"'").strip() for one in listed) if glob and not _NO_GLOB.fullmatch(glob)
+    ]
 
 
 def text_field(header: Mapping[str, Any], name: str) -> str:

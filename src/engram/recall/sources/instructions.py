@@ -18,6 +18,8 @@ TEXTS = (".md", ".markdown", ".mdx", ".txt")
 _IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
 _FENCED = lazy_pattern(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SPAN = lazy_pattern(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
+_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_ITEM = lazy_pattern(r" {0,3}(?:[-*+]|\d{1,9}[.)])\s")
 _PUNCTUATION = ".,;:!?'\"*_>]}`"
 
 
@@ -60,9 +62,27 @@ def _add_with_imports(documents: Documents, path: Path, *further: Path) -> None:
 
 
 def imports_of(text: str) -> Iterator[str]:
-    """The paths that a text imports, as written; those in code are only shown."""
-    plain = _SPAN.sub("", _FENCED.sub("", text))
+    """The paths that a text imports, as written; those in code are only shown, and those in comments hidden."""
+    prose = "".join(_outside_indented_code(_FENCED.sub("", text)))
+    plain = _COMMENT.sub("", _SPAN.sub("", prose))
     yield from dict.fromkeys(found[1].replace("\\ ", " ") for found in _IMPORT.finditer(plain))
+
+
+def _outside_indented_code(text: str) -> Iterator[str]:
+    """The lines that are no indented code: such a block follows a blank line or a heading, and in a list an indent only continues an item."""
+    may_begin, in_list = True, False
+    for line in text.splitlines(keepends=True):
+        if not line.strip():
+            may_begin = True
+        elif line.startswith(("    ", "\t")):
+            if may_begin and not in_list:
+                continue
+            may_begin = False
+        else:
+            ends_list = may_begin and not line[0].isspace()
+            in_list = _ITEM.match(line) is not None or (in_list and not ends_list)
+            may_begin = line.startswith("#")
+        yield line
 
 
 def _import_of(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) -> Path | None:

@@ -75,9 +75,10 @@ def _title(session: StoredSession) -> str:
 
 
 def short_name(source: Source) -> str:
-    """A handle for a session on every line of it: the beginning of its id."""
+    """A handle for a session on every line of it: the beginning of its id, or the end of one that begins with the time."""
     assert source.session is not None
-    return word(_id_of(source.session)[:8])
+    name = _id_of(source.session)
+    return word(name[:8] if source.session.harness == "claude-code" else name[-8:])
 
 
 def _id_of(session: StoredSession) -> str:
