@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.recall.sources.reader import PassageRow, ReadSource
 
-VERSION = 2
+VERSION = 3
 """Of the schema, of how sources are cut, redacted and tokenized: a change of any of them is a new file."""
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _NEAREST = 256
