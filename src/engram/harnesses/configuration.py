@@ -34,6 +34,13 @@ class ServerCommand:
         """The command with its arguments."""
         return [self.command, *self.arguments]
 
+    @property
+    def is_engram(self) -> bool:
+        """Whether it is this program's own server, in whatever environment."""
+        if self.arguments == ("mcp",):
+            return Path(self.command).name == SERVER
+        return self.arguments in (("-m", "engram", "mcp"), ("-m", "engram.mcp"))
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
