@@ -8,6 +8,7 @@ import pytest
 from engram.harnesses.configuration import HARNESSES, ServerCommand, config_file
 from engram.harnesses.registration import unwire, wire
 from engram.model.errors import InvalidInput, Refused
+from tests.tables import table
 
 SERVER = ServerCommand("engram")
 
@@ -22,17 +23,18 @@ def test_a_harness_is_wired_once_and_unwired_without_a_trace(home: Path, harness
     assert [path for path in home.rglob("*") if path.is_file()] == []
 
 
-def test_a_file_with_comments_is_as_it_was_afterwards(home: Path) -> None:
+@pytest.mark.parametrize("text", ['# mine\nmodel = "x"\n', 'notes = """\n[mcp_servers.engram]\nno table\n"""\n'])
+def test_a_file_with_comments_is_as_it_was_afterwards(home: Path, text: str) -> None:
     config = config_file("codex", None)
     config.path.parent.mkdir()
-    config.path.write_text('# mine\nmodel = "x"\n')
+    config.path.write_text(text)
     config.path.chmod(0o640)
     change = wire(config, SERVER)
-    assert change.backup is not None and change.backup.read_text() == '# mine\nmodel = "x"\n'
+    assert change.backup is not None and change.backup.read_text() == text
     assert change.backup.stat().st_mode & 0o777 == 0o600
     assert config.path.stat().st_mode & 0o777 == 0o640
     assert unwire(config).backup is None
-    assert config.path.read_text() == '# mine\nmodel = "x"\n'
+    assert config.path.read_text() == text
     assert not change.backup.exists()
 
 
@@ -81,6 +83,40 @@ def test_an_entry_that_names_an_address_is_left_to_the_user(home: Path) -> None:
     assert config.path.read_text() == '{"mcpServers": {"engram": {"url": "http://127.0.0.1:8377/mcp"}}}'
 
 
+@pytest.mark.parametrize(
+    "entry", ['{"command": "docker", "args": ["run", "engram"]}', '{"url": "http://localhost:1/mcp"}', "[]"]
+)
+def test_an_entry_that_init_did_not_write_is_not_removed(home: Path, entry: str) -> None:
+    config = config_file("cursor", None)
+    config.path.parent.mkdir()
+    text = f'{{"mcpServers": {{"engram": {entry}}}}}'
+    config.path.write_text(text)
+    with pytest.raises(Refused, match="is not one that `engram init` writes"):
+        unwire(config)
+    assert config.path.read_text() == text
+
+
+def test_the_backup_is_of_the_file_before_the_last_wiring(home: Path) -> None:
+    config = config_file("codex", None)
+    config.path.parent.mkdir()
+    config.path.write_text("a = 1\n")
+    wire(config, SERVER)
+    config.path.write_text("b = 1\n" + config.path.read_text())
+    assert unwire(config).backup is not None
+    wire(config, SERVER)
+    backup = wire(config, ServerCommand("/elsewhere/engram")).backup
+    assert backup is not None and backup.read_text() == "b = 1\na = 1\n"
+    assert unwire(config).backup is None
+
+
+def test_no_backup_is_named_where_there_is_none(home: Path) -> None:
+    config = config_file("codex", None)
+    assert wire(config, SERVER).backup is None
+    config.path.write_text("a = 1\n" + config.path.read_text())
+    assert unwire(config, dry_run=True).backup is None
+    assert unwire(config).backup is None
+
+
 def test_what_was_added_since_is_kept(home: Path) -> None:
     config = config_file("cursor", None)
     config.path.parent.mkdir()
@@ -105,7 +141,7 @@ def test_a_rehearsal_writes_nothing(home: Path) -> None:
         ("cursor", '{"mcpServers": '),
         ("cursor", '{"mcpServers": 3}'),
         ("codex", "mcp_servers = { engram = {} }"),
-        ("codex", 'notes = """\n[mcp_servers.engram]\nnot a table\n"""\n'),
+        ("codex", "[mcp_servers]\nengram = { command = 'old' }\n"),
     ],
 )
 def test_a_file_that_cannot_be_changed_safely_stays(home: Path, harness: str, text: str) -> None:
@@ -147,12 +183,59 @@ def test_an_unknown_harness_is_an_error(home: Path) -> None:
         config_file("emacs", None)
 
 
-def test_what_the_user_added_to_the_entry_is_kept(home: Path) -> None:
-    config = config_file("codex", None)
-    config.path.parent.mkdir()
-    config.path.write_text('[mcp_servers.engram]\ncommand = "old"\nargs = ["mcp"]\nenabled = false\n')
+RENEWED = [
+    (
+        "codex",
+        '[mcp_servers.engram] # my note\n# why old\ncommand = "old"\nargs = ["mcp"]\nsince = 2020-01-01\nslow = 20 # disk\n',
+        'command = "old"',
+        'command = "engram"',
+    ),
+    (
+        "codex",
+        '[mcp_servers.engram]\ncommand = "old"\nargs = ["mcp"]\n\n[mcp_servers.engram.env] # mine\nA = "1" # one\n\n[x]\n',
+        'command = "old"',
+        'command = "engram"',
+    ),
+    (
+        "cursor",
+        '{"mcpServers": {\n  // mine\n  "engram": {"command": "old", /* why */ "args": ["mcp"], "env": {"A": "1" /* one */}}\n}}',
+        '"old"',
+        '"engram"',
+    ),
+    (
+        "opencode",
+        '{"mcp": {"engram": {"type": "local", // here\n  "command": ["old"], "enabled": false /* yet */}}}',
+        '["old"]',
+        '[\n        "engram",\n        "mcp"\n      ]',
+    ),
+]
+
+
+@table(("harness", "text", "before", "after"), RENEWED)
+def test_a_renewed_entry_keeps_its_comments_and_keys_and_undo_brings_it_back(
+    home: Path, harness: str, text: str, before: str, after: str
+) -> None:
+    config = config_file(harness, None)
+    config.path.parent.mkdir(parents=True, exist_ok=True)
+    config.path.write_text(text)
     wire(config, SERVER)
-    entry = config.parsed(config.path.read_text())["mcp_servers"]["engram"]
-    assert entry == {"command": "engram", "args": ["mcp"], "enabled": False}
-    text = config.path.read_text()
-    assert not wire(config, SERVER).diff and config.path.read_text() == text
+    assert config.path.read_text() == text.replace(before, after)
+    assert not wire(config, SERVER).diff
+    wire(config, ServerCommand("engram", environment={"ENGRAM_HOME": "/elsewhere"}))
+    assert "/elsewhere" in config.path.read_text()
+    unwire(config)
+    assert config.path.read_text() == text
+
+
+@table(("harness", "text", "before", "after"), RENEWED)
+def test_undo_brings_the_users_entry_back_and_keeps_what_was_added_since(
+    home: Path, harness: str, text: str, before: str, after: str
+) -> None:
+    config = config_file(harness, None)
+    config.path.parent.mkdir(parents=True, exist_ok=True)
+    config.path.write_text(text)
+    wire(config, SERVER)
+    new = "new = 1\n" if harness == "codex" else "// new\n"
+    config.path.write_text(new + config.path.read_text())
+    assert unwire(config).backup is not None
+    assert config.path.read_text() == new + text

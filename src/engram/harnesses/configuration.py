@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +78,16 @@ class ConfigFile:
             entry = {"type": "stdio", **entry}
         return entry | ({"env": environment} if environment else {})
 
-    def server_in(self, data: Mapping[str, Any]) -> ServerCommand | None:
-        """The server that the file names as Engram's; None if it names none that can be read."""
+    def entry_in(self, data: Mapping[str, Any]) -> Any:
+        """What the file has as Engram's entry; None if it has none."""
         found: Any = data
         for key in self.place(data):
             found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    def server_in(self, data: Mapping[str, Any]) -> ServerCommand | None:
+        """The server that the file names as Engram's; None if it names none that can be read."""
+        found = self.entry_in(data)
         if not isinstance(found, dict):
             return None
         command, arguments = found.get("command"), found.get("args", [])
@@ -93,30 +98,37 @@ class ConfigFile:
         return ServerCommand(words[0], tuple(words[1:]), {str(key): str(value) for key, value in environment.items()})
 
     def with_entry(self, text: str, server: ServerCommand) -> str:
-        """The text with the entry; checked: everything else says what it said."""
-        place = self.place(self.parsed(text))
-        entry = self._renewed(self.parsed(text), place, self.entry(server))
-        if entry is None:
-            return text
-        change: Callable[[], str] = lambda: (  # noqa: E731
-            toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
-        )
-        return self._checked(text, change, _placed(self.parsed(text), place, entry))
-
-    def _renewed(self, data: Mapping[str, Any], place: Sequence[str], entry: dict[str, Any]) -> dict[str, Any] | None:
-        """The entry with the keys that the user added to theirs; None if theirs has all of it."""
-        known: Any = data
-        for key in place:
-            known = known.get(key) if isinstance(known, dict) else None
+        """The text with the entry; checked: everything else says what it said. Keys and comments that the user added to theirs stay."""
+        data = self.parsed(text)
+        place, entry, known = self.place(data), self.entry(server), self.entry_in(data)
         if not isinstance(known, dict):
-            return entry
+            made = toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
+            return self._checked(made, _placed(data, place, entry))
         if any(key in known for key in _ADDRESSES):
             raise InvalidInput("its entry `engram` names a server by its address; remove that entry first")
-        kept = {**known, **entry}
-        for part in ("env", "environment"):
-            if isinstance(known.get(part), dict):
-                kept[part] = {**known[part], **entry.get(part, {})}
-        return None if kept == known else kept
+        wanted, made = dict(known), text
+        for key, value in entry.items():
+            wanted[key] = {**known[key], **value} if isinstance(value, dict) and key in known else value
+            if wanted[key] != known.get(key):
+                made = self._with_value(made, (*place, key), wanted[key])
+        return self._checked(made, _placed(data, place, wanted))
+
+    def _with_value(self, text: str, path: Sequence[str], value: Any) -> str:
+        """The text with one value set; of a table, which may have comments, each of its values."""
+        has_place = not self._is_toml or toml_table.has_header(text, path)
+        if isinstance(value, dict) and has_place:
+            for key, inner in value.items():
+                text = self._with_value(text, (*path, key), inner)
+            return text
+        return (toml_table.with_value if self._is_toml else jsonc.with_member)(text, path, value)
+
+    def with_entry_of(self, text: str, other: str) -> str:
+        """The text with its entry as another text of this file has it; checked likewise."""
+        data, others = self.parsed(text), self.parsed(other)
+        change = toml_table.with_table_of if self._is_toml else jsonc.with_member_of
+        if (place := self.place(data)) != self.place(others):
+            raise InvalidInput("its servers are elsewhere than before")
+        return self._checked(change(text, place, other), _placed(data, place, self.entry_in(others)))
 
     def is_blank(self, text: str) -> bool:
         """Whether a text says nothing, not even in a comment: no settings at all."""
@@ -124,17 +136,14 @@ class ConfigFile:
 
     def without_entry(self, text: str) -> str:
         """The text without the entry; checked likewise."""
-        place = self.place(self.parsed(text))
-        change: Callable[[], str] = lambda: (  # noqa: E731
-            toml_table.without_table(text, place) if self._is_toml else jsonc.without_member(text, place)
-        )
-        return self._checked(text, change, _removed(self.parsed(text), place))
+        data = self.parsed(text)
+        change = toml_table.without_table if self._is_toml else jsonc.without_member
+        return self._checked(change(text, self.place(data)), _removed(data, self.place(data)))
 
-    def _checked(self, text: str, change: Callable[[], str], wanted: Mapping[str, Any]) -> str:
-        made = change()
+    def _checked(self, made: str, wanted: Mapping[str, Any]) -> str:
         try:
             is_right = _without_empty(self.parsed(made)) == _without_empty(wanted)
-        except InvalidInput:
+        except (InvalidInput, RecursionError):
             is_right = False
         if not is_right:
             raise InvalidInput("its form is not one that can be changed safely; edit it by hand")

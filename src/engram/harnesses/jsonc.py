@@ -72,6 +72,14 @@ def with_member(text: str, path: Sequence[str], data: Any) -> str:
     return _added(text, here, path[depth], data, depth, indent)
 
 
+def with_member_of(text: str, path: Sequence[str], other: str) -> str:
+    """The text with its member at a path as another text has it, comments included; both have one."""
+    place, wanted = parse(text), parse(other)
+    for key in path:
+        place, wanted = place.members[key].value, wanted.members[key].value
+    return text[: place.start] + other[wanted.start : wanted.end] + text[place.end :]
+
+
 def without_member(text: str, path: Sequence[str]) -> str:
     """The text without the member at a path, and without the objects that are empty then; unchanged if it is not there.
 

@@ -35,40 +35,68 @@ def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) ->
     """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
     file = _read(config)
     text = _changed(config, lambda: config.with_entry(file.text, server))
-    backup = _backup_of(file.path) if file.exists and not _is_only_ours(config, file.text) else None
+    backup = _backup_of(file.path)
     if text != file.text and not dry_run:
-        if backup is not None and (backup.is_symlink() or not backup.exists()):
+        if file.exists and _needs_backup(config, file.text, backup):
             _copy(file, backup)
         file.path.parent.mkdir(parents=True, exist_ok=True)
         _write(config, file, text)
-    return WiringChange(config.harness, config.path, _diff(file.text, text, config.path), backup)
+    return WiringChange(config.harness, config.path, _diff(file.text, text, config.path), _existing(backup))
 
 
 def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
-    """Remove the entry, and the file if that is all there was; the backup goes when the file is as it was again."""
+    """Remove the entry, or bring back the one that the user had. Raises `Refused` for an entry that `wire` did not write.
+
+    The file goes if the entry is all there was; the backup goes when the file is as it was again.
+    """
     file = _read(config)
     if not file.exists:
         return WiringChange(config.harness, config.path, "")
     backup = _backup_of(file.path)
-    before = _before(config, file, backup)
-    text = _changed(config, lambda: config.without_entry(file.text) if before is None else before)
-    is_removed = text != file.text and before is None and config.is_blank(text) and not _had_more(config, file, backup)
+    earlier = _backup_text(config, file, backup)
+    text = _changed(config, lambda: _unwired(config, file.text, earlier))
+    is_restored = text == earlier
+    is_removed = text != file.text and not is_restored and config.is_blank(text) and not _has_more(config, earlier)
     if text != file.text and not dry_run:
         if is_removed:
             _remove(config, file)
         else:
             _write(config, file, text)
-    is_restored = backup.exists() and read_bytes(backup) == file.mark + text.encode(file.encoding)
     if is_restored and not dry_run:
         backup.unlink()
     diff = _diff(file.text, "" if is_removed else text, config.path)
-    return WiringChange(config.harness, config.path, diff, None if is_restored else backup, is_removed)
+    kept = None if is_restored else _existing(backup)
+    return WiringChange(config.harness, config.path, diff, kept, is_removed)
 
 
-def _is_only_ours(config: ConfigFile, text: str) -> bool:
-    """Whether the file was made by `wire` and nobody added anything: then there is nothing to keep a copy of."""
+def _unwired(config: ConfigFile, text: str, earlier: str | None) -> str:
+    """The text without the entry, or with the one that the user had before it."""
+    data = config.parsed(text)
+    if config.entry_in(data) is None:
+        return text
+    server = config.server_in(data)
+    if server is None or not server.is_engram:
+        raise InvalidInput("its entry `engram` is not one that `engram init` writes; remove it by hand if you want to")
+    if earlier is None or _has_engram(config, earlier):
+        return config.without_entry(text)
+    # The earlier text has what removing the entry cannot know: an empty object, blank lines, a last line without its end.
+    if config.with_entry(earlier, server) == text:
+        return earlier
+    has_users = config.entry_in(config.parsed(earlier)) is not None
+    return config.with_entry_of(text, earlier) if has_users else config.without_entry(text)
+
+
+def _needs_backup(config: ConfigFile, text: str, backup: Path) -> bool:
+    """Whether to copy the file: always before the first change, later only if the copy is gone and the file has more than the entry."""
+    if not _has_engram(config, text):
+        return True
+    return (backup.is_symlink() or not backup.exists()) and not _is_only_entry(config, text)
+
+
+def _has_engram(config: ConfigFile, text: str) -> bool:
+    """Whether a text has an entry that `wire` wrote."""
     server = config.server_in(config.parsed(text))
-    return server is not None and server.is_engram and _is_only_entry(config, text)
+    return server is not None and server.is_engram
 
 
 def _is_only_entry(config: ConfigFile, text: str) -> bool:
@@ -78,34 +106,25 @@ def _is_only_entry(config: ConfigFile, text: str) -> bool:
         return False
 
 
-def _before(config: ConfigFile, file: UserFile, backup: Path) -> str | None:
-    """The text before the first change, if nothing but the entry was added to it since; None otherwise.
-
-    It restores what removing the entry cannot know: an empty object, blank lines, a last line without its end.
-    """
-    text = _backup_text(file, backup)
-    try:
-        server = config.server_in(config.parsed(file.text))
-        if text is None or server is None or config.server_in(config.parsed(text)) is not None:
-            return None
-        return text if config.with_entry(text, server) == file.text else None
-    except InvalidInput:
-        return None
-
-
-def _had_more(config: ConfigFile, file: UserFile, backup: Path) -> bool:
+def _has_more(config: ConfigFile, earlier: str | None) -> bool:
     """Whether the file had more than an entry of Engram before the first change."""
-    text = _backup_text(file, backup)
-    return text is not None and not _is_only_entry(config, text)
+    return earlier is not None and not _is_only_entry(config, earlier)
 
 
-def _backup_text(file: UserFile, backup: Path) -> str | None:
+def _existing(backup: Path) -> Path | None:
+    return backup if backup.exists() else None
+
+
+def _backup_text(config: ConfigFile, file: UserFile, backup: Path) -> str | None:
+    """The text before the first change; None if there is no backup that can be read."""
     if backup.is_symlink() or not backup.is_file():
         return None
     try:
-        return read_bytes(backup).removeprefix(file.mark).decode(file.encoding)
-    except UnicodeDecodeError:
+        text = read_bytes(backup).removeprefix(file.mark).decode(file.encoding)
+        config.parsed(text)
+    except (UnicodeDecodeError, InvalidInput):
         return None
+    return text
 
 
 def _remove(config: ConfigFile, file: UserFile) -> None:

@@ -94,7 +94,7 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
     elif dry_run:
         surface.hint("engram: nothing was written")
     else:
-        kept = f"; as it was: {change.backup}" if change.backup and change.backup.exists() else ""
+        kept = f"; as it was before `engram init`: {change.backup}" if change.backup else ""
         done = "removed" if change.is_removed else "wrote"
         surface.hint(f"engram: {done} {change.path}{kept}. Restart {harness} to make it take effect")
 
