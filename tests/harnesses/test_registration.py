@@ -1,6 +1,8 @@
 """`engram init HARNESS`: Engram's entry in each harness's own file, shown, backed up and removed again."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -148,10 +150,56 @@ def test_a_file_that_cannot_be_changed_safely_stays(home: Path, harness: str, te
     config = config_file(harness, None)
     config.path.parent.mkdir()
     config.path.write_text(text)
-    with pytest.raises(Refused, match=r"nothing was written"):
+    by_hand = {"cursor": '"command": "engram"', "codex": 'command = "engram"'}[harness]
+    with pytest.raises(Refused, match=rf"nothing was written(?s:.*)add:(?s:.*){by_hand}"):
         wire(config, SERVER)
     assert config.path.read_text() == text
     assert [path.name for path in config.path.parent.iterdir()] == [config.path.name]
+
+
+def test_a_large_file_is_changed_and_a_huge_one_refused_with_what_to_add(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_file("claude-code", None)
+    text = json.dumps({"projects": {"/a": {"history": ["x" * 1000] * 5000}}})
+    config.path.write_text(text)
+    wire(config, SERVER)
+    unwire(config)
+    assert config.path.read_text() == text
+    monkeypatch.setattr("engram.harnesses.registration.LARGEST", len(text) - 1)
+    with pytest.raises(Refused, match=r'bytes \(maximum(?s:.*)add:(?s:.*)"command": "engram"'):
+        wire(config, SERVER)
+
+
+def test_a_new_file_of_the_users_is_readable_by_them_alone_and_a_projects_by_everyone(home: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        for config, mode in (
+            (config_file("claude-code", None), 0o600),
+            (config_file("claude-code", home / "repo"), 0o644),
+        ):
+            wire(config, SERVER)
+            assert config.path.stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("text", [None, "{}"])
+def test_an_error_of_the_system_names_the_file_that_cannot_be_written(
+    home: Path, text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_file("claude-code", None)
+    if text is not None:
+        config.path.write_text(text)
+
+    def fail(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{path}.tmp")
+
+    monkeypatch.setattr("engram.harnesses.registration.write_temporary", fail)
+    monkeypatch.setattr("engram.recall.prompt.user_file.write_temporary", fail)
+    with pytest.raises(Refused) as refused:
+        wire(config, SERVER)
+    assert str(refused.value) == f"{config.path} cannot be written: Permission denied"
 
 
 def test_the_users_own_link_is_followed(home: Path) -> None:

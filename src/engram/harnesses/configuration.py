@@ -123,12 +123,13 @@ class ConfigFile:
         return (toml_table.with_value if self._is_toml else jsonc.with_member)(text, path, value)
 
     def with_entry_of(self, text: str, other: str) -> str:
-        """The text with its entry as another text of this file has it; checked likewise."""
+        """The text with its entry as another text of this file has it; checked likewise. Raises `InvalidInput` if that has none there."""
         data, others = self.parsed(text), self.parsed(other)
+        place, entry = self.place(data), self.entry_in(others)
+        if entry is None or place != self.place(others):
+            raise InvalidInput("the other text has no such entry")
         change = toml_table.with_table_of if self._is_toml else jsonc.with_member_of
-        if (place := self.place(data)) != self.place(others):
-            raise InvalidInput("its servers are elsewhere than before")
-        return self._checked(change(text, place, other), _placed(data, place, self.entry_in(others)))
+        return self._checked(change(text, place, other), _placed(data, place, entry))
 
     def is_blank(self, text: str) -> bool:
         """Whether a text says nothing, not even in a comment: no settings at all."""

@@ -1,18 +1,21 @@
 """Wiring a harness: Engram's entry in its configuration, added or removed, with a backup."""
 
 import difflib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from engram.disk import read_bytes, write_temporary
+from engram.disk import FILE_MODE, read_bytes, write_temporary
 from engram.harnesses.configuration import SERVER, ConfigFile, ServerCommand, server_command
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
-from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
+from engram.recall.prompt.user_file import NEW_FILE, UserFile, read_user_file, remove_user_file, replace_user_file
 
 BACKUP = ".engram-backup"
 """The suffix of the copy of a file as it was before the first change."""
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a file; Claude Code keeps the history of its prompts in the same one."""
 _FOLDERS = (".codex", ".cursor", ".opencode", "opencode")
 """Folders that `wire` may have made."""
 
@@ -33,14 +36,18 @@ class WiringChange:
 
 def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) -> WiringChange:
     """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
-    file = _read(config)
-    text = _changed(config, lambda: config.with_entry(file.text, server))
+    try:
+        file = read_config(config)
+        text = _changed(config, lambda: config.with_entry(file.text, server))
+    except Refused as error:
+        raise Refused(f"{error}. To wire it by hand, add:\n\n{config.with_entry('', server)}") from None
     backup = _backup_of(file.path)
     if text != file.text and not dry_run:
-        if file.exists and _needs_backup(config, file.text, backup):
-            _copy(file, backup)
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        _write(config, file, text)
+        with _explained(config):
+            if file.exists and _needs_backup(config, file.text, backup):
+                _copy(file, backup)
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            _write(config, file, text)
     return WiringChange(config.harness, config.path, _diff(file.text, text, config.path), _existing(backup))
 
 
@@ -49,7 +56,7 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
 
     The file goes if the entry is all there was; the backup goes when the file is as it was again.
     """
-    file = _read(config)
+    file = read_config(config)
     if not file.exists:
         return WiringChange(config.harness, config.path, "")
     backup = _backup_of(file.path)
@@ -58,10 +65,11 @@ def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
     is_restored = text == earlier
     is_removed = text != file.text and not is_restored and config.is_blank(text) and not _has_more(config, earlier)
     if text != file.text and not dry_run:
-        if is_removed:
-            _remove(config, file)
-        else:
-            _write(config, file, text)
+        with _explained(config):
+            if is_removed:
+                _remove(config, file)
+            else:
+                _write(config, file, text)
     if is_restored and not dry_run:
         backup.unlink()
     diff = _diff(file.text, "" if is_removed else text, config.path)
@@ -79,11 +87,13 @@ def _unwired(config: ConfigFile, text: str, earlier: str | None) -> str:
         raise InvalidInput("its entry `engram` is not one that `engram init` writes; remove it by hand if you want to")
     if earlier is None or _has_engram(config, earlier):
         return config.without_entry(text)
-    # The earlier text has what removing the entry cannot know: an empty object, blank lines, a last line without its end.
-    if config.with_entry(earlier, server) == text:
-        return earlier
-    has_users = config.entry_in(config.parsed(earlier)) is not None
-    return config.with_entry_of(text, earlier) if has_users else config.without_entry(text)
+    try:
+        # The earlier text has what removing the entry cannot know: an empty object, blank lines, a last line without its end.
+        if config.with_entry(earlier, server) == text:
+            return earlier
+        return config.with_entry_of(text, earlier)
+    except InvalidInput:
+        return config.without_entry(text)
 
 
 def _needs_backup(config: ConfigFile, text: str, backup: Path) -> bool:
@@ -143,7 +153,8 @@ def generic_entry(home: Path | None) -> dict[str, Any]:
     return {"mcpServers": {SERVER: entry | ({"env": dict(server.environment)} if server.environment else {})}}
 
 
-def _read(config: ConfigFile) -> UserFile:
+def read_config(config: ConfigFile) -> UserFile:
+    """The file as it is. Raises `Refused` for one that is no text of reasonable size, or leads out of its repository."""
     # People keep their settings in a folder of their own, behind a link: the file it leads to is theirs as well.
     try:
         path = config.path.resolve() if not config.is_shared else config.path
@@ -151,7 +162,7 @@ def _read(config: ConfigFile) -> UserFile:
         raise Refused(f"{config.path} is a symbolic link that leads back to itself") from None
     if not path.parent.is_dir():
         return UserFile(path, path)
-    return read_user_file(path)
+    return read_user_file(path, LARGEST)
 
 
 def _changed(config: ConfigFile, change: Any) -> str:
@@ -162,8 +173,17 @@ def _changed(config: ConfigFile, change: Any) -> str:
     return text
 
 
+@contextmanager
+def _explained(config: ConfigFile) -> Iterator[None]:
+    """Name the file in an error of the system's, which would name a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise Refused(f"{config.path} cannot be written: {error.strerror or error}") from error
+
+
 def _write(config: ConfigFile, file: UserFile, text: str) -> None:
-    if not replace_user_file(file, text):
+    if not replace_user_file(file, text, NEW_FILE if config.is_shared else FILE_MODE):
         raise Refused(f"{config.path} is being changed by another program; close it and try again")
 
 
@@ -173,7 +193,7 @@ def _backup_of(path: Path) -> Path:
 
 def _copy(file: UserFile, backup: Path) -> None:
     assert file.status is not None
-    fresh, _ = write_temporary(backup, read_bytes(file.path), sync=True, mode=0o600)
+    fresh, _ = write_temporary(backup, read_bytes(file.path), sync=True, mode=FILE_MODE)
     Path(fresh).replace(backup)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from engram.disk import read_bytes
 from engram.harnesses.configuration import HARNESSES, SERVER, ConfigFile, ServerCommand, config_file
+from engram.harnesses.registration import read_config
 from engram.harnesses.server_probe import PATIENCE, ask_tools
 from engram.model.errors import EngramError
 from engram.model.report import Finding
-from engram.recall.prompt.user_file import read_user_file
 
 _NOT_STARTED = "`{}` is not plainly this program's server, so it was not started"
 _LONGEST_COMMAND = 200
@@ -60,8 +60,7 @@ def _files(project: Path | None) -> list[ConfigFile]:
 def _named(config: ConfigFile) -> tuple[ServerCommand | None, str]:
     """The server that a file names, and why it cannot be read."""
     try:
-        text = read_user_file(config.path.resolve()).text
-        return config.server_in(config.parsed(text)), ""
+        return config.server_in(config.parsed(read_config(config).text)), ""
     except (EngramError, OSError, RuntimeError) as error:
         return None, str(error) if '"engram"' in _raw(config.path) or "engram]" in _raw(config.path) else ""
 
