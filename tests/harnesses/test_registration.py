@@ -251,6 +251,12 @@ RENEWED = [
         '"engram"',
     ),
     (
+        "cursor",
+        '{"mcpServers": {"engram": {"args": ["mcp"], "command": "old", "env": {"A": "\\u00e9"}}}}',
+        '"old"',
+        '"engram"',
+    ),
+    (
         "opencode",
         '{"mcp": {"engram": {"type": "local", // here\n  "command": ["old"], "enabled": false /* yet */}}}',
         '["old"]',

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from engram.harnesses import jsonc, toml_table
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
+from engram.store.files.home import expanded
 
 SERVER = "engram"
 """The name of the entry."""
@@ -17,6 +19,12 @@ CLAUDE_CODE, CODEX, OPENCODE, CURSOR = "claude-code", "codex", "opencode", "curs
 HARNESSES = (CLAUDE_CODE, CODEX, OPENCODE, CURSOR)
 DESKTOP = frozenset({CURSOR})
 """Harnesses that are usually not started from a shell."""
+STORE_VARIABLES = ("ENGRAM_HOME", "ENGRAM_CACHE", "ENGRAM_URL", "ENGRAM_TENANT")
+"""Environment variables that decide which store a server opens."""
+_CODEX_PASSES_ON = frozenset(
+    {"HOME", "LOGNAME", "PATH", "SHELL", "USER", "__CF_USER_TEXT_ENCODING", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"}
+)
+"""Variables that Codex passes on to a server (`DEFAULT_ENV_VARS` of its `rmcp-client`), besides those that the entry names."""
 _ADDRESSES = ("url", "serverUrl", "httpUrl")
 """Keys of an entry whose server runs elsewhere; with a command next to them no client would know which one to take."""
 
@@ -28,6 +36,8 @@ class ServerCommand:
     command: str
     arguments: tuple[str, ...] = ("mcp",)
     environment: Mapping[str, str] | None = None
+    passed_on: tuple[str, ...] = ()
+    """Names of further variables that the harness passes on; only Codex has such a list."""
 
     @property
     def words(self) -> list[str]:
@@ -95,7 +105,23 @@ class ConfigFile:
         environment = found.get("environment" if self.harness == OPENCODE else "env") or {}
         if not words or not all(isinstance(word, str) for word in words) or not isinstance(environment, dict):
             return None
-        return ServerCommand(words[0], tuple(words[1:]), {str(key): str(value) for key, value in environment.items()})
+        named = found.get("env_vars") if self.harness == CODEX else None
+        return ServerCommand(
+            words[0], tuple(words[1:]), {str(key): str(value) for key, value in environment.items()},
+            tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else (),
+        )  # fmt: skip
+
+    def environment_of(self, server: ServerCommand, around: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The environment in which the harness starts a server, as far as this one tells.
+
+        A desktop application does not have what somebody set in a shell.
+        """
+        passed = dict(around)
+        if self.harness == CODEX:
+            passed = {name: around[name] for name in around if name in _CODEX_PASSES_ON or name in server.passed_on}
+        elif self.harness in DESKTOP:
+            passed = {name: around[name] for name in around if name not in STORE_VARIABLES}
+        return {**passed, **(server.environment or {})}
 
     def with_entry(self, text: str, server: ServerCommand) -> str:
         """The text with the entry; checked: everything else says what it said. Keys and comments that the user added to theirs stay."""
@@ -106,21 +132,24 @@ class ConfigFile:
             return self._checked(made, _placed(data, place, entry))
         if any(key in known for key in _ADDRESSES):
             raise InvalidInput("its entry `engram` names a server by its address; remove that entry first")
-        wanted, made = dict(known), text
+        wanted = {**known, **entry}
         for key, value in entry.items():
-            wanted[key] = {**known[key], **value} if isinstance(value, dict) and key in known else value
-            if wanted[key] != known.get(key):
-                made = self._with_value(made, (*place, key), wanted[key])
-        return self._checked(made, _placed(data, place, wanted))
+            if isinstance(value, dict) and isinstance(known.get(key), dict):
+                wanted[key] = {**known[key], **value}
+        return self._checked(self._with_values(text, place, known, wanted), _placed(data, place, wanted))
 
-    def _with_value(self, text: str, path: Sequence[str], value: Any) -> str:
-        """The text with one value set; of a table, which may have comments, each of its values."""
-        has_place = not self._is_toml or toml_table.has_header(text, path)
-        if isinstance(value, dict) and has_place:
-            for key, inner in value.items():
-                text = self._with_value(text, (*path, key), inner)
-            return text
-        return (toml_table.with_value if self._is_toml else jsonc.with_member)(text, path, value)
+    def _with_values(self, text: str, place: Sequence[str], known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+        """The text with the values of a table that differ, each set where it is."""
+        for key, value in wanted.items():
+            path, before = (*place, key), known.get(key)
+            if value == before:
+                continue
+            has_place = not self._is_toml or toml_table.has_header(text, path)
+            if isinstance(value, dict) and isinstance(before, dict) and has_place:
+                text = self._with_values(text, path, before, value)
+            else:
+                text = (toml_table.with_value if self._is_toml else jsonc.with_member)(text, path, value)
+        return text
 
     def with_entry_of(self, text: str, other: str) -> str:
         """The text with its entry as another text of this file has it; checked likewise. Raises `InvalidInput` if that has none there."""
@@ -162,13 +191,18 @@ def config_file(harness: str, project: Path | None, environment: Mapping[str, st
     if project is not None:
         return ConfigFile(harness, _first(project, _IN_PROJECT[harness]), True)
     home = Path(environment.get("HOME") or Path.home())
+
+    def named(variable: str, default: Path) -> Path:
+        given = environment.get(variable)
+        return expanded(Path(given), f"${variable}") if given else default
+
     if harness == CLAUDE_CODE:
-        return ConfigFile(harness, Path(environment.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json", False)
+        return ConfigFile(harness, named("CLAUDE_CONFIG_DIR", home) / ".claude.json", False)
     if harness == CODEX:
-        return ConfigFile(harness, Path(environment.get("CODEX_HOME") or home / ".codex") / "config.toml", False)
+        return ConfigFile(harness, named("CODEX_HOME", home / ".codex") / "config.toml", False)
     if harness == CURSOR:
         return ConfigFile(harness, home / ".cursor" / "mcp.json", False)
-    folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    folder = named("XDG_CONFIG_HOME", home / ".config") / "opencode"
     return ConfigFile(harness, _first(folder, ("opencode.jsonc", "opencode.json")), False)
 
 
@@ -185,12 +219,11 @@ def _first(folder: Path, names: Sequence[str]) -> Path:
     return next((folder / name for name in names if (folder / name).exists()), folder / names[-1])
 
 
-def server_command(*, is_shared: bool, home: Path | None, is_desktop: bool = False) -> ServerCommand:
+def server_command(*, is_shared: bool, is_desktop: bool, environment: Mapping[str, str] | None = None) -> ServerCommand:
     """How to start this program's server. A project's file names it as everybody calls it; the user's own, so that it is found.
 
     A desktop application has a shorter `PATH` than the shell in which `engram` was found, so it gets the full path.
     """
-    environment = {"ENGRAM_HOME": str(home)} if home is not None else None
     found = shutil.which(SERVER)
     if is_shared or (found and not is_desktop):
         return ServerCommand(SERVER, environment=environment)
@@ -198,6 +231,35 @@ def server_command(*, is_shared: bool, home: Path | None, is_desktop: bool = Fal
     if script.exists():
         return ServerCommand(str(script), environment=environment)
     return ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment)
+
+
+def store_environment(home: Path | None, around: Mapping[str, str] = os.environ) -> tuple[dict[str, str], str]:
+    """The variables that make a server open the store in use here, and a warning about what must not be written to a file.
+
+    A harness may not pass on what is set in this shell. The given home takes the place of $ENGRAM_HOME and $ENGRAM_URL.
+    """
+    found = {name: around[name].strip() for name in STORE_VARIABLES if around.get(name, "").strip()}
+    if home is not None:
+        found = {"ENGRAM_HOME": str(home)} | {name: found[name] for name in ("ENGRAM_CACHE",) if name in found}
+    for name in ("ENGRAM_HOME", "ENGRAM_CACHE"):
+        if name in found:
+            found[name] = str(expanded(Path(found[name]), f"${name}").absolute())
+    if _has_password(found.get("ENGRAM_URL", "")):
+        del found["ENGRAM_URL"]
+        return found, _PASSWORD
+    return found, ""
+
+
+_PASSWORD = (
+    "ENGRAM_URL contains a password, so it was not written to the file, and the server may open another store. Put the password "
+    "into ~/.pgpass, set ENGRAM_URL without it, and run this again"
+)
+
+
+def _has_password(url: str) -> bool:
+    """Whether a server's URL may contain one; in doubt it does."""
+    plain = unquote(url)
+    return ":" in plain.partition("://")[2].rpartition("@")[0] or "password" in plain.lower()
 
 
 def _placed(data: Mapping[str, Any], place: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:

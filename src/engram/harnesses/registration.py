@@ -1,7 +1,7 @@
 """Wiring a harness: Engram's entry in its configuration, added or removed, with a backup."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ LARGEST = 64 * 1024 * 1024
 """Bytes of a file; Claude Code keeps the history of its prompts in the same one."""
 _FOLDERS = (".codex", ".cursor", ".opencode", "opencode")
 """Folders that `wire` may have made."""
+_SERVERS_OF = {"vscode": "servers", "zed": "context_servers"}
+"""The key under which other clients have their servers, where it is not `mcpServers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,13 @@ def _remove(config: ConfigFile, file: UserFile) -> None:
             file.path.parent.rmdir()
 
 
-def generic_entry(home: Path | None) -> dict[str, Any]:
-    """The entry that most other clients read; many of them are desktop applications."""
-    server = server_command(is_shared=False, home=home, is_desktop=True)
+def generic_entry(client: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The entry that another client reads; many of them are desktop applications."""
+    server = server_command(is_shared=False, is_desktop=True, environment=environment)
     entry: dict[str, Any] = {"command": server.command, "args": list(server.arguments)}
-    return {"mcpServers": {SERVER: entry | ({"env": dict(server.environment)} if server.environment else {})}}
+    return {
+        _SERVERS_OF.get(client, "mcpServers"): {SERVER: entry | ({"env": dict(environment)} if environment else {})}
+    }
 
 
 def read_config(config: ConfigFile) -> UserFile:
