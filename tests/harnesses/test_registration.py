@@ -132,6 +132,14 @@ def test_what_was_added_since_is_kept(home: Path) -> None:
     assert change.backup is not None and change.backup.exists()
 
 
+def test_a_comment_added_after_the_entry_is_kept(home: Path) -> None:
+    config = config_file("codex", None)
+    wire(config, SERVER)
+    config.path.write_text(config.path.read_text() + "# about the entry\n\n# mine\n\n# mine, too\n")
+    unwire(config)
+    assert config.path.read_text() == "# mine\n\n# mine, too\n"
+
+
 def test_a_rehearsal_writes_nothing(home: Path) -> None:
     assert wire(config_file("cursor", None), SERVER, dry_run=True).diff
     assert not list(home.iterdir())
@@ -151,7 +159,7 @@ def test_a_file_that_cannot_be_changed_safely_stays(home: Path, harness: str, te
     config.path.parent.mkdir()
     config.path.write_text(text)
     by_hand = {"cursor": '"command": "engram"', "codex": 'command = "engram"'}[harness]
-    with pytest.raises(Refused, match=rf"nothing was written(?s:.*)add:(?s:.*){by_hand}"):
+    with pytest.raises(Refused, match=rf"nothing was written(?s:.*)by hand(?s:.*){by_hand}"):
         wire(config, SERVER)
     assert config.path.read_text() == text
     assert [path.name for path in config.path.parent.iterdir()] == [config.path.name]
@@ -167,7 +175,7 @@ def test_a_large_file_is_changed_and_a_huge_one_refused_with_what_to_add(
     unwire(config)
     assert config.path.read_text() == text
     monkeypatch.setattr("engram.harnesses.registration.LARGEST", len(text) - 1)
-    with pytest.raises(Refused, match=r'bytes \(maximum(?s:.*)add:(?s:.*)"command": "engram"'):
+    with pytest.raises(Refused, match=r'bytes \(maximum(?s:.*)by hand(?s:.*)"command": "engram"'):
         wire(config, SERVER)
 
 

@@ -42,7 +42,7 @@ def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) ->
         file = read_config(config)
         text = _changed(config, lambda: config.with_entry(file.text, server))
     except Refused as error:
-        raise Refused(f"{error}. To wire it by hand, add:\n\n{config.with_entry('', server)}") from None
+        raise Refused(f"{error}. To wire it by hand, give it this entry:\n\n{config.with_entry('', server)}") from None
     backup = _backup_of(file.path)
     if text != file.text and not dry_run:
         with _explained(config):

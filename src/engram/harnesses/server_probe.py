@@ -142,7 +142,7 @@ def _reason(stderr: IO[bytes]) -> str:
 
 
 def _shown(text: str) -> str:
-    """The end of a text without its secrets."""
+    """The end of a text on one line, without its secrets."""
     from engram.gates.secrets.scan import redact
 
-    return redact(text)[0].strip()[-_LONGEST_REASON:]
+    return " ".join(redact(text)[0].split())[-_LONGEST_REASON:]

@@ -120,8 +120,10 @@ def _place(lines: Sequence[str], path: Sequence[str]) -> range | None:
         return None
     later = [number for number, header in headers if number > own[0] and header[: len(path)] != list(path)]
     stop = later[0] if later else len(lines)
-    while stop > own[0] and (not lines[stop - 1].strip() or (later and lines[stop - 1].lstrip().startswith("#"))):
+    while not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#"):
         stop -= 1  # an empty line or a comment before the next table belongs to that one
+    while not later and stop < len(lines) and lines[stop].strip():
+        stop += 1  # where no table follows, a comment without an empty line before it belongs to this one
     blank = stop < len(lines) and not lines[stop].strip()
     return range(own[0], stop + 1 if blank else stop)
 
