@@ -233,14 +233,18 @@ def server_command(*, is_shared: bool, is_desktop: bool, environment: Mapping[st
     return ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment)
 
 
-def store_environment(home: Path | None, around: Mapping[str, str] = os.environ) -> tuple[dict[str, str], str]:
-    """The variables that make a server open the store in use here, and a warning about what must not be written to a file.
+def store_environment(
+    home: Path | None, *, is_shared: bool, around: Mapping[str, str] = os.environ
+) -> tuple[dict[str, str], str]:
+    """The variables that make a server open the store in use here, and a warning about those that must not be written to its file.
 
-    A harness may not pass on what is set in this shell. The given home takes the place of $ENGRAM_HOME and $ENGRAM_URL.
+    A harness may not pass on what is set in this shell. The given home takes the place of all of it.
     """
-    found = {name: around[name].strip() for name in STORE_VARIABLES if around.get(name, "").strip()}
     if home is not None:
-        found = {"ENGRAM_HOME": str(home)} | {name: found[name] for name in ("ENGRAM_CACHE",) if name in found}
+        return {"ENGRAM_HOME": str(expanded(home, "--home").absolute())}, ""
+    found = {name: around[name].strip() for name in STORE_VARIABLES if around.get(name, "").strip()}
+    if found and is_shared:
+        return {}, _SHARED.format(" and ".join(found))
     for name in ("ENGRAM_HOME", "ENGRAM_CACHE"):
         if name in found:
             found[name] = str(expanded(Path(found[name]), f"${name}").absolute())
@@ -250,6 +254,7 @@ def store_environment(home: Path | None, around: Mapping[str, str] = os.environ)
     return found, ""
 
 
+_SHARED = "{} of this shell is not written to a file that others share; without --project it is written to your own"
 _PASSWORD = (
     "ENGRAM_URL contains a password, so it was not written to the file, and the server may open another store. Put the password "
     "into ~/.pgpass, set ENGRAM_URL without it, and run this again"

@@ -67,7 +67,7 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
     from engram.store.scopes import repository_of
 
     harness = harness.lower()
-    environment, warning = store_environment(surface.home)
+    environment, warning = store_environment(surface.home, is_shared=project)
     if harness not in HARNESSES:
         _print_entry(surface, harness, project or undo or dry_run, environment, warning)
         return
@@ -79,12 +79,6 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
             "(`git init` makes one), or leave out --project to wire it for yourself in every project"
         )
     config = config_file(harness, (folder or Path.cwd()) if project else None)
-    if project and surface.home is None and environment:
-        warning = (
-            f"{' and '.join(environment)} of this shell is not written to a file that others share; "
-            f"`engram init {harness}` writes it to your own"
-        )
-        environment = {}
     server = server_command(is_shared=project, is_desktop=harness in DESKTOP, environment=environment)
     change = unwire(config, dry_run=dry_run) if undo else wire(config, server, dry_run=dry_run)
     data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}
