@@ -73,7 +73,7 @@ def test_no_secret_of_the_servers_stderr_is_shown() -> None:
 @pytest.mark.parametrize(("rest", "told"), [("wait", "it did not answer within 2 s"), ("echo nonsense", "not JSON")])
 def test_what_a_wrapper_script_started_ends_with_it(tmp_path: Path, rest: str, told: str) -> None:
     program, alive = tmp_path / "engram", tmp_path / "alive"
-    program.write_text(f"#!/bin/sh\nexec 3> {alive}\nsleep 1000 &\necho started >&3\n{rest}\n")
+    program.write_text(f"#!/bin/sh\nexec 3> {alive}\nsleep 60 &\necho started >&3\n{rest}\n")
     program.chmod(0o755)
     os.mkfifo(alive)
     reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
