@@ -195,7 +195,7 @@ def test_a_desktop_application_gets_the_full_path(cli: Console, monkeypatch: pyt
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setenv("HOME", str(cli.folder))
     assert str(program) in cli.json("init", "cursor", "--dry-run")["diff"]
-    assert cli.json("init", "zed")["entry"]["mcpServers"]["engram"]["command"] == str(program)
+    assert cli.json("init", "windsurf")["entry"]["mcpServers"]["engram"]["command"] == str(program)
     assert str(program) not in cli.json("init", "codex", "--dry-run")["diff"]
 
 

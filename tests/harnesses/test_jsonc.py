@@ -20,6 +20,7 @@ FILES = [
     '{"theme": "dark"}',
     '{\r\n    "theme": "dark" // mine\r\n}\r\n',
     '\ufeff{\n  "a": [1, 2, {"b": "// no comment", "c": "}"}],\n  "b": null\n}',
+    '{\n  "a": [1, [2, /* two */ 3], // three\n  ], "b": [[]]\n}\n',
     '// all of it\n{\n  "a": {},\n  "b": "\\"quoted\\\\"\n}\n// the end\n',
 ]
 VALUES = st.recursive(

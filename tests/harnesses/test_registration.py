@@ -1,26 +1,18 @@
 """`engram init HARNESS`: Engram's entry in each harness's own file, shown, backed up and removed again."""
 
+import errno
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from engram.harnesses.configuration import HARNESSES, ConfigFile, ServerCommand, config_file
-from engram.harnesses.registration import ask_tools, unwire, wire, wiring_finding
+from engram.harnesses.configuration import HARNESSES, ServerCommand, config_file
+from engram.harnesses.registration import unwire, wire
 from engram.model.errors import InvalidInput, Refused
+from tests.tables import table
 
 SERVER = ServerCommand("engram")
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's home with nothing in it."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
@@ -33,17 +25,18 @@ def test_a_harness_is_wired_once_and_unwired_without_a_trace(home: Path, harness
     assert [path for path in home.rglob("*") if path.is_file()] == []
 
 
-def test_a_file_with_comments_is_as_it_was_afterwards(home: Path) -> None:
+@pytest.mark.parametrize("text", ['# mine\nmodel = "x"\n', 'notes = """\n[mcp_servers.engram]\nno table\n"""\n'])
+def test_a_file_with_comments_is_as_it_was_afterwards(home: Path, text: str) -> None:
     config = config_file("codex", None)
     config.path.parent.mkdir()
-    config.path.write_text('# mine\nmodel = "x"\n')
+    config.path.write_text(text)
     config.path.chmod(0o640)
     change = wire(config, SERVER)
-    assert change.backup is not None and change.backup.read_text() == '# mine\nmodel = "x"\n'
+    assert change.backup is not None and change.backup.read_text() == text
     assert change.backup.stat().st_mode & 0o777 == 0o600
     assert config.path.stat().st_mode & 0o777 == 0o640
     assert unwire(config).backup is None
-    assert config.path.read_text() == '# mine\nmodel = "x"\n'
+    assert config.path.read_text() == text
     assert not change.backup.exists()
 
 
@@ -92,6 +85,40 @@ def test_an_entry_that_names_an_address_is_left_to_the_user(home: Path) -> None:
     assert config.path.read_text() == '{"mcpServers": {"engram": {"url": "http://127.0.0.1:8377/mcp"}}}'
 
 
+@pytest.mark.parametrize(
+    "entry", ['{"command": "docker", "args": ["run", "engram"]}', '{"url": "http://localhost:1/mcp"}', "[]"]
+)
+def test_an_entry_that_init_did_not_write_is_not_removed(home: Path, entry: str) -> None:
+    config = config_file("cursor", None)
+    config.path.parent.mkdir()
+    text = f'{{"mcpServers": {{"engram": {entry}}}}}'
+    config.path.write_text(text)
+    with pytest.raises(Refused, match="is not one that `engram init` writes"):
+        unwire(config)
+    assert config.path.read_text() == text
+
+
+def test_the_backup_is_of_the_file_before_the_last_wiring(home: Path) -> None:
+    config = config_file("codex", None)
+    config.path.parent.mkdir()
+    config.path.write_text("a = 1\n")
+    wire(config, SERVER)
+    config.path.write_text("b = 1\n" + config.path.read_text())
+    assert unwire(config).backup is not None
+    wire(config, SERVER)
+    backup = wire(config, ServerCommand("/elsewhere/engram")).backup
+    assert backup is not None and backup.read_text() == "b = 1\na = 1\n"
+    assert unwire(config).backup is None
+
+
+def test_no_backup_is_named_where_there_is_none(home: Path) -> None:
+    config = config_file("codex", None)
+    assert wire(config, SERVER).backup is None
+    config.path.write_text("a = 1\n" + config.path.read_text())
+    assert unwire(config, dry_run=True).backup is None
+    assert unwire(config).backup is None
+
+
 def test_what_was_added_since_is_kept(home: Path) -> None:
     config = config_file("cursor", None)
     config.path.parent.mkdir()
@@ -105,6 +132,14 @@ def test_what_was_added_since_is_kept(home: Path) -> None:
     assert change.backup is not None and change.backup.exists()
 
 
+def test_a_comment_added_after_the_entry_is_kept(home: Path) -> None:
+    config = config_file("codex", None)
+    wire(config, SERVER)
+    config.path.write_text(config.path.read_text() + "# about the entry\n\n# mine\n\n# mine, too\n")
+    unwire(config)
+    assert config.path.read_text() == "# mine\n\n# mine, too\n"
+
+
 def test_a_rehearsal_writes_nothing(home: Path) -> None:
     assert wire(config_file("cursor", None), SERVER, dry_run=True).diff
     assert not list(home.iterdir())
@@ -116,17 +151,63 @@ def test_a_rehearsal_writes_nothing(home: Path) -> None:
         ("cursor", '{"mcpServers": '),
         ("cursor", '{"mcpServers": 3}'),
         ("codex", "mcp_servers = { engram = {} }"),
-        ("codex", 'notes = """\n[mcp_servers.engram]\nnot a table\n"""\n'),
+        ("codex", "[mcp_servers]\nengram = { command = 'old' }\n"),
     ],
 )
 def test_a_file_that_cannot_be_changed_safely_stays(home: Path, harness: str, text: str) -> None:
     config = config_file(harness, None)
     config.path.parent.mkdir()
     config.path.write_text(text)
-    with pytest.raises(Refused, match=r"nothing was written"):
+    by_hand = {"cursor": '"command": "engram"', "codex": 'command = "engram"'}[harness]
+    with pytest.raises(Refused, match=rf"nothing was written(?s:.*)by hand(?s:.*){by_hand}"):
         wire(config, SERVER)
     assert config.path.read_text() == text
     assert [path.name for path in config.path.parent.iterdir()] == [config.path.name]
+
+
+def test_a_large_file_is_changed_and_a_huge_one_refused_with_what_to_add(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_file("claude-code", None)
+    text = json.dumps({"projects": {"/a": {"history": ["x" * 1000] * 5000}}})
+    config.path.write_text(text)
+    wire(config, SERVER)
+    unwire(config)
+    assert config.path.read_text() == text
+    monkeypatch.setattr("engram.harnesses.registration.LARGEST", len(text) - 1)
+    with pytest.raises(Refused, match=r'bytes \(maximum(?s:.*)by hand(?s:.*)"command": "engram"'):
+        wire(config, SERVER)
+
+
+def test_a_new_file_of_the_users_is_readable_by_them_alone_and_a_projects_by_everyone(home: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        for config, mode in (
+            (config_file("claude-code", None), 0o600),
+            (config_file("claude-code", home / "repo"), 0o644),
+        ):
+            wire(config, SERVER)
+            assert config.path.stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("text", [None, "{}"])
+def test_an_error_of_the_system_names_the_file_that_cannot_be_written(
+    home: Path, text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_file("claude-code", None)
+    if text is not None:
+        config.path.write_text(text)
+
+    def fail(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{path}.tmp")
+
+    monkeypatch.setattr("engram.harnesses.registration.write_temporary", fail)
+    monkeypatch.setattr("engram.recall.prompt.user_file.write_temporary", fail)
+    with pytest.raises(Refused) as refused:
+        wire(config, SERVER)
+    assert str(refused.value) == f"{config.path} cannot be written: Permission denied"
 
 
 def test_the_users_own_link_is_followed(home: Path) -> None:
@@ -158,98 +239,65 @@ def test_an_unknown_harness_is_an_error(home: Path) -> None:
         config_file("emacs", None)
 
 
-# -- the doctor
+RENEWED = [
+    (
+        "codex",
+        '[mcp_servers.engram] # my note\n# why old\ncommand = "old"\nargs = ["mcp"]\nsince = 2020-01-01\nslow = 20 # disk\n',
+        'command = "old"',
+        'command = "engram"',
+    ),
+    (
+        "codex",
+        '[mcp_servers.engram]\ncommand = "old"\nargs = ["mcp"]\n\n[mcp_servers.engram.env] # mine\nA = "1" # one\n\n[x]\n',
+        'command = "old"',
+        'command = "engram"',
+    ),
+    (
+        "cursor",
+        '{"mcpServers": {\n  // mine\n  "engram": {"command": "old", /* why */ "args": ["mcp"], "env": {"A": "1" /* one */}}\n}}',
+        '"old"',
+        '"engram"',
+    ),
+    (
+        "cursor",
+        '{"mcpServers": {"engram": {"args": ["mcp"], "command": "old", "env": {"A": "\\u00e9"}}}}',
+        '"old"',
+        '"engram"',
+    ),
+    (
+        "opencode",
+        '{"mcp": {"engram": {"type": "local", // here\n  "command": ["old"], "enabled": false /* yet */}}}',
+        '["old"]',
+        '[\n        "engram",\n        "mcp"\n      ]',
+    ),
+]
 
 
-def test_no_harness_means_nothing_to_report(home: Path) -> None:
-    assert wiring_finding(home) is None
-
-
-def test_a_server_that_is_not_found_is_a_problem(home: Path) -> None:
-    wire(config_file("cursor", None), ServerCommand(str(home / "bin" / "engram")))
-    finding = wiring_finding(None)
-    assert finding is not None and not finding.ok and "was not found" in finding.message
-
-
-def test_a_program_that_a_repository_names_is_not_started(home: Path) -> None:
-    evil = home / "repo" / "engram"
-    evil.parent.mkdir()
-    evil.write_text(f"#!/bin/sh\ntouch {home}/started\n")
-    evil.chmod(0o755)
-    config = ConfigFile("cursor", home / "repo" / ".cursor" / "mcp.json", True)
-    wire(config, ServerCommand(str(evil)))
-    finding = wiring_finding(home / "repo")
-    assert finding is not None and "was not started" in finding.message
-    assert not (home / "started").exists()
-
-
-@pytest.mark.parametrize(
-    "server",
-    [
-        ServerCommand("engram", ("mcp",), {"LD_PRELOAD": "./evil.so"}),
-        ServerCommand("engram", ("learn", "The repository's owner may force-push")),
-        ServerCommand("./engram"),
-    ],
-)
-def test_nothing_but_the_bare_server_of_a_repository_is_started(
-    home: Path, server: ServerCommand, monkeypatch: pytest.MonkeyPatch
+@table(("harness", "text", "before", "after"), RENEWED)
+def test_a_renewed_entry_keeps_its_comments_and_keys_and_undo_brings_it_back(
+    home: Path, harness: str, text: str, before: str, after: str
 ) -> None:
-    monkeypatch.setattr("engram.harnesses.registration.ask_tools", lambda *_: pytest.fail("started"))
-    (home / "repo").mkdir()
-    wire(ConfigFile("cursor", home / "repo" / ".cursor" / "mcp.json", True), server)
-    finding = wiring_finding(home / "repo")
-    assert finding is not None and "was not started" in finding.message and finding.level == "advice"
-
-
-def test_a_command_of_the_users_own_is_no_problem_and_shows_no_secret(home: Path) -> None:
-    key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-    wire(
-        config_file("cursor", None), ServerCommand("uvx", ("--from", f"git+https://{key}@host/engram", "engram", "mcp"))
-    )
-    finding = wiring_finding(None)
-    assert finding is not None and finding.ok and key not in finding.message
-
-
-def test_the_module_that_the_docs_name_is_started_once_for_all_harnesses(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[ServerCommand] = []
-
-    def answer(server: ServerCommand) -> str:
-        started.append(server)
-        return "13"
-
-    monkeypatch.setattr("engram.harnesses.registration.ask_tools", answer)
-    for harness in ("cursor", "codex"):
-        wire(config_file(harness, None), ServerCommand(sys.executable, ("-m", "engram.mcp")))
-    finding = wiring_finding(None)
-    assert finding is not None and finding.message.count("13 tools") == 2
-    assert len(started) == 1
-
-
-def test_what_the_user_added_to_the_entry_is_kept(home: Path) -> None:
-    config = config_file("codex", None)
-    config.path.parent.mkdir()
-    config.path.write_text('[mcp_servers.engram]\ncommand = "old"\nargs = ["mcp"]\nenabled = false\n')
+    config = config_file(harness, None)
+    config.path.parent.mkdir(parents=True, exist_ok=True)
+    config.path.write_text(text)
     wire(config, SERVER)
-    entry = config.parsed(config.path.read_text())["mcp_servers"]["engram"]
-    assert entry == {"command": "engram", "args": ["mcp"], "enabled": False}
-    text = config.path.read_text()
-    assert not wire(config, SERVER).diff and config.path.read_text() == text
+    assert config.path.read_text() == text.replace(before, after)
+    assert not wire(config, SERVER).diff
+    wire(config, ServerCommand("engram", environment={"ENGRAM_HOME": "/elsewhere"}))
+    assert "/elsewhere" in config.path.read_text()
+    unwire(config)
+    assert config.path.read_text() == text
 
 
-def test_the_servers_tools_are_counted(home: Path) -> None:
-    environment = {"ENGRAM_HOME": str(home / "store"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    answer = ask_tools(ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment), patience=60)
-    assert answer.isdigit() and int(answer) >= 7, answer
-
-
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("import sys; sys.exit('no store')", "it ended at once: no store"),
-        ("print('hello', flush=True); input()", "not JSON"),
-    ],
-)
-def test_a_server_that_does_not_answer_says_why(script: str, why: str) -> None:
-    assert why in ask_tools(ServerCommand(sys.executable, ("-c", script)), patience=30)
+@table(("harness", "text", "before", "after"), RENEWED)
+def test_undo_brings_the_users_entry_back_and_keeps_what_was_added_since(
+    home: Path, harness: str, text: str, before: str, after: str
+) -> None:
+    config = config_file(harness, None)
+    config.path.parent.mkdir(parents=True, exist_ok=True)
+    config.path.write_text(text)
+    wire(config, SERVER)
+    new = "new = 1\n" if harness == "codex" else "// new\n"
+    config.path.write_text(new + config.path.read_text())
+    assert unwire(config).backup is not None
+    assert config.path.read_text() == new + text

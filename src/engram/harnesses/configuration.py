@@ -3,13 +3,15 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from engram.harnesses import jsonc, toml_table
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
+from engram.store.files.home import expanded
 
 SERVER = "engram"
 """The name of the entry."""
@@ -17,6 +19,12 @@ CLAUDE_CODE, CODEX, OPENCODE, CURSOR = "claude-code", "codex", "opencode", "curs
 HARNESSES = (CLAUDE_CODE, CODEX, OPENCODE, CURSOR)
 DESKTOP = frozenset({CURSOR})
 """Harnesses that are usually not started from a shell."""
+STORE_VARIABLES = ("ENGRAM_HOME", "ENGRAM_CACHE", "ENGRAM_URL", "ENGRAM_TENANT")
+"""Environment variables that decide which store a server opens."""
+_CODEX_PASSES_ON = frozenset(
+    {"HOME", "LOGNAME", "PATH", "SHELL", "USER", "__CF_USER_TEXT_ENCODING", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"}
+)
+"""Variables that Codex passes on to a server (`DEFAULT_ENV_VARS` of its `rmcp-client`), besides those that the entry names."""
 _ADDRESSES = ("url", "serverUrl", "httpUrl")
 """Keys of an entry whose server runs elsewhere; with a command next to them no client would know which one to take."""
 
@@ -28,11 +36,20 @@ class ServerCommand:
     command: str
     arguments: tuple[str, ...] = ("mcp",)
     environment: Mapping[str, str] | None = None
+    passed_on: tuple[str, ...] = ()
+    """Names of further variables that the harness passes on; only Codex has such a list."""
 
     @property
     def words(self) -> list[str]:
         """The command with its arguments."""
         return [self.command, *self.arguments]
+
+    @property
+    def is_engram(self) -> bool:
+        """Whether it is this program's own server, in whatever environment."""
+        if self.arguments == ("mcp",):
+            return Path(self.command).name == SERVER
+        return self.arguments in (("-m", "engram", "mcp"), ("-m", "engram.mcp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +88,16 @@ class ConfigFile:
             entry = {"type": "stdio", **entry}
         return entry | ({"env": environment} if environment else {})
 
-    def server_in(self, data: Mapping[str, Any]) -> ServerCommand | None:
-        """The server that the file names as Engram's; None if it names none that can be read."""
+    def entry_in(self, data: Mapping[str, Any]) -> Any:
+        """What the file has as Engram's entry; None if it has none."""
         found: Any = data
         for key in self.place(data):
             found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    def server_in(self, data: Mapping[str, Any]) -> ServerCommand | None:
+        """The server that the file names as Engram's; None if it names none that can be read."""
+        found = self.entry_in(data)
         if not isinstance(found, dict):
             return None
         command, arguments = found.get("command"), found.get("args", [])
@@ -83,33 +105,60 @@ class ConfigFile:
         environment = found.get("environment" if self.harness == OPENCODE else "env") or {}
         if not words or not all(isinstance(word, str) for word in words) or not isinstance(environment, dict):
             return None
-        return ServerCommand(words[0], tuple(words[1:]), {str(key): str(value) for key, value in environment.items()})
+        named = found.get("env_vars") if self.harness == CODEX else None
+        return ServerCommand(
+            words[0], tuple(words[1:]), {str(key): str(value) for key, value in environment.items()},
+            tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else (),
+        )  # fmt: skip
+
+    def environment_of(self, server: ServerCommand, around: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The environment in which the harness starts a server, as far as this one tells.
+
+        A desktop application does not have what somebody set in a shell.
+        """
+        passed = dict(around)
+        if self.harness == CODEX:
+            passed = {name: around[name] for name in around if name in _CODEX_PASSES_ON or name in server.passed_on}
+        elif self.harness in DESKTOP:
+            passed = {name: around[name] for name in around if name not in STORE_VARIABLES}
+        return {**passed, **(server.environment or {})}
 
     def with_entry(self, text: str, server: ServerCommand) -> str:
-        """The text with the entry; checked: everything else says what it said."""
-        place = self.place(self.parsed(text))
-        entry = self._renewed(self.parsed(text), place, self.entry(server))
-        if entry is None:
-            return text
-        change: Callable[[], str] = lambda: (  # noqa: E731
-            toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
-        )
-        return self._checked(text, change, _placed(self.parsed(text), place, entry))
-
-    def _renewed(self, data: Mapping[str, Any], place: Sequence[str], entry: dict[str, Any]) -> dict[str, Any] | None:
-        """The entry with the keys that the user added to theirs; None if theirs has all of it."""
-        known: Any = data
-        for key in place:
-            known = known.get(key) if isinstance(known, dict) else None
+        """The text with the entry; checked: everything else says what it said. Keys and comments that the user added to theirs stay."""
+        data = self.parsed(text)
+        place, entry, known = self.place(data), self.entry(server), self.entry_in(data)
         if not isinstance(known, dict):
-            return entry
+            made = toml_table.with_table(text, place, entry) if self._is_toml else jsonc.with_member(text, place, entry)
+            return self._checked(made, _placed(data, place, entry))
         if any(key in known for key in _ADDRESSES):
             raise InvalidInput("its entry `engram` names a server by its address; remove that entry first")
-        kept = {**known, **entry}
-        for part in ("env", "environment"):
-            if isinstance(known.get(part), dict):
-                kept[part] = {**known[part], **entry.get(part, {})}
-        return None if kept == known else kept
+        wanted = {**known, **entry}
+        for key, value in entry.items():
+            if isinstance(value, dict) and isinstance(known.get(key), dict):
+                wanted[key] = {**known[key], **value}
+        return self._checked(self._with_values(text, place, known, wanted), _placed(data, place, wanted))
+
+    def _with_values(self, text: str, place: Sequence[str], known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+        """The text with the values of a table that differ, each set where it is."""
+        for key, value in wanted.items():
+            path, before = (*place, key), known.get(key)
+            if value == before:
+                continue
+            has_place = not self._is_toml or toml_table.has_header(text, path)
+            if isinstance(value, dict) and isinstance(before, dict) and has_place:
+                text = self._with_values(text, path, before, value)
+            else:
+                text = (toml_table.with_value if self._is_toml else jsonc.with_member)(text, path, value)
+        return text
+
+    def with_entry_of(self, text: str, other: str) -> str:
+        """The text with its entry as another text of this file has it; checked likewise. Raises `InvalidInput` if that has none there."""
+        data, others = self.parsed(text), self.parsed(other)
+        place, entry = self.place(data), self.entry_in(others)
+        if entry is None or place != self.place(others):
+            raise InvalidInput("the other text has no such entry")
+        change = toml_table.with_table_of if self._is_toml else jsonc.with_member_of
+        return self._checked(change(text, place, other), _placed(data, place, entry))
 
     def is_blank(self, text: str) -> bool:
         """Whether a text says nothing, not even in a comment: no settings at all."""
@@ -117,17 +166,14 @@ class ConfigFile:
 
     def without_entry(self, text: str) -> str:
         """The text without the entry; checked likewise."""
-        place = self.place(self.parsed(text))
-        change: Callable[[], str] = lambda: (  # noqa: E731
-            toml_table.without_table(text, place) if self._is_toml else jsonc.without_member(text, place)
-        )
-        return self._checked(text, change, _removed(self.parsed(text), place))
+        data = self.parsed(text)
+        change = toml_table.without_table if self._is_toml else jsonc.without_member
+        return self._checked(change(text, self.place(data)), _removed(data, self.place(data)))
 
-    def _checked(self, text: str, change: Callable[[], str], wanted: Mapping[str, Any]) -> str:
-        made = change()
+    def _checked(self, made: str, wanted: Mapping[str, Any]) -> str:
         try:
             is_right = _without_empty(self.parsed(made)) == _without_empty(wanted)
-        except InvalidInput:
+        except (InvalidInput, RecursionError):
             is_right = False
         if not is_right:
             raise InvalidInput("its form is not one that can be changed safely; edit it by hand")
@@ -145,13 +191,18 @@ def config_file(harness: str, project: Path | None, environment: Mapping[str, st
     if project is not None:
         return ConfigFile(harness, _first(project, _IN_PROJECT[harness]), True)
     home = Path(environment.get("HOME") or Path.home())
+
+    def named(variable: str, default: Path) -> Path:
+        given = environment.get(variable)
+        return expanded(Path(given), f"${variable}") if given else default
+
     if harness == CLAUDE_CODE:
-        return ConfigFile(harness, Path(environment.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json", False)
+        return ConfigFile(harness, named("CLAUDE_CONFIG_DIR", home) / ".claude.json", False)
     if harness == CODEX:
-        return ConfigFile(harness, Path(environment.get("CODEX_HOME") or home / ".codex") / "config.toml", False)
+        return ConfigFile(harness, named("CODEX_HOME", home / ".codex") / "config.toml", False)
     if harness == CURSOR:
         return ConfigFile(harness, home / ".cursor" / "mcp.json", False)
-    folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    folder = named("XDG_CONFIG_HOME", home / ".config") / "opencode"
     return ConfigFile(harness, _first(folder, ("opencode.jsonc", "opencode.json")), False)
 
 
@@ -168,12 +219,11 @@ def _first(folder: Path, names: Sequence[str]) -> Path:
     return next((folder / name for name in names if (folder / name).exists()), folder / names[-1])
 
 
-def server_command(*, is_shared: bool, home: Path | None, is_desktop: bool = False) -> ServerCommand:
+def server_command(*, is_shared: bool, is_desktop: bool, environment: Mapping[str, str] | None = None) -> ServerCommand:
     """How to start this program's server. A project's file names it as everybody calls it; the user's own, so that it is found.
 
     A desktop application has a shorter `PATH` than the shell in which `engram` was found, so it gets the full path.
     """
-    environment = {"ENGRAM_HOME": str(home)} if home is not None else None
     found = shutil.which(SERVER)
     if is_shared or (found and not is_desktop):
         return ServerCommand(SERVER, environment=environment)
@@ -181,6 +231,40 @@ def server_command(*, is_shared: bool, home: Path | None, is_desktop: bool = Fal
     if script.exists():
         return ServerCommand(str(script), environment=environment)
     return ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment)
+
+
+def store_environment(
+    home: Path | None, *, is_shared: bool, around: Mapping[str, str] = os.environ
+) -> tuple[dict[str, str], str]:
+    """The variables that make a server open the store in use here, and a warning about those that must not be written to its file.
+
+    A harness may not pass on what is set in this shell. The given home takes the place of all of it.
+    """
+    if home is not None:
+        return {"ENGRAM_HOME": str(expanded(home, "--home").absolute())}, ""
+    found = {name: around[name].strip() for name in STORE_VARIABLES if around.get(name, "").strip()}
+    if found and is_shared:
+        return {}, _SHARED.format(" and ".join(found))
+    for name in ("ENGRAM_HOME", "ENGRAM_CACHE"):
+        if name in found:
+            found[name] = str(expanded(Path(found[name]), f"${name}").absolute())
+    if _has_password(found.get("ENGRAM_URL", "")):
+        del found["ENGRAM_URL"]
+        return found, _PASSWORD
+    return found, ""
+
+
+_SHARED = "{} of this shell is not written to a file that others share; without --project it is written to your own"
+_PASSWORD = (
+    "ENGRAM_URL contains a password, so it was not written to the file, and the server may open another store. Put the password "
+    "into ~/.pgpass, set ENGRAM_URL without it, and run this again"
+)
+
+
+def _has_password(url: str) -> bool:
+    """Whether a server's URL may contain one; in doubt it does."""
+    plain = unquote(url)
+    return ":" in plain.partition("://")[2].rpartition("@")[0] or "password" in plain.lower()
 
 
 def _placed(data: Mapping[str, Any], place: Sequence[str], entry: Mapping[str, Any]) -> dict[str, Any]:

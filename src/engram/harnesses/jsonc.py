@@ -6,6 +6,7 @@ The text is scanned once for the members of its objects. Comments and commas at 
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from engram.model.errors import InvalidInput
@@ -21,6 +22,7 @@ _LINE_COMMENT = re.compile(r"(?>[\s,]+|//[^\n]*\n|/\*.*?\*/)*+//[^\n]*", re.DOTA
 """Blanks and comments that end in a comment up to the end of the line."""
 _LINE_END = re.compile(r"[ \t]*\r?\n")
 _DEEPEST = 200
+_PLAIN = json.JSONDecoder()
 
 
 @dataclass(slots=True)
@@ -70,6 +72,14 @@ def with_member(text: str, path: Sequence[str], data: Any) -> str:
         written = _rendered(data, indent, depth + 1, _newline(text))
         return text[: known.value.start] + written + text[known.value.end :]
     return _added(text, here, path[depth], data, depth, indent)
+
+
+def with_member_of(text: str, path: Sequence[str], other: str) -> str:
+    """The text with its member at a path as another text has it, comments included; both have one."""
+    place, wanted = parse(text), parse(other)
+    for key in path:
+        place, wanted = place.members[key].value, wanted.members[key].value
+    return text[: place.start] + other[wanted.start : wanted.end] + text[place.end :]
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
@@ -198,6 +208,10 @@ class _Scanner:
         return found
 
     def _array(self, start: int, depth: int) -> JsonValue:
+        # No member of a list is ever changed, so the fast parser may read one that has no comments.
+        with suppress(ValueError, RecursionError):
+            data, end = _PLAIN.raw_decode(self.text, start)
+            return JsonValue(start, end, data)
         found = JsonValue(start, start, [])
         place = _skip(self.text, start + 1)
         while self.text[place : place + 1] != "]":

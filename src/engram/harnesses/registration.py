@@ -1,31 +1,25 @@
-"""Wiring a harness: Engram's entry in its configuration, added or removed, with a backup; and whether the server it names answers."""
+"""Wiring a harness: Engram's entry in its configuration, added or removed, with a backup."""
 
 import difflib
-import json
-import os
-import subprocess
-import time
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from engram.disk import read_bytes, write_temporary
-from engram.harnesses.configuration import HARNESSES, SERVER, ConfigFile, ServerCommand, config_file, server_command
-from engram.model.errors import EngramError, InvalidInput, Refused
+from engram.disk import FILE_MODE, read_bytes, write_temporary
+from engram.harnesses.configuration import SERVER, ConfigFile, ServerCommand, server_command
+from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
-from engram.model.report import Finding
-from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
+from engram.recall.prompt.user_file import NEW_FILE, UserFile, read_user_file, remove_user_file, replace_user_file
 
 BACKUP = ".engram-backup"
 """The suffix of the copy of a file as it was before the first change."""
-PATIENCE = 10.0
-"""Seconds a server has to answer; some clients wait no longer."""
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a file; Claude Code keeps the history of its prompts in the same one."""
 _FOLDERS = (".codex", ".cursor", ".opencode", "opencode")
 """Folders that `wire` may have made."""
-_NOT_STARTED = "`{}` is not plainly this program's server, so it was not started"
-_LONGEST_COMMAND = 200
-_PROTOCOL = "2025-06-18"
-_OWN_VARIABLES = {"ENGRAM_HOME", "ENGRAM_URL"}
+_SERVERS_OF = {"vscode": "servers", "zed": "context_servers"}
+"""The key under which other clients have their servers, where it is not `mcpServers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,42 +38,77 @@ class WiringChange:
 
 def wire(config: ConfigFile, server: ServerCommand, *, dry_run: bool = False) -> WiringChange:
     """Add or renew the entry. Raises `Refused` for a file that cannot be read or changed safely; then nothing was written."""
-    file = _read(config)
-    text = _changed(config, lambda: config.with_entry(file.text, server))
-    backup = _backup_of(file.path) if file.exists and not _is_only_ours(config, file.text) else None
+    try:
+        file = read_config(config)
+        text = _changed(config, lambda: config.with_entry(file.text, server))
+    except Refused as error:
+        raise Refused(f"{error}. To wire it by hand, give it this entry:\n\n{config.with_entry('', server)}") from None
+    backup = _backup_of(file.path)
     if text != file.text and not dry_run:
-        if backup is not None and (backup.is_symlink() or not backup.exists()):
-            _copy(file, backup)
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        _write(config, file, text)
-    return WiringChange(config.harness, config.path, _diff(file.text, text, config.path), backup)
+        with _explained(config):
+            if file.exists and _needs_backup(config, file.text, backup):
+                _copy(file, backup)
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            _write(config, file, text)
+    return WiringChange(config.harness, config.path, _diff(file.text, text, config.path), _existing(backup))
 
 
 def unwire(config: ConfigFile, *, dry_run: bool = False) -> WiringChange:
-    """Remove the entry, and the file if that is all there was; the backup goes when the file is as it was again."""
-    file = _read(config)
+    """Remove the entry, or bring back the one that the user had. Raises `Refused` for an entry that `wire` did not write.
+
+    The file goes if the entry is all there was; the backup goes when the file is as it was again.
+    """
+    file = read_config(config)
     if not file.exists:
         return WiringChange(config.harness, config.path, "")
     backup = _backup_of(file.path)
-    before = _before(config, file, backup)
-    text = _changed(config, lambda: config.without_entry(file.text) if before is None else before)
-    is_removed = text != file.text and before is None and config.is_blank(text) and not _had_more(config, file, backup)
+    earlier = _backup_text(config, file, backup)
+    text = _changed(config, lambda: _unwired(config, file.text, earlier))
+    is_restored = text == earlier
+    is_removed = text != file.text and not is_restored and config.is_blank(text) and not _has_more(config, earlier)
     if text != file.text and not dry_run:
-        if is_removed:
-            _remove(config, file)
-        else:
-            _write(config, file, text)
-    is_restored = backup.exists() and read_bytes(backup) == file.mark + text.encode(file.encoding)
+        with _explained(config):
+            if is_removed:
+                _remove(config, file)
+            else:
+                _write(config, file, text)
     if is_restored and not dry_run:
         backup.unlink()
     diff = _diff(file.text, "" if is_removed else text, config.path)
-    return WiringChange(config.harness, config.path, diff, None if is_restored else backup, is_removed)
+    kept = None if is_restored else _existing(backup)
+    return WiringChange(config.harness, config.path, diff, kept, is_removed)
 
 
-def _is_only_ours(config: ConfigFile, text: str) -> bool:
-    """Whether the file was made by `wire` and nobody added anything: then there is nothing to keep a copy of."""
+def _unwired(config: ConfigFile, text: str, earlier: str | None) -> str:
+    """The text without the entry, or with the one that the user had before it."""
+    data = config.parsed(text)
+    if config.entry_in(data) is None:
+        return text
+    server = config.server_in(data)
+    if server is None or not server.is_engram:
+        raise InvalidInput("its entry `engram` is not one that `engram init` writes; remove it by hand if you want to")
+    if earlier is None or _has_engram(config, earlier):
+        return config.without_entry(text)
+    try:
+        # The earlier text has what removing the entry cannot know: an empty object, blank lines, a last line without its end.
+        if config.with_entry(earlier, server) == text:
+            return earlier
+        return config.with_entry_of(text, earlier)
+    except InvalidInput:
+        return config.without_entry(text)
+
+
+def _needs_backup(config: ConfigFile, text: str, backup: Path) -> bool:
+    """Whether to copy the file: always before the first change, later only if the copy is gone and the file has more than the entry."""
+    if not _has_engram(config, text):
+        return True
+    return (backup.is_symlink() or not backup.exists()) and not _is_only_entry(config, text)
+
+
+def _has_engram(config: ConfigFile, text: str) -> bool:
+    """Whether a text has an entry that `wire` wrote."""
     server = config.server_in(config.parsed(text))
-    return server is not None and _is_own(server, config) and _is_only_entry(config, text)
+    return server is not None and server.is_engram
 
 
 def _is_only_entry(config: ConfigFile, text: str) -> bool:
@@ -89,34 +118,25 @@ def _is_only_entry(config: ConfigFile, text: str) -> bool:
         return False
 
 
-def _before(config: ConfigFile, file: UserFile, backup: Path) -> str | None:
-    """The text before the first change, if nothing but the entry was added to it since; None otherwise.
-
-    It restores what removing the entry cannot know: an empty object, blank lines, a last line without its end.
-    """
-    text = _backup_text(file, backup)
-    try:
-        server = config.server_in(config.parsed(file.text))
-        if text is None or server is None or config.server_in(config.parsed(text)) is not None:
-            return None
-        return text if config.with_entry(text, server) == file.text else None
-    except InvalidInput:
-        return None
-
-
-def _had_more(config: ConfigFile, file: UserFile, backup: Path) -> bool:
+def _has_more(config: ConfigFile, earlier: str | None) -> bool:
     """Whether the file had more than an entry of Engram before the first change."""
-    text = _backup_text(file, backup)
-    return text is not None and not _is_only_entry(config, text)
+    return earlier is not None and not _is_only_entry(config, earlier)
 
 
-def _backup_text(file: UserFile, backup: Path) -> str | None:
+def _existing(backup: Path) -> Path | None:
+    return backup if backup.exists() else None
+
+
+def _backup_text(config: ConfigFile, file: UserFile, backup: Path) -> str | None:
+    """The text before the first change; None if there is no backup that can be read."""
     if backup.is_symlink() or not backup.is_file():
         return None
     try:
-        return read_bytes(backup).removeprefix(file.mark).decode(file.encoding)
-    except UnicodeDecodeError:
+        text = read_bytes(backup).removeprefix(file.mark).decode(file.encoding)
+        config.parsed(text)
+    except (UnicodeDecodeError, InvalidInput):
         return None
+    return text
 
 
 def _remove(config: ConfigFile, file: UserFile) -> None:
@@ -128,14 +148,17 @@ def _remove(config: ConfigFile, file: UserFile) -> None:
             file.path.parent.rmdir()
 
 
-def generic_entry(home: Path | None) -> dict[str, Any]:
-    """The entry that most other clients read; many of them are desktop applications."""
-    server = server_command(is_shared=False, home=home, is_desktop=True)
+def generic_entry(client: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The entry that another client reads; many of them are desktop applications."""
+    server = server_command(is_shared=False, is_desktop=True, environment=environment)
     entry: dict[str, Any] = {"command": server.command, "args": list(server.arguments)}
-    return {"mcpServers": {SERVER: entry | ({"env": dict(server.environment)} if server.environment else {})}}
+    return {
+        _SERVERS_OF.get(client, "mcpServers"): {SERVER: entry | ({"env": dict(environment)} if environment else {})}
+    }
 
 
-def _read(config: ConfigFile) -> UserFile:
+def read_config(config: ConfigFile) -> UserFile:
+    """The file as it is. Raises `Refused` for one that is no text of reasonable size, or leads out of its repository."""
     # People keep their settings in a folder of their own, behind a link: the file it leads to is theirs as well.
     try:
         path = config.path.resolve() if not config.is_shared else config.path
@@ -143,7 +166,7 @@ def _read(config: ConfigFile) -> UserFile:
         raise Refused(f"{config.path} is a symbolic link that leads back to itself") from None
     if not path.parent.is_dir():
         return UserFile(path, path)
-    return read_user_file(path)
+    return read_user_file(path, LARGEST)
 
 
 def _changed(config: ConfigFile, change: Any) -> str:
@@ -154,8 +177,17 @@ def _changed(config: ConfigFile, change: Any) -> str:
     return text
 
 
+@contextmanager
+def _explained(config: ConfigFile) -> Iterator[None]:
+    """Name the file in an error of the system's, which would name a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise Refused(f"{config.path} cannot be written: {error.strerror or error}") from error
+
+
 def _write(config: ConfigFile, file: UserFile, text: str) -> None:
-    if not replace_user_file(file, text):
+    if not replace_user_file(file, text, NEW_FILE if config.is_shared else FILE_MODE):
         raise Refused(f"{config.path} is being changed by another program; close it and try again")
 
 
@@ -165,7 +197,7 @@ def _backup_of(path: Path) -> Path:
 
 def _copy(file: UserFile, backup: Path) -> None:
     assert file.status is not None
-    fresh, _ = write_temporary(backup, read_bytes(file.path), sync=True, mode=0o600)
+    fresh, _ = write_temporary(backup, read_bytes(file.path), sync=True, mode=FILE_MODE)
     Path(fresh).replace(backup)
 
 
@@ -175,138 +207,3 @@ def _diff(before: str, after: str, path: Path) -> str:
 
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm="", n=2)
     return redact("\n".join(lines))[0]
-
-
-# -- the doctor
-
-
-def wiring_finding(project: Path | None) -> Finding | None:
-    """Whether the servers that harnesses are told to start answer; None if no harness names one."""
-    told: list[str] = []
-    problems: list[str] = []
-    others: list[str] = []
-    answers: dict[tuple[Any, ...], str] = {}
-    for config in _files(project):
-        server, problem = _named(config)
-        name = f"{config.harness} ({config.path})"
-        if server is not None and not _is_own(server, config):
-            others.append(f"{name}: {_NOT_STARTED.format(_shown(server))}")
-        elif server is not None:
-            key = (*server.words, *sorted((server.environment or {}).items()))
-            if key not in answers:
-                answers[key] = _answer(server)
-            if answers[key].isdigit():
-                told.append(f"{name}: {answers[key]} tools")
-            else:
-                problems.append(f"{name}: {answers[key]}")
-        elif problem:
-            problems.append(f"{name}: {problem}")
-    if problems:
-        return Finding.of("wiring", False, "; ".join(problems + others), "`engram init HARNESS` writes the entry again")
-    advice = "try it in the harness itself, or let `engram init HARNESS` write the entry again" if others else ""
-    return Finding.of("wiring", True, "; ".join(told + others), advice) if told or others else None
-
-
-def _shown(server: ServerCommand) -> str:
-    """The command, as it may be shown: an argument may be a key."""
-    from engram.gates.secrets.scan import redact
-
-    return redact(" ".join(server.words))[0][:_LONGEST_COMMAND]
-
-
-def _files(project: Path | None) -> list[ConfigFile]:
-    own = [config_file(harness, None) for harness in HARNESSES]
-    shared = [config_file(harness, project) for harness in HARNESSES] if project is not None else []
-    return [config for config in (*own, *shared) if config.path.is_file()]
-
-
-def _named(config: ConfigFile) -> tuple[ServerCommand | None, str]:
-    """The server that a file names, and why it cannot be read."""
-    try:
-        text = read_user_file(config.path.resolve()).text
-        return config.server_in(config.parsed(text)), ""
-    except (EngramError, OSError, RuntimeError) as error:
-        return None, str(error) if '"engram"' in _raw(config.path) or "engram]" in _raw(config.path) else ""
-
-
-def _raw(path: Path) -> str:
-    try:
-        return read_bytes(path)[:1_000_000].decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _answer(server: ServerCommand) -> str:
-    """How many tools the server lists, as digits; else what is wrong."""
-    import shutil
-
-    return ask_tools(server) if shutil.which(server.command) is not None else f"`{_shown(server)}` was not found"
-
-
-def _is_own(server: ServerCommand, config: ConfigFile) -> bool:
-    """Whether starting it runs this program's server and nothing else. What a repository says about its environment is nobody's word."""
-    own = ServerCommand(SERVER).arguments
-    if config.is_shared:
-        return server.command == SERVER and server.arguments == own and not server.environment
-    is_module = server.arguments in (("-m", "engram", *own), ("-m", "engram.mcp"))
-    known = set(server.environment or {}) <= _OWN_VARIABLES
-    return known and ((Path(server.command).name == SERVER and server.arguments == own) or is_module)
-
-
-def ask_tools(server: ServerCommand, patience: float = PATIENCE) -> str:
-    """Start a server and ask for its tools: their number as digits, else what went wrong. No process is left behind."""
-    from engram.gates.secrets.scan import redact
-
-    about = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": {"name": "engram doctor", "version": "1"}}
-    calls: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-    ]
-    started = subprocess.Popen(
-        server.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, **(server.environment or {})},
-    )  # fmt: skip
-    try:
-        return _conversed(started, calls, patience)
-    except (subprocess.TimeoutExpired, BrokenPipeError):
-        started.kill()
-        _, said = started.communicate()
-        why = redact(said.decode("utf-8", "replace").strip()[-200:])[0]
-        return f"it did not answer within {patience:.0f} s" + (f": {why}" if why else "")
-    finally:
-        if started.poll() is None:
-            started.kill()
-        for pipe in (started.stdin, started.stdout, started.stderr):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
-        started.wait()
-
-
-def _conversed(started: "subprocess.Popen[bytes]", calls: list[dict[str, Any]], patience: float) -> str:
-    import selectors
-
-    assert started.stdin is not None and started.stdout is not None
-    started.stdin.write(b"".join(json.dumps(call).encode() + b"\n" for call in calls))
-    started.stdin.flush()
-    until, data = time.monotonic() + patience, b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(started.stdout, selectors.EVENT_READ)
-        while (left := until - time.monotonic()) > 0:
-            if not selector.select(left):
-                break
-            chunk = os.read(started.stdout.fileno(), 65536)
-            data += chunk
-            for line in data.split(b"\n")[:-1]:
-                try:
-                    answer = json.loads(line)
-                except ValueError:
-                    return "it wrote something to stdout that is not JSON"
-                if answer.get("id") == 2 and "result" in answer:
-                    started.communicate(timeout=max(0.1, until - time.monotonic()))
-                    return str(len(answer["result"]["tools"]))
-            if not chunk:
-                _, said = started.communicate()
-                return f"it ended at once: {said.decode('utf-8', 'replace').strip()[-200:]}"
-    raise subprocess.TimeoutExpired(started.args, patience)

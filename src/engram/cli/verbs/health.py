@@ -104,7 +104,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
-    from engram.harnesses.registration import wiring_finding
+    from engram.harnesses.wiring_health import wiring_finding
     from engram.settings import read_settings
     from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now

@@ -62,19 +62,14 @@ def init(
 
 def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bool) -> None:
     """Change the configuration of a harness, or print the entry that others read."""
-    from engram.harnesses.configuration import DESKTOP, HARNESSES, config_file, server_command
-    from engram.harnesses.registration import generic_entry, unwire, wire
+    from engram.harnesses.configuration import DESKTOP, HARNESSES, config_file, server_command, store_environment
+    from engram.harnesses.registration import unwire, wire
     from engram.store.scopes import repository_of
 
-    home = surface.home.expanduser().absolute() if surface.home else None
-    if harness not in HARNESSES and (project or undo or dry_run):
-        raise InvalidInput(
-            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(HARNESSES)}"
-        )
+    harness = harness.lower()
+    environment, warning = store_environment(surface.home, is_shared=project)
     if harness not in HARNESSES:
-        entry = generic_entry(home)
-        surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
-        surface.hint(f"engram: {harness!r} is not known here; put this entry into its MCP configuration")
+        _print_entry(surface, harness, project or undo or dry_run, environment, warning)
         return
     folder = repository_of(Path.cwd()) if project else None
     # What an earlier version wrote outside of a repository can still be removed.
@@ -84,19 +79,44 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
             "(`git init` makes one), or leave out --project to wire it for yourself in every project"
         )
     config = config_file(harness, (folder or Path.cwd()) if project else None)
-    server = server_command(is_shared=project, home=home, is_desktop=harness in DESKTOP)
+    server = server_command(is_shared=project, is_desktop=harness in DESKTOP, environment=environment)
     change = unwire(config, dry_run=dry_run) if undo else wire(config, server, dry_run=dry_run)
     data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}
     data |= {"diff": change.diff, "backup": str(change.backup) if change.backup else None}
     surface.answer(data, lambda: display.block(change.diff))
+    if warning and not undo:
+        surface.warn([warning])
     if not change.diff:
         surface.hint(f"engram: {change.path} has {'no entry of Engram' if undo else 'this entry already'}")
     elif dry_run:
         surface.hint("engram: nothing was written")
     else:
-        kept = f"; as it was: {change.backup}" if change.backup and change.backup.exists() else ""
+        kept = f"; as it was before `engram init`: {change.backup}" if change.backup else ""
         done = "removed" if change.is_removed else "wrote"
         surface.hint(f"engram: {done} {change.path}{kept}. Restart {harness} to make it take effect")
+
+
+def _print_entry(surface: Surface, client: str, is_change: bool, environment: dict[str, str], warning: str) -> None:
+    """Print the entry for a client whose files Engram does not know. Raises `InvalidInput` for a misspelt harness."""
+    import difflib
+
+    from engram.harnesses.configuration import HARNESSES
+    from engram.harnesses.registration import generic_entry
+
+    meant = [name for name in HARNESSES if name.startswith(client)] or difflib.get_close_matches(
+        client, HARNESSES, 1, 0.8
+    )
+    if meant:
+        raise InvalidInput(f"Unknown harness {client!r}; did you mean {meant[0]}?")
+    if is_change:
+        raise InvalidInput(
+            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(HARNESSES)}"
+        )
+    entry = generic_entry(client, environment)
+    surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
+    if warning:
+        surface.warn([warning])
+    surface.hint(f"engram: {client!r} is not known here; put this entry into its MCP configuration")
 
 
 def _is_missing(home: Path | None) -> bool:

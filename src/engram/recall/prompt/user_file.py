@@ -44,7 +44,7 @@ class UserFile:
         return self.status is not None
 
 
-def read_user_file(path: Path) -> UserFile:
+def read_user_file(path: Path, largest: int = LARGEST) -> UserFile:
     """Read a file. Raises `Refused` for a link out of the repository, and for what is not a text file of reasonable size."""
     name = path.expanduser().absolute()
     place = _followed(name)
@@ -61,8 +61,8 @@ def read_user_file(path: Path) -> UserFile:
             f"{name} has {status.st_nlink} hard links, which a replacement would separate; nothing was written. "
             "Use a symbolic link instead"
         )
-    if status.st_size > LARGEST:
-        raise Refused(f"{name} has {status.st_size:,} bytes (maximum {LARGEST:,}); nothing was written")
+    if status.st_size > largest:
+        raise Refused(f"{name} has {status.st_size:,} bytes (maximum {largest:,}); nothing was written")
     data = read_bytes(place)
     mark, encoding = next(((mark, known) for mark, known in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     try:
@@ -88,12 +88,15 @@ def _followed(name: Path) -> Path:
     return place
 
 
-def replace_user_file(file: UserFile, text: str) -> bool:
-    """Replace the content in one step; False if somebody else changed the file since it was read, and nothing was written."""
+def replace_user_file(file: UserFile, text: str, new_mode: int = NEW_FILE) -> bool:
+    """Replace the content in one step; False if somebody else changed the file since it was read, and nothing was written.
+
+    A file that does not exist yet gets `new_mode`, less the umask.
+    """
     if file.status is not None and not os.access(file.path, os.W_OK):
         raise Refused(f"{file.name} is write-protected; nothing was written")
     data = file.mark + text.encode(file.encoding)
-    fresh, _ = write_temporary(file.path, data, sync=True, mode=NEW_FILE if file.status is None else 0o600)
+    fresh, _ = write_temporary(file.path, data, sync=True, mode=new_mode if file.status is None else 0o600)
     try:
         if file.status is not None:
             _keep_attributes(file.path, fresh, file.status)
