@@ -13,7 +13,7 @@ from engram.recall.query import SearchQuery
 from engram.recall.search import with_terms
 from engram.recall.sources.catalog import SourceCatalog
 from engram.recall.sources.documents import LONGEST_FILE
-from engram.recall.sources.index import key_of
+from engram.recall.sources.index import VERSION, key_of
 from engram.text.time.zone import SYSTEM
 from tests.recall.sources.home import NOW, SourceHome
 
@@ -68,7 +68,7 @@ def test_what_is_gone_from_other_projects_leaves_the_index(user: SourceHome) -> 
     later = user.catalog(elsewhere)
     later.clock = lambda: NOW + timedelta(hours=2)
     refreshed(later).close()
-    with closing(sqlite3.connect(user.folder / "cache" / "sources" / "v2" / "index.db")) as db:
+    with closing(sqlite3.connect(user.folder / "cache" / "sources" / f"v{VERSION}" / "index.db")) as db:
         names = [name for (name,) in db.execute("SELECT name FROM sources")]
     assert names == [str(elsewhere / "CLAUDE.md")]
 
@@ -136,7 +136,7 @@ def test_an_index_that_breaks_while_it_is_filled_costs_only_this_call(
 def test_a_damaged_index_is_replaced(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "Deploys go through staging.")
     refreshed(user.catalog()).close()
-    database = user.folder / "cache" / "sources" / "v2" / "index.db"
+    database = user.folder / "cache" / "sources" / f"v{VERSION}" / "index.db"
     database.write_bytes(b"not a database" * 100)
     assert texts(user.catalog(), "deploys") == ["Deploys go through staging."]
 

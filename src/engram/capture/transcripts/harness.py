@@ -95,7 +95,7 @@ def default_root(harness: str, environment: Mapping[str, str] = os.environ) -> P
     """Where a harness keeps its sessions: as its own variable says, else the usual folder."""
     home = Path(environment.get("HOME") or Path.home())
     if harness == "claude-code":
-        return Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"
+        return Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser() / "projects"
     if harness == "codex":
         return Path(environment.get("CODEX_HOME") or home / ".codex")
     if named := environment.get("OPENCODE_DB"):

@@ -40,7 +40,7 @@ class SourcePlaces:
     @cached_property
     def config(self) -> Path:
         """The user's configuration of Claude Code."""
-        return Path(self.environment.get("CLAUDE_CONFIG_DIR") or self.home / ".claude")
+        return Path(self.environment.get("CLAUDE_CONFIG_DIR") or self.home / ".claude").expanduser()
 
     @cached_property
     def top(self) -> Path:
