@@ -145,6 +145,24 @@ def test_a_proposed_broadening_takes_effect_when_a_person_approves_it(mem: Engra
     assert (current.id, current.situation) == (waiting.id, "building engram; compiling the program")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"type": "fact"}, "a fact has subject, predicate, object"),
+        ({"memory_type": "fact"}, "a fact has subject, predicate, object"),
+        ({"statement": "write tests first"}, "change these instead: behavior, impact, action"),
+        ({"subject": "engram"}, "no part of feedback"),
+    ],
+)
+def test_no_change_takes_the_parts_from_a_form(mem: Engram, changes: dict[str, Any], message: str) -> None:
+    stored = mem.learn(**TDD).memory
+    assert stored is not None
+    for change in (mem.update, mem.revise):
+        with pytest.raises(InvalidInput, match=message):
+            change(stored.id, **changes)
+    assert mem.get(stored.id).form == stored.form
+
+
 # -- contradictions
 
 

@@ -64,6 +64,8 @@ def _updated(
     """The first of the stored memories with what the new one says; where the source may not change it, the new one waits for review."""
     other = others[0]
     changes = {name: given[name] for name in _REWORDED if given.get(name)}
+    if "statement" in changes:
+        changes.setdefault("form", {})
     if changes.get("situation"):
         changes["situation"] = broader_situation(other.situation, changes["situation"]) or other.situation
     try:

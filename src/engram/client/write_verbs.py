@@ -9,7 +9,7 @@ from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields, MemoryFields
-from engram.model.forms import merged_form, with_form
+from engram.model.forms import check_form_kept, merged_form, with_form
 from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
@@ -182,6 +182,7 @@ class WriteVerbs(Facets):
 
         def changed_to(memory: Memory, changes: Mapping[str, Any]) -> Memory:
             self._check_name(memory, changes)
+            check_form_kept(memory.form, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
             refuse_decided(memory, changes)
             if memory.status in OUT:
