@@ -148,8 +148,8 @@ def test_a_proposed_broadening_takes_effect_when_a_person_approves_it(mem: Engra
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"type": "fact"}, "a fact has subject, predicate, object"),
-        ({"memory_type": "fact"}, "a fact has subject, predicate, object"),
+        ({"type": "fact"}, "fact takes subject, predicate, object"),
+        ({"memory_type": "fact"}, "fact takes subject, predicate, object"),
         ({"statement": "write tests first"}, "change these instead: behavior, impact, action"),
         ({"subject": "engram"}, "no part of feedback"),
     ],

@@ -9,7 +9,16 @@ from typing import Any
 from engram.model.errors import InvalidInput
 from engram.model.memory import FORMS
 
-__all__ = ["FACT", "FEEDBACK", "FORM_PARTS", "check_complete", "check_form_kept", "form_name", "merged_form", "with_form"]
+__all__ = [
+    "FACT",
+    "FEEDBACK",
+    "FORM_PARTS",
+    "check_complete",
+    "check_form_kept",
+    "form_name",
+    "merged_form",
+    "with_form",
+]
 
 FEEDBACK, FACT = "feedback", "fact"
 FORM_PARTS: dict[str, tuple[str, ...]] = {FEEDBACK: FORMS[0], FACT: FORMS[1]}
@@ -66,9 +75,9 @@ def check_form_kept(before: Mapping[str, str], changes: Mapping[str, Any]) -> No
     if "statement" in changes:
         raise InvalidInput(f"the statement of this {known} follows its parts; change these instead: {parts}")
     if wanted != known and wanted in FORM_PARTS:
-        other = ", ".join(FORM_PARTS[wanted])
+        takes = ", ".join(FORM_PARTS[wanted])
         raise InvalidInput(
-            f"this is {known} with {parts}, and a {wanted} has {other}: `learn` it with these parts, and `forget` this one"
+            f"{wanted} takes {takes}, but this {known} has {parts}: `learn` it with those parts, and `forget` this one"
         )
 
 
