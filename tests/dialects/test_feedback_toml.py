@@ -87,7 +87,6 @@ def test_keys_of_another_program_inside_the_content_are_kept() -> None:
     assert tomllib.loads(render_toml(memory))["content"] == content
 
 
-
 def test_top_level_keys_come_first_and_content_last() -> None:
     assert render_toml(read_toml(WRITTEN, "facts/building-engram")[0]) == WRITTEN
 

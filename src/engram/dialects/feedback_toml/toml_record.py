@@ -159,7 +159,9 @@ def render_toml(memory: Memory) -> str:
     keys |= {key: value for key, value in more.items() if key not in _KNOWN}
     inside = more.get(_CONTENT)
     content: dict[str, Any] = {part: memory.form[part] for part in FORM_PARTS[name] if memory.form.get(part)}
-    content |= {key: value for key, value in inside.items() if key not in content} if isinstance(inside, Mapping) else {}
+    content |= (
+        {key: value for key, value in inside.items() if key not in content} if isinstance(inside, Mapping) else {}
+    )
     return "\n".join([*_lines(keys), "", "[content]", *(f"  {line}" for line in _lines(content)), ""])
 
 
