@@ -93,6 +93,9 @@ def _ids(memories: Iterable[Memory]) -> str:
 def absorb(deciding: Transaction, waiting: str, memory: Memory, actor: str, now: datetime) -> Memory:
     """The memory, superseding a candidate that waited to say the same. Raises `Refused` where the actor may not decide about that one."""
     candidate = locked_memory(deciding, waiting)
+    # Somebody else may have decided about it meanwhile.
+    if candidate.status != "candidate":
+        return memory
     refuse_outranked(actor, candidate, "settle a contradiction against")
     deciding.put(candidate.but(status="superseded", superseded_by=memory.id, updated=now))
     return memory.but(supersedes=tuple(dict.fromkeys((*memory.supersedes, waiting))))
