@@ -71,6 +71,36 @@ def test_at_a_terminal_a_contradiction_asks(cli: Console, key: str, kept: set[st
     )
 
 
+@pytest.mark.usefixtures("person")
+@pytest.mark.parametrize(
+    ("answers", "asked", "kept"),
+    [
+        ("bogus\nunsure\nu\n", 3, {"engram uses plain make"}),
+        ("bogus\nbogus\nbogus\nu\n", 3, {"engram uses targ"}),
+        ("keep-both\n", 1, {"engram uses targ", "engram uses plain make"}),
+        ("S\n", 1, {"engram uses targ"}),
+        ("", 1, {"engram uses targ"}),
+    ],
+)
+def test_an_answer_nobody_understands_is_asked_for_again(
+    cli: Console, answers: str, asked: int, kept: set[str]
+) -> None:
+    cli("learn", *fact("targ"))
+    result = cli("learn", *fact("plain make"), stdin=answers)
+    assert result.stderr.count("keep [b]oth") == asked
+    assert {memory["statement"] for memory in cli.json("list", "--status", "any")} == kept
+    assert f"{result.stdout}{result.stderr}".count("CONTRADICTION: building-engram") == 1
+
+
+@pytest.mark.usefixtures("person")
+def test_at_a_terminal_a_contradiction_that_waits_asks_too(cli: Console) -> None:
+    cli("learn", *fact("targ"))
+    cli("learn", *fact("plain make", "--relation", "contradiction", "--supersedes", "building-engram"))
+    result = cli("learn", *fact("plain make"), stdin="r\n")
+    assert "CONTRADICTION: building-engram\n" in result.stderr
+    assert {memory["statement"] for memory in cli.json("list")} == {"engram uses plain make"}
+
+
 def test_a_claimed_person_without_a_terminal_is_an_agent_and_told_so(cli: Console) -> None:
     result = cli("learn", *fact("targ", "--source", "human"))
     assert "an agent's word" in result.stderr

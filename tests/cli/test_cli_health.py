@@ -90,6 +90,16 @@ def test_a_store_of_a_newer_engram_is_refused_with_what_to_do(cli: Console) -> N
     assert "Upgrade Engram" in result.stderr
 
 
+def test_a_memory_of_a_newer_engram_is_not_called_damaged_alone(cli: Console) -> None:
+    known = cli.learned("Lunch is at noon")
+    file = cli.folder / "home" / cli.json("show", known)["file"]
+    file.write_text(file.read_text("utf-8").replace("version: 2", "version: 99", 1))
+    cli("sync")
+    doctor = cli("doctor").stdout
+    assert "version 99" in doctor and "or update Engram" in doctor
+    assert "`engram doctor` says how" in cli("update", known, "--tag", "kitchen").stderr
+
+
 @pytest.mark.usefixtures("person")
 def test_the_doctor_names_a_pair_that_disagrees_and_how_to_put_it_before_review(cli: Console) -> None:
     older = cli.learned("The staging server listens on port 8080")

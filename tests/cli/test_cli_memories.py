@@ -57,6 +57,13 @@ def test_list_pages(cli: Console) -> None:
     assert [m["id"] for m in cli.json("list", "--limit", "1", "--offset", "1")] == [ids[1]]
 
 
+@pytest.mark.parametrize("options", [["--type", "feedback"], ["--tag", "nothing"], ["--offset", "9"]])
+def test_filters_that_match_nothing_are_no_empty_store(cli: Console, options: list[str]) -> None:
+    cli.learned("Lunch is at noon")
+    result = cli("list", *options)
+    assert (result.exit_code, "nothing matches" in result.stderr, "first memory" in result.stderr) == (0, True, False)
+
+
 def test_an_empty_store_lists_nothing_and_says_what_to_do(cli: Console) -> None:
     result = cli("list")
     assert (result.exit_code, result.stdout) == (0, "")

@@ -61,6 +61,13 @@ def test_without_a_query_recent_sessions_are_shown(cli: Console, user: SourceHom
     assert json.loads(cli("recall", "--json").stdout)["sections"][0]["phase"] == "recent"
 
 
+@pytest.mark.parametrize("options", [["--memories-only"], ["--type", "fact"], ["--as-of", "2026-01-01"], ["--answer"]])
+def test_what_is_about_memories_alone_needs_a_query(cli: Console, user: SourceHome, options: list[str]) -> None:
+    result = cli("recall", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "engram list" in result.stderr
+
+
 def test_without_sessions_it_says_so_and_succeeds(cli: Console, user: SourceHome) -> None:
     for path in user.transcripts.iterdir():
         path.unlink()

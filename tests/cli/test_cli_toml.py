@@ -48,6 +48,12 @@ def test_feedback_and_facts_are_written_below_memory_and_others_left_out(cli: Co
     assert "left out" in result.stderr
 
 
+def test_an_export_without_a_memory_for_it_says_that_nothing_was_written(cli: Console, tmp_path: Path) -> None:
+    cli.learned("Backups are kept for thirty days")
+    result = cli("export", "--format", "toml", str(tmp_path / "out"))
+    assert "wrote nothing to" in result.stdout and not (tmp_path / "out").exists()
+
+
 def test_what_was_written_is_written_again_byte_for_byte(
     cli: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

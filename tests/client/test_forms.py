@@ -145,6 +145,24 @@ def test_a_proposed_broadening_takes_effect_when_a_person_approves_it(mem: Engra
     assert (current.id, current.situation) == (waiting.id, "building engram; compiling the program")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"type": "fact"}, "fact takes subject, predicate, object"),
+        ({"memory_type": "fact"}, "fact takes subject, predicate, object"),
+        ({"statement": "write tests first"}, "change these instead: behavior, impact, action"),
+        ({"subject": "engram"}, "no part of feedback"),
+    ],
+)
+def test_no_change_takes_the_parts_from_a_form(mem: Engram, changes: dict[str, Any], message: str) -> None:
+    stored = mem.learn(**TDD).memory
+    assert stored is not None
+    for change in (mem.update, mem.revise):
+        with pytest.raises(InvalidInput, match=message):
+            change(stored.id, **changes)
+    assert mem.get(stored.id).form == stored.form
+
+
 # -- contradictions
 
 
@@ -205,6 +223,64 @@ def test_no_choice_of_an_agent_settles_a_conflict_with_what_a_person_said(mem: E
     assert decision.outcome == Outcome.CONTRADICTION
     assert [memory.statement for memory in mem.list()] == ["engram uses targ"]
     assert [memory.statement for memory in mem.list(status="candidate")] == ["engram uses plain make"]
+
+
+@pytest.mark.parametrize("source", ["agent", "human"])
+@pytest.mark.parametrize(
+    ("choice", "outcome", "current", "waiting"),
+    [
+        ("update", Outcome.UPDATED, {"engram uses plain make"}, 0),
+        ("replace", Outcome.SUPERSEDED, {"engram uses plain make"}, 0),
+        ("keep-both", Outcome.UPDATED, {"engram uses targ", "engram uses plain make"}, 0),
+        ("skip", Outcome.DUPLICATE, {"engram uses targ"}, 1),
+    ],
+)
+def test_a_later_choice_settles_a_contradiction_that_waits(
+    mem: Engram, source: str, choice: str, outcome: Outcome, current: set[str], waiting: int
+) -> None:
+    conflict(mem)
+    decision = mem.learn(source=source, **MAKE, on_conflict=choice)
+    assert decision.outcome == outcome
+    assert {memory.statement for memory in mem.list()} == current
+    assert len(mem.list(status="candidate")) == waiting
+    assert ("skip changes neither" in decision.reason) == (choice == "skip")
+
+
+def test_a_later_choice_to_replace_settles_every_contradiction_that_waits(mem: Engram) -> None:
+    conflict(mem, on_conflict="keep-both")
+    third = {**TARG, "object": "bazel"}
+    mem.learn(**third)
+    assert mem.learn(**third, on_conflict="replace").outcome == Outcome.SUPERSEDED
+    assert [memory.statement for memory in mem.list()] == ["engram uses bazel"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        ("update", "stays as it is until a person decides"),
+        ("replace", "outranks agent"),
+        ("keep-both", "outranks agent"),
+    ],
+)
+def test_no_later_choice_of_an_agent_settles_what_waits_for_a_person(mem: Engram, choice: str, reason: str) -> None:
+    mem.learn(source="human", **TARG)
+    mem.learn(**MAKE)
+    decision = mem.learn(**MAKE, on_conflict=choice)
+    assert decision.outcome == Outcome.DUPLICATE and reason in decision.reason
+    assert [memory.statement for memory in mem.list()] == ["engram uses targ"]
+    assert [memory.statement for memory in mem.list(status="candidate")] == ["engram uses plain make"]
+
+
+def test_an_update_of_one_of_several_memories_says_what_became_of_them(mem: Engram) -> None:
+    conflict(mem, on_conflict="keep-both")
+    third = {**TARG, "object": "bazel"}
+    waits = mem.learn(**third, on_conflict="update")
+    assert waits.outcome == Outcome.CONTRADICTION and waits.memory is not None
+    assert "`update` changes one memory, and this contradicts" in waits.reason
+    assert "Nothing was changed" not in waits.reason
+    updated = mem.learn(source="human", **third, on_conflict="update")
+    assert updated.outcome == Outcome.UPDATED and "it still contradicts" in updated.reason
+    assert len(mem.list()) == 2
 
 
 # -- situations

@@ -80,6 +80,13 @@ def test_keys_of_another_program_are_kept(unknown: dict[str, Any]) -> None:
     assert as_exported(memory).extra == (memory.extra if unknown else {})
 
 
+def test_keys_of_another_program_inside_the_content_are_kept() -> None:
+    content = {"subject": "engram", "predicate": "uses", "object": "targ", "extra": "kept", "more": {"depth": 2}}
+    lines = 'subject = "engram"\npredicate = "uses"\nobject = "targ"\nextra = "kept"\nmore.depth = 2\n'
+    memory, _ = read_toml(f'type = "fact"\nsituation = "building"\n[content]\n{lines}', "facts/building")
+    assert tomllib.loads(render_toml(memory))["content"] == content
+
+
 def test_top_level_keys_come_first_and_content_last() -> None:
     assert render_toml(read_toml(WRITTEN, "facts/building-engram")[0]) == WRITTEN
 

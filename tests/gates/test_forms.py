@@ -76,6 +76,9 @@ def test_a_situation_among_several_counts() -> None:
 
 GATED: tuple[tuple[Memory, str, str], ...] = (
     (feedback("implementing new features", "always write failing test first (TDD red phase)"), "", ""),
+    (feedback("implementing new features", "write the failing test before the code"), "", ""),
+    (feedback("fixing a bug", "run the new test without the fix first, so that it is seen to fail"), "", ""),
+    (feedback("fixing a bug", "The failing test needs a longer timeout"), "specificity", "the failing test"),
     (fact("engram", "uses", "targ build system for all build/test/check operations"), "", ""),
     (feedback("deploying to staging", "take a backup before each deploy"), "", ""),
     (fact("CI", "runs on", "self-hosted arm64 runners", "configuring CI"), "", ""),

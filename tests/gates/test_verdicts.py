@@ -213,6 +213,17 @@ ANOTHER_VALUE = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("new", "old", "reason"),
+    [
+        ("svc runs on aws", "svc runs on azure", "competing choices: aws / azure"),
+        ("The cache is enabled", "The cache is disabled", "opposite words: enabled / disabled"),
+    ],
+)
+def test_a_contradiction_is_explained_in_the_words_of_the_statements(new: str, old: str, reason: str) -> None:
+    assert reason in judged(new, old).reason
+
+
 def test_another_value_of_the_same_thing_is_at_least_mentioned() -> None:
     verdicts = {(old, new): judged(new, old, cosine=0.9) for old, new in ANOTHER_VALUE}
     assert [pair for pair, verdict in verdicts.items() if not verdict.conflicts] == []

@@ -10,7 +10,7 @@ from engram.gates.proposal import GateSettings
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.decision import Outcome
 from engram.model.errors import Refused
-from engram.model.memory import Memory
+from engram.model.memory import Memory, render_form
 from engram.models.sensitivity import subject_of
 from tests.backends import Backend
 from tests.cli.conftest import Console, cli, person  # noqa: F401
@@ -129,6 +129,24 @@ def test_a_situation_and_the_parts_of_a_form_speak_too() -> None:
     assert tier_of(Memory("", "Avoid long flights", situation="because the user has had a thrombosis")) == 3
     assert tier_of(Memory("", "See the form", form={"object": "the user has epilepsy"})) == 3
     assert tier_of(Memory("", "Avoid long functions", situation="when writing Python")) == 1
+
+
+LESSONS = [
+    {"behavior": "used t.Fatal in goroutine", "impact": "test hung", "action": "use t.Error and return"},
+    {
+        "behavior": "left orphan children",
+        "impact": "the parent died",
+        "action": "kill the process group and reap children",
+    },
+    {"behavior": "ignored SIGCHLD", "impact": "children survive the parent's crash", "action": "wait for each child"},
+    {"subject": "a2", "predicate": "owns", "object": "b2 zebra"},
+]
+
+
+def test_lessons_about_processes_and_code_are_harmless() -> None:
+    kinds = {"subject": "fact", "behavior": "feedback"}
+    made = [Memory("ENG-1", render_form(form), type=kinds[next(iter(form))], form=form) for form in LESSONS]
+    assert [memory.statement for memory in made if tier_of(memory) > 1] == []
 
 
 def test_the_types_tier_holds_where_the_words_are_harmless() -> None:

@@ -83,6 +83,21 @@ def test_a_part_of_a_form_is_changed_alone(mem: Engram, inside: Talk) -> None:
     assert "4318" in mem.get(memory.id).statement
 
 
+def test_a_situation_in_hindsight_is_warned_of_when_it_is_changed(mem: Engram, inside: Talk) -> None:
+    form = {"subject": "the heron service", "predicate": "answers on", "object": "port 4317"}
+    memory = mem.add(form=form, type="fact", situation="calling the heron service", scope="global", source="agent")
+    changed = inside.ask("update", id=memory.id, situation="after the deploy to staging failed")
+    assert ["“deploying to staging”" in warning for warning in changed["warnings"]] == [True]
+    assert inside.ask("update", id=memory.id, object="port 4318")["warnings"] == []
+
+
+@pytest.mark.parametrize("changes", [{"type": "feedback"}, {"statement": "The heron service answers on port 4318"}])
+def test_no_change_takes_the_parts_from_a_form(mem: Engram, inside: Talk, changes: dict[str, str]) -> None:
+    form = {"subject": "the heron service", "predicate": "answers on", "object": "port 4317"}
+    memory = mem.add(form=form, type="fact", scope="global", source="agent")
+    assert "subject, predicate, object" in inside.refusal("update", id=memory.id, **changes)
+
+
 def test_an_agent_may_not_change_what_a_person_said(mem: Engram, inside: Talk) -> None:
     memory = mem.remember("I prefer pnpm over npm").memory
     assert memory is not None

@@ -36,7 +36,7 @@ RETURNED = {
     "prepare": {"queries", "passages", "text", "warnings"},
     "learn": DECIDED,
     "remember": DECIDED,
-    "update": {"memory"},
+    "update": {"memory", "warnings"},
     "feedback": {"memory", "positive", "negative", "neutral", "warnings"},
     "forget": {"memory"},
     "show": {

@@ -65,8 +65,11 @@ class Duplicates:
         blocking = contradicted(self.store.get, known)
         if blocking is not None:
             reason = f"{decision.reason}, which waits for review because it contradicts {mention(blocking)}"
-            related = Related(blocking, "contradiction", 1.0, "the current memory it waits for")
-            return replace(decision, other=blocking, reason=reason, related=(related,))
+            found = (self.store.get(link.target) for link in known.associations if link.type == CONTRADICTS)
+            waits_for = [other for other in found if other is not None and other.status in CURRENT]
+            why = "the current memory it waits for"
+            related = tuple(Related(other, "contradiction", 1.0, why) for other in waits_for[:MOST_RELATED])
+            return replace(decision, other=blocking, reason=reason, related=related)
         if not waits_alone(known) or not self._is_trusted(proposal):
             return replace(decision, reason=f"{decision.reason}, which waits for review")
         waiting = [known]

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields, MemoryFields
-from engram.model.forms import merged_form, with_form
+from engram.model.forms import check_form_kept, merged_form, with_form
 from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
@@ -51,7 +51,8 @@ class WriteVerbs(Facets):
         memories that the new one may outdate or contradict; to replace one, repeat the call with it in `supersedes`.
 
         `on_conflict` says what becomes of one that contradicts a stored memory: `update` that one, `replace` it, `keep-both`, or `skip`, which
-        stores nothing and is the default of autonomous feedback and facts. Otherwise it is stored and waits for review.
+        stores nothing and is the default of autonomous feedback and facts. Otherwise it is stored and waits for review, where the same call
+        with a choice settles it.
         """
         session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session, source)
@@ -77,8 +78,9 @@ class WriteVerbs(Facets):
                 skips_conflicts=skips_conflicts, here=self._scopes.scope() or "",
             )  # fmt: skip
 
-        def update(ref: str, changes: Mapping[str, Any]) -> Memory:
-            return self.update(ref, actor=source, reason="on_conflict: update", **cast(ChangedFields, changes))
+        def update(other: Memory, changes: Mapping[str, Any], waiting: Memory | None) -> Memory:
+            absorbed = waiting.id if waiting is not None else ""
+            return self._update(other.id, source, "on_conflict: update", changes, absorbed)
 
         found = learn(given, relation=relation, skips_conflicts=bool(choice))
         decision = settled(found, choice, given, learn, update) if choice else found
@@ -157,6 +159,10 @@ class WriteVerbs(Facets):
 
     def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """Change fields of a memory in place; its statement follows the parts of its form (`action=…`, `object=…`)."""
+        return self._update(ref, actor, reason, fields)
+
+    def _update(self, ref: str, actor: str, reason: str, fields: Mapping[str, Any], absorbed: str = "") -> Memory:
+        """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
         from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
@@ -176,6 +182,7 @@ class WriteVerbs(Facets):
 
         def changed_to(memory: Memory, changes: Mapping[str, Any]) -> Memory:
             self._check_name(memory, changes)
+            check_form_kept(memory.form, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
             refuse_decided(memory, changes)
             if memory.status in OUT:
@@ -190,7 +197,7 @@ class WriteVerbs(Facets):
             )
             return admit(by_hand(changed, actor, self._clock()) if is_written else changed)
 
-        return self._change(ref, "update", actor, reason, updated)
+        return self._change(ref, "update", actor, reason, updated, absorbed)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
@@ -314,7 +321,10 @@ class WriteVerbs(Facets):
             source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason
         )
 
-    def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
+    def _change(
+        self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory], absorbed: str = ""
+    ) -> Memory:
+        from engram.capture.conflict_choice import absorb
         from engram.gates.secrets.scan import redact
         from engram.review.authority import refuse_overturning
         from engram.review.conflicts import release, waiting_on
@@ -329,7 +339,7 @@ class WriteVerbs(Facets):
         retires = found.status in LIVE and wanted.status not in LIVE
         waiting = waiting_on(self.store, [found.id]) if retires else []
         scopes = sorted({*_scopes_touched(found, wanted), *(other.scope for other in waiting)})
-        about = [found.id, *(other.id for other in waiting)]
+        about = [found.id, *(other.id for other in waiting), *([absorbed] if absorbed else [])]
         with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
             before = locked_memory(deciding, found.id)
             if op != VERIFY:
@@ -337,6 +347,8 @@ class WriteVerbs(Facets):
                 if before.status in OUT:
                     refuse_overturning(actor, before, self.store.history(before.id))
             memory = change(before)
+            if absorbed:
+                memory = absorb(deciding, absorbed, memory, actor, self._clock())
             refuse_second_head(deciding, memory, self._clock())
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)
             release(deciding, waiting, self._clock())

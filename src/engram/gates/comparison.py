@@ -172,16 +172,16 @@ def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: 
     numbers = _differing_numbers(one.numbers, other.numbers)
     flips = turned + len(difference.opposites) + (swapped and any(converse(*pair) for pair in difference.opposites))
     if flips:
-        return _flip_found(difference.opposites, turned) if flips % 2 and not numbers else None
+        return _flip_found(_spelled(one, other, difference.opposites), turned) if flips % 2 and not numbers else None
     knows_which = one.has_verb or len(one.numbers) == 1
     if numbers and knows_which and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
         return Comparison("opposite", f"different numbers: {numbers}")
     return Comparison("opposite", "the same words with two parts swapped") if swapped else None
 
 
-def _flip_found(opposites: list[tuple[str, str]], turned: bool) -> Comparison:
+def _flip_found(opposites: str, turned: bool) -> Comparison:
     if opposites and not turned:
-        return Comparison("opposite", "opposite words: " + ", ".join(f"{one} / {other}" for one, other in opposites))
+        return Comparison("opposite", f"opposite words: {opposites}")
     return Comparison("opposite", "one negates the other")
 
 
@@ -190,7 +190,16 @@ def _rivalry(one: NormalizedStatement, other: NormalizedStatement, rivals: list[
     turned = [word for pair in rivals for word in pair if word in one.negated or word in other.negated]
     if turned:
         return None
-    return Comparison("opposite", "competing choices: " + ", ".join(f"{a} / {b}" for a, b in rivals))
+    return Comparison("opposite", f"competing choices: {_spelled(one, other, rivals)}")
+
+
+def _spelled(one: NormalizedStatement, other: NormalizedStatement, pairs: list[tuple[str, str]]) -> str:
+    """Pairs of stems as the two statements spell them: "azure / aws"."""
+    return ", ".join(f"{_word(one, first)} / {_word(other, second)}" for first, second in pairs)
+
+
+def _word(reading: NormalizedStatement, stem: str) -> str:
+    return next((word for word in reading.raw if canonical(word) == stem), stem)
 
 
 def _turned(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> bool:

@@ -119,7 +119,7 @@ def better_home(kind: str) -> str:
 
 def specificity(found: Pattern) -> str:
     """Is it specific enough to act on, and about more than one occasion? Returns why not, "" if it is."""
-    if occasion := found.has("oneoff"):
+    if occasion := found.has("oneoff") or ("" if _commands(found) else found.has("oneoff unless commanded")):
         return f"about a single occasion ({quoted(occasion)})"
     if reference := _REFERENCE.search(found.text):
         return f"about a single occasion ({quoted(reference[0][:40])})"

@@ -11,12 +11,13 @@ from functools import lru_cache
 
 from engram.gates.tables import phrases, table_text
 from engram.model.lazy import dataclass
+from engram.model.memory import Memory
 from engram.text.display import quoted
 from engram.text.stems import stem
 from engram.text.verbs import PAST_AUXILIARIES, is_participle, is_past
 from engram.text.word_tables import read_table, word_class
 
-__all__ = ["Hindsight", "hindsight", "situation_warnings"]
+__all__ = ["Hindsight", "changed_situation_warnings", "hindsight", "situation_warnings"]
 
 _TABLE = "hindsight.txt"
 _WORD = re.compile(r"[^\s,;()—–\"“”]+|[,;()—–]")
@@ -51,6 +52,11 @@ def situation_warnings(situation: str) -> tuple[str, ...]:
         f"the situation is told in hindsight ({quoted(found.sign)}), so a search before the task will not find it; "
         f"name the task in which this matters, {offer}",
     )
+
+
+def changed_situation_warnings(before: Memory, after: Memory) -> tuple[str, ...]:
+    """The warnings about the situation that a change gave to feedback or a fact."""
+    return situation_warnings(after.situation) if after.form and after.situation != before.situation else ()
 
 
 @lru_cache(maxsize=256)

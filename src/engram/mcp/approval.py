@@ -197,9 +197,12 @@ def _change(mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any
 
 def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str) -> Changed:
     """Change a memory; of its form, only the parts that are given."""
+    from engram.gates.situation import changed_situation_warnings
+
     if "form" in changes:
         changes = {**changes, "form": {**memory.form, **changes["form"]}}
-    return Changed(memory=Card.of(mem.update(memory.id, actor=actor, **changes)))
+    after = mem.update(memory.id, actor=actor, **changes)
+    return Changed(memory=Card.of(after), warnings=list(changed_situation_warnings(memory, after)))
 
 
 def _learned(outcome: Outcome, reason: str, memory: Memory, other: Memory | None = None) -> Learned:

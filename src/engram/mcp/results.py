@@ -215,11 +215,13 @@ class Changed(ToolResult):
     """A memory after a change."""
 
     memory: Card
+    warnings: list[Text]
 
     def as_text(self) -> str:
-        """What it says now, and how to undo the change."""
+        """What it says now, how to undo the change, and what its author should know."""
         named = word(self.memory.id)
-        return f"Changed {named}: {quoted(self.memory.statement)}. `engram undo {named}` brings back what it was."
+        said = f"Changed {named}: {quoted(self.memory.statement)}. `engram undo {named}` brings back what it was."
+        return said + _noted(self.warnings)
 
 
 class Shown(ToolResult):

@@ -9,7 +9,16 @@ from typing import Any
 from engram.model.errors import InvalidInput
 from engram.model.memory import FORMS
 
-__all__ = ["FACT", "FEEDBACK", "FORM_PARTS", "check_complete", "form_name", "merged_form", "with_form"]
+__all__ = [
+    "FACT",
+    "FEEDBACK",
+    "FORM_PARTS",
+    "check_complete",
+    "check_form_kept",
+    "form_name",
+    "merged_form",
+    "with_form",
+]
 
 FEEDBACK, FACT = "feedback", "fact"
 FORM_PARTS: dict[str, tuple[str, ...]] = {FEEDBACK: FORMS[0], FACT: FORMS[1]}
@@ -55,6 +64,21 @@ def merged_form(before: Mapping[str, str], parts: Mapping[str, str]) -> dict[str
         raise InvalidInput(f"{empty[0]} cannot be empty; leave it out to keep what it says")
     merged = {**before, **parts}
     return {part: merged[part] for part in FORM_PARTS[form_name(parts)] if part in merged}
+
+
+def check_form_kept(before: Mapping[str, str], changes: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` where changed fields leave a form behind without its parts, or with the type of the other one."""
+    known, wanted = form_name(before), changes.get("type", "")
+    if not known or "form" in changes:
+        return
+    parts = ", ".join(FORM_PARTS[known])
+    if "statement" in changes:
+        raise InvalidInput(f"the statement of this {known} follows its parts; change these instead: {parts}")
+    if wanted != known and wanted in FORM_PARTS:
+        takes = ", ".join(FORM_PARTS[wanted])
+        raise InvalidInput(
+            f"{wanted} takes {takes}, but this {known} has {parts}: `learn` it with those parts, and `forget` this one"
+        )
 
 
 def _check_texts(parts: Mapping[str, Any]) -> None:

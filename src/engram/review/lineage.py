@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
+from engram.model.forms import check_form_kept
 from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
@@ -342,6 +343,7 @@ class Lineages:
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(self.current(ref))
+        check_form_kept(head.form, changes)
         draft = admit(_revised(head, changes, actor, self.clock()))
         if "aliases" in changes:
             refuse_foreign_ids(self.store, [draft.but(id=head.id)])

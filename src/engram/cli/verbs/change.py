@@ -54,7 +54,7 @@ def update(
     with surface.memory() as mem:
         before = mem.get(ref)
         check_allowed(before, fields)
-        from engram.gates.situation import situation_warnings
+        from engram.gates.situation import changed_situation_warnings
 
         after = mem.update(before.id, actor=surface.actor, reason=changed.reason, **fields)
         if by_name:
@@ -65,9 +65,7 @@ def update(
             surface.hint(
                 "engram: --source changes nothing: a memory's source is who said it, and the history has who changed it"
             )
-        for warning in (
-            situation_warnings(after.situation) if after.form and after.situation != before.situation else ()
-        ):
+        for warning in changed_situation_warnings(before, after):
             surface.hint(f"engram: warning: {warning}")
 
 

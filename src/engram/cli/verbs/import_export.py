@@ -213,7 +213,12 @@ def export(
             return
         surface.answer(
             {"path": str(path), "format": format_, "statuses": statuses, **plain(done)},
-            lambda: display.lines([("wrote", "green"), f"  {path}  ({done['written']} of {len(chosen)}: {words})"]),
+            lambda: display.lines(
+                [
+                    ("wrote" if done["written"] else "wrote nothing to", "green"),
+                    f"  {path}  ({done['written']} of {len(chosen)}: {words})",
+                ]
+            ),
         )
         for what, reason in done.get("left_out", ()):
             surface.say(f"engram: left out {what}: {reason}")

@@ -9,14 +9,13 @@ from engram.cli.parser import Argument, Option
 from engram.cli.records import decision_data, memory_data, superseding_command
 from engram.cli.surface import FAILED, Surface, text_or_stdin
 from engram.cli.verbs.options import FormOptions, NewMemory, Session, Text
-from engram.model.decision import Decision
+from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.forms import FORM_PARTS, check_complete
+from engram.model.lazy import replace
 from engram.model.memory import MAY_SUPERSEDE, Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from engram.client import Engram
 
 TextOrForm = Annotated[
@@ -54,7 +53,9 @@ OnConflict = Annotated[
         "ask; with --autonomous they skip.",
     ),
 ]
-_CHOICES = {"u": "update", "r": "replace", "b": "keep-both", "s": "skip"}
+_KEYS = {"u": "update", "r": "replace", "b": "keep-both", "s": "skip", "": "skip"}
+_MOST_QUESTIONS = 3
+"""How often a question is asked whose answers nobody understands; then nothing is stored."""
 
 
 def learn(
@@ -76,6 +77,8 @@ def learn(
 
     Without --scope, what is about this repository ("we", "this repo", its name, a path in it) is stored for it alone, anything else for all.
     """
+    from engram.capture.conflict_choice import open_conflicts
+
     given = _statement(text, form, memory.when or "") | memory.given()
     given |= {"supersedes": supersedes} if supersedes else {}
     claimed = form.claimed()
@@ -90,8 +93,12 @@ def learn(
 
         asks = text in FORM_PARTS and surface.person and not (on_conflict or autonomous or relation)
         decision = propose("skip" if asks else on_conflict)
-        if asks and decision.outcome.value == "CONTRADICTION" and decision.memory is None:
-            decision = _asked(surface, decision, propose)
+        if asks and open_conflicts(decision):
+            choice = _chosen(surface, decision)
+            if choice == "skip" and not surface.as_json:
+                surface.say(f"engram: skipped: {line(decision.reason)}")
+                return
+            decision = propose(choice) if choice != "skip" else decision
         if claimed == "human" and source != "human":
             surface.hint("engram: without a terminal nobody can speak as a person: it is stored as an agent's word")
         _decided(surface, decision, in_form=text in FORM_PARTS)
@@ -115,13 +122,19 @@ def _report_place(surface: Surface, decision: Decision, placed: str) -> None:
         surface.hint(f"engram: stored for {scope} alone: {line(placed)}; `--scope global` stores it for all projects")
 
 
-def _asked(surface: Surface, found: Decision, propose: "Callable[[str], Decision]") -> Decision:
-    """The decision by what the person at the terminal chooses; without an answer nothing is stored."""
-    for row in decision_lines(found):
+def _chosen(surface: Surface, found: Decision) -> str:
+    """What the person at the terminal chooses about a contradiction; without an answer, to skip."""
+    from engram.capture.conflict_choice import ON_CONFLICT
+
+    contradiction = replace(found, outcome=Outcome.CONTRADICTION)
+    for row in decision_lines(contradiction):
         surface.say(row)
-    answer = surface.ask("[u]pdate the existing one, [r]eplace it, keep [b]oth, or [s]kip? ") or "s"
-    choice = _CHOICES.get(answer[:1].lower(), "skip")
-    return found if choice == "skip" else propose(choice)
+    for _ in range(_MOST_QUESTIONS):
+        answer = (surface.ask("[u]pdate the existing one, [r]eplace it, keep [b]oth, or [s]kip? ") or "").lower()
+        if choice := answer if answer in ON_CONFLICT else _KEYS.get(answer):
+            return choice
+        surface.say("engram: type u, r, b or s")
+    return "skip"
 
 
 def remember(

@@ -103,6 +103,8 @@ def list_(
         surface.answer([memory_data(memory, at) for memory in found], lambda: _draw_list(found, now, at))
         if not found and critical:
             surface.hint("engram: nothing critical here; the policy defines the critical slots: `engram config policy`")
+        elif not found and (asked or offset):
+            surface.hint("engram: nothing matches; without filters `engram list` shows every current memory")
         elif not found:
             surface.hint('engram: nothing here yet; `engram learn "…"` stores a first memory')
         elif len(found) == limit:

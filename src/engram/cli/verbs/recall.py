@@ -89,8 +89,8 @@ def recall(
 
     First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
     memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
-    --answer, --explain and --trace, which are about memories. Without a query: what was said in the recent sessions of
-    this project, and what was remembered meanwhile. None of these files is ever written.
+    --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
+    the recent sessions of this project, and what was remembered meanwhile. None of these files is ever written.
 
     Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
     different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
@@ -102,10 +102,12 @@ def recall(
     if not trace and (expect or tokens is not None):
         raise InvalidInput("--expect and --tokens need --trace")
     question = text_or_stdin(question)
+    only = memories_only or answer or trace or ranking.explain or bool(asked)
     if not question.strip():
+        if only:
+            raise InvalidInput("Without a query there are only recent sessions; add one, or `engram list` the memories")
         _recent(surface, budget, ranking.limit)
         return
-    only = memories_only or answer or trace or ranking.explain or bool(asked)
     with surface.memory() as mem:
         check_types(mem, filters.type_)
         asked |= {"question_date": date, "limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion}

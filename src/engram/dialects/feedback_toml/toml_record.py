@@ -25,6 +25,7 @@ STATED = frozenset({"type", "situation", "form", "statement", "created", "update
 _NAME = re.compile(r"(?:feedback|facts)/[^/\s]+")
 _KNOWN = frozenset({"schema_version", "type", "source", "situation", "created_at", "updated_at", "content"})
 _TIMES = ("created_at", "updated_at")
+_CONTENT = "content"
 _EXTRA = "toml"
 _LIVE = ("active", "dormant")
 
@@ -55,6 +56,8 @@ def read_toml(text: str, name: str) -> tuple[Memory, list[str]]:
         notes.append("has no situation, so no task finds it")
     created, updated = (_time(keys, key, notes) for key in _TIMES)
     unknown = {key: _plain(value) for key, value in keys.items() if key not in _KNOWN | LEGACY_KEYS}
+    if inside := _unknown_content(keys, form):
+        unknown[_CONTENT] = inside
     memory = Memory(
         id=name, statement=render_form(form), type=form_name(form), name=slug(name.rpartition("/")[2], words=60, length=80),
         situation=situation, form=form, created=created, updated=updated,
@@ -79,6 +82,14 @@ def _form(keys: Mapping[str, Any]) -> dict[str, str]:
         parts = " or ".join(", ".join(parts) for parts in FORM_PARTS.values())
         raise InvalidInput(f"its [content] has none of {parts}")
     return form
+
+
+def _unknown_content(keys: Mapping[str, Any], form: Mapping[str, str]) -> dict[str, Any]:
+    """What [content] has besides the parts of the form and the times."""
+    content = keys.get(_CONTENT)
+    known = (*FORM_PARTS[form_name(form)], *_TIMES)
+    pairs = content.items() if isinstance(content, Mapping) else ()
+    return {key: _plain(value) for key, value in pairs if key not in known}
 
 
 def _text(keys: Mapping[str, Any], key: str) -> str:
@@ -144,11 +155,18 @@ def render_toml(memory: Memory) -> str:
         "updated_at": _moment(memory.updated or memory.created),
     }
     more = memory.extra.get(_EXTRA)
-    keys |= {key: value for key, value in more.items() if key not in _KNOWN} if isinstance(more, Mapping) else {}
-    lines = [f"{toml_key(key)} = {toml_value(value)}" for key, value in keys.items() if value not in ("", None)]
-    parts = {part: memory.form[part] for part in FORM_PARTS[name] if memory.form.get(part)}
-    content = [f"  {part} = {toml_value(text)}" for part, text in parts.items()]
-    return "\n".join([*lines, "", "[content]", *content, ""])
+    more = more if isinstance(more, Mapping) else {}
+    keys |= {key: value for key, value in more.items() if key not in _KNOWN}
+    inside = more.get(_CONTENT)
+    content: dict[str, Any] = {part: memory.form[part] for part in FORM_PARTS[name] if memory.form.get(part)}
+    content |= (
+        {key: value for key, value in inside.items() if key not in content} if isinstance(inside, Mapping) else {}
+    )
+    return "\n".join([*_lines(keys), "", "[content]", *(f"  {line}" for line in _lines(content)), ""])
+
+
+def _lines(keys: Mapping[str, Any]) -> list[str]:
+    return [f"{toml_key(key)} = {toml_value(value)}" for key, value in keys.items() if value not in ("", None)]
 
 
 def as_exported(memory: Memory) -> Memory:

@@ -73,7 +73,12 @@ def _files(problems: Sequence[str]) -> Check:
     unique = list(dict.fromkeys(problems))
     if not unique:
         return Check("files", True, "every memory file can be read")
-    return Check("files", False, "; ".join(unique[:10]), "repair these files; their last good versions stay current")
+    return Check(
+        "files",
+        False,
+        "; ".join(unique[:10]),
+        "repair these files, or update Engram for those of a newer version; their last good versions stay current",
+    )
 
 
 def _index(known: Mapping[str, Any]) -> Check:

@@ -178,7 +178,9 @@ class FilesTransaction:
         if file_sync.stamp_known(self._context, place) is None:
             self._pick_up(place)
         if file_sync.is_broken(self._context, place) and self._op not in UNDECIDED:
-            raise StoreCorrupt(f"{self._context.path(place)} cannot be read; repair it first, nothing was changed")
+            raise StoreCorrupt(
+                f"{self._context.path(place)} cannot be read; repair it first (`engram doctor` says how), nothing was changed"
+            )
         expected, broken = file_sync.stamp_known(self._context, place), file_sync.is_broken(self._context, place)
         self._pending[memory.id] = _PendingWrite(memory, vector, place, expected, broken)
 
