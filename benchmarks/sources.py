@@ -125,7 +125,7 @@ def make(folder: Path) -> None:
         path = transcripts / f"{number:08d}-0000-4000-8000-000000000000.jsonl"
         path.write_text("".join(session(rng, project, number)))
     with Engram.open(folder / "store", cache=folder / "cache") as mem:
-        mem.add_batch([{"statement": f"{sentence(rng)} Note {number}."} for number in range(MEMORIES)])
+        mem.add_batch([{"statement": f"{sentence(rng)} Note n{number}."} for number in range(MEMORIES)])
 
 
 def run(folder: Path, query: str, *options: str) -> tuple[float, float, str]:
