@@ -352,7 +352,7 @@ def test_new_connections_pass_by_a_primary_that_hangs(servers: Pair, tenant: str
         kept = mem.add(sentence(1))
     with servers.hung(servers.primary):
         servers.promote()
-        with Engram.open(url=f"{url}&connect_timeout=2", tenant=tenant) as mem:
+        with Engram.open(url=f"{url}&connect_timeout=4", tenant=tenant) as mem:
             assert mem.get(kept.id) == kept
             mem.add(sentence(2))
         servers.kill(servers.standby)

@@ -323,7 +323,9 @@ def _weighed(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> F
         evidence[row] = np.where(present > 0, 1.0, evidence[row])
         # A name shared by all passages says nothing, and must not outweigh what does.
         evidence[row] -= evidence[row].min()
-    total: Floats = rarity @ evidence
+    # Under load, OpenBLAS was seen to report an invalid value in a product of five finite rows.
+    with np.errstate(invalid="ignore"):
+        total: Floats = rarity @ evidence
     return total
 
 
