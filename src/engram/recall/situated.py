@@ -16,6 +16,7 @@ from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked, scaled_to_best
 from engram.recall.relevance import NONE_KNOWN, as_match
+from engram.rules.numbers import NEAREST_TO_TASK
 from engram.store.protocol import StoredRecord
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ UNLIKELY = 0.05
 unrelated questions that found something .03 and less."""
 BESIDE_TASK = 0.1
 """What the words that a task shares with memories count in their order, beside their situations: they tell siblings apart, but are mostly by the way."""
-NEAREST = 12
-"""Memories that are added because they are near the task: no more than a store with task vectors finds."""
 KEPT = 4_096
 """Memories whose task vectors a process keeps."""
 _ASKING = frozenset((
@@ -80,7 +79,7 @@ def judged_by_situation(
     considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
     likes = dict(zip(memories, _compared(query.task).likenesses(list(memories.values())), strict=True))
-    nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST])
+    nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST_TO_TASK])
     scale, judged = _scale_of_answers(found), []
     for place, (record, ranked) in enumerate(considered):
         if place in memories and (memories[place].situation.strip() or query.task_alone):

@@ -37,6 +37,9 @@ IMPORTANCE_BOOST = 0.4
 # The weight of a word by its field: the statement, what it is about, what supports it (DESIGN §9).
 FIELD_WEIGHTS = (1.0, 0.8, 0.4)
 
+# How many memories nearest to a task are looked at.
+NEAREST_TO_TASK = 12
+
 # Injection — spec 1 "Injection scoring", DESIGN §10.
 MAX_DIRECTIVES, MAX_CONSIDER, MAX_RELATED = 10, 5, 3
 DIRECTIVE_SHARE, CONSIDER_SHARE, RELATED_SHARE = 0.75, 0.10, 0.15

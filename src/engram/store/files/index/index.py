@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from engram.rules.numbers import NEAREST_TO_TASK
 from engram.store.files.index import search
 from engram.store.files.index.connection import (
     announce,
@@ -37,8 +38,6 @@ _Result = TypeVar("_Result")
 _RECOUNT = 1.05
 _FEW = 4
 """Looking up the documents of a kind beats a full scan if there are this many times more documents."""
-BY_TASK = 12
-"""Memories found by their task vectors."""
 _ALONE = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -294,7 +293,7 @@ class Index:
             self._last,
             task.tobytes(),
             clause,
-            BY_TASK,
+            NEAREST_TO_TASK,
             lambda count: tasks.nearest(self.db, state, task, count),
         )
         return found, len(tasks)
