@@ -271,6 +271,14 @@ def test_no_later_choice_of_an_agent_settles_what_waits_for_a_person(mem: Engram
     assert [memory.statement for memory in mem.list(status="candidate")] == ["engram uses plain make"]
 
 
+def test_a_person_who_skips_confirms_nothing(mem: Engram) -> None:
+    waiting = conflict(mem).memory
+    assert waiting is not None and waiting.status == "candidate"
+    skipped = mem.learn(**MAKE, source="human", on_conflict="skip")
+    assert skipped.reason.endswith("skip changes neither")
+    assert mem.get(waiting.id) == waiting
+
+
 def test_an_update_of_one_of_several_memories_says_what_became_of_them(mem: Engram) -> None:
     conflict(mem, on_conflict="keep-both")
     third = {**TARG, "object": "bazel"}

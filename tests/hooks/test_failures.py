@@ -177,3 +177,11 @@ def test_settings_with_a_mistake_turn_recall_at_prompts_off_and_the_session_says
     assert "prompts get no memories before that is mended" in hooked("session-start")
     (hooked.home / "config.toml").write_text("# mine\n[hooks]\nprompt_recall = 0\n")
     assert "config.toml:3: hooks.prompt_recall takes true or false" in hooked("session-start")
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e300", "1e200"])
+def test_a_number_that_nobody_wrote_does_not_stop_the_doctor(hooked: Hooked, number: str) -> None:
+    hooked.learned("Deploys go through staging")
+    log = hook_log.path_of(hooked.home)
+    log.write_text(f'{{"prompt": {{"message": "x", "at": {number}, "count": {number}}}}}')
+    assert "prompt failed" in hooked.finding().message

@@ -129,3 +129,16 @@ def test_nothing_is_ranked_before_all_is_read(indexed: Indexed, monkeypatch: pyt
 def test_a_large_index_is_left_to_fts5(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "MOST_DOCUMENTS", 50)
     assert [indexed.postings.ranked(indexed.db, ["violin"], 10) for _ in range(5)] == [None] * 5
+
+
+def test_how_common_a_word_is_follows_what_other_processes_change(tmp_path: Path) -> None:
+    words = ["harbour"] * 36 + ["violin"] * 4
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as lasting:
+        made = lasting.add_batch([{"statement": f"The {word} of place {i}"} for i, word in enumerate(words)])
+        assert lasting.store.frequencies(["harbour", "violin"]) == {"harbour": 36, "violin": 4}
+        with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as other:
+            for i, memory in enumerate(made):
+                swapped = "violin" if words[i] == "harbour" else "harbour"
+                other.update(memory.id, statement=f"The {swapped} of place {i}")
+        lasting.search("harbour")
+        assert lasting.store.frequencies(["harbour", "violin"]) == {"harbour": 4, "violin": 36}

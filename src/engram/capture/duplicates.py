@@ -60,6 +60,18 @@ class Duplicates:
 
     # -- duplicates of a memory that waits
 
+    def unchosen(self, proposal: Proposal, verdict: Verdict, session: str) -> Decision | None:
+        """The decision about the duplicate of a candidate that waits for a current memory, before the caller's choice about these is carried
+        out: nothing is changed yet, so that `skip` changes nothing. None for anything else.
+        """
+        known = verdict.other
+        if verdict.outcome != Outcome.DUPLICATE or known is None or known.status != "candidate":
+            return None
+        if contradicted(self.store.get, known) is None:
+            return None
+        decision = Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+        return self._still_waiting(decision, known, proposal, session)
+
     def _still_waiting(self, decision: Decision, known: Memory, proposal: Proposal, session: str) -> Decision:
         """The decision about the duplicate of a candidate: what it waits for, or that it waits no longer."""
         blocking = contradicted(self.store.get, known)

@@ -81,6 +81,8 @@ class Learner(MemoryWriter):
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if skips_conflicts and verdict.outcome == Outcome.CONTRADICTION:
             return _skipped(verdict)
+        if skips_conflicts and (waits := self.duplicates.unchosen(proposal, verdict, session)):
+            return waits
         if not verdict.admitted:
             return self.duplicates.not_stored(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):

@@ -97,7 +97,8 @@ class _StdioClient:
             case JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": int() | str() as cancelled}
             ):
-                self._calls.discard(cancelled)
+                # As the protocol's package does, whichever of both types the client wrote.
+                self._calls = {call for call in self._calls if str(call) != str(cancelled)}
             case JSONRPCResponse() | JSONRPCError() if message.id is not None:
                 self._questions.discard(message.id)
 

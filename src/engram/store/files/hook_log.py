@@ -120,4 +120,5 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    """A number of the file; 0 for one that no clock and no count can have."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e11 else 0.0

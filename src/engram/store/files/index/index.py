@@ -63,7 +63,7 @@ class Index:
         self.fresh = made or self.get("filled") is None
         self._matrices: dict[int, Matrix] = {}
         self._frequency: dict[str, int] = {}
-        self._counted = 0
+        self._counted = self._counted_at = 0
         self._kinds: dict[str, int] = {}
         self._kinds_counted = 0
         self._last = search.LastRankings()
@@ -354,17 +354,26 @@ class Index:
         return found, self.vectors([place.n for place in found])
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """Document frequencies, cached until the index has grown by a twentieth."""
+        """Document frequencies, cached until a twentieth of the index has changed."""
         return self._frequencies(terms, self.count)
 
     def _frequencies(self, terms: Sequence[str], total: int) -> dict[str, int]:
-        if not self._counted <= total <= self._counted * _RECOUNT:
-            self._frequency, self._counted = {}, total
+        change = self.change
+        if not self._counted <= total <= self._counted * _RECOUNT or self._has_changed(change, total):
+            self._frequency, self._counted, self._counted_at = {}, total, change
         missing = [term for term in terms if term not in self._frequency]
         found = search.document_frequencies(self.db, missing, total)
         # An unknown term is not cached: the next memory may contain it.
         self._frequency.update(found)
         return {term: self._frequency[term] for term in terms if term in self._frequency}
+
+    def _has_changed(self, change: int, total: int) -> bool:
+        """Whether more than a twentieth of the documents were changed since they were counted."""
+        if change == self._counted_at:
+            return False
+        most = int(total * (_RECOUNT - 1))
+        sql = "SELECT count(*) FROM (SELECT 1 FROM docs WHERE change > ? LIMIT ?)"
+        return bool(self.db.execute(sql, (self._counted_at, most + 1)).fetchone()[0] > most)
 
     def records(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Kind and stored record by document number."""
