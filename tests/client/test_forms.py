@@ -271,6 +271,15 @@ def test_no_later_choice_of_an_agent_settles_what_waits_for_a_person(mem: Engram
     assert [memory.statement for memory in mem.list(status="candidate")] == ["engram uses plain make"]
 
 
+def test_an_update_takes_the_reason_and_the_tags_along(mem: Engram) -> None:
+    mem.learn(**TARG, rationale="It is fast.", tags=["targ"])
+    mem.learn(**MAKE, on_conflict="update", rationale="It is everywhere.", tags=["make"])
+    (current,) = mem.list()
+    assert (current.rationale, current.tags) == ("It is everywhere.", ("make",))
+    mem.learn(**TARG, on_conflict="update")
+    assert mem.get(current.id).rationale == ""
+
+
 def test_a_person_who_skips_confirms_nothing(mem: Engram) -> None:
     waiting = conflict(mem).memory
     assert waiting is not None and waiting.status == "candidate"

@@ -20,7 +20,7 @@ ON_CONFLICT = ("update", "replace", "keep-both", "skip")
 NOT_STORED = "; nothing was stored"
 """Ends the reason of a decision about a contradiction that was skipped."""
 _RELATION = {"replace": "update", "keep-both": "different"}
-_REWORDED = ("statement", "form", "situation", "type")
+_REWORDED = ("statement", "form", "situation", "type", "rationale", "tags", "domain")
 
 Learn = Callable[..., Decision]
 Update = Callable[[Memory, Mapping[str, Any], Memory | None], Memory]
@@ -64,6 +64,7 @@ def _updated(
     """The first of the stored memories with what the new one says; where the source may not change it, the new one waits for review."""
     other = others[0]
     changes = {name: given[name] for name in _REWORDED if given.get(name)}
+    changes.setdefault("rationale", "")  # the old one explains what it no longer says
     if "statement" in changes:
         changes.setdefault("form", {})
     if changes.get("situation"):
