@@ -175,6 +175,9 @@ def test_settings_with_a_mistake_turn_recall_at_prompts_off_and_the_session_says
     (hooked.home / "config.toml").write_text("# mine\n[hooks\nprompt_recall = false\n")
     assert "staging" not in hooked("prompt", prompt="please deploy the payments service")
     assert "prompts get no memories before that is mended" in hooked("session-start")
+    (hooked.home / "config.toml").write_text("journal_days = 3\n")
+    assert "unknown setting" in hooked("session-start")
+    assert "prompts get no memories" not in hooked("session-start")
     (hooked.home / "config.toml").write_text("# mine\n[hooks]\nprompt_recall = 0\n")
     assert "config.toml:3: hooks.prompt_recall takes true or false" in hooked("session-start")
 

@@ -129,7 +129,7 @@ def _repair(config: ConfigFile, server: ServerCommand) -> str:
     if is_outdated:
         return f"`{_init(config)}` renews the entry of {config.harness}"
     if shutil.which(server.command) is None:
-        return f'{config.harness} must find `{server.command}` on its PATH: `pipx install "engram[mcp]"` installs it'
+        return f'{config.harness} must find `{server.command}` on its PATH: `pipx install ".[mcp]"` in a checkout of Engram installs it'
     return (
         f"the entry of {config.harness} is as it should be; run `{_shown(server)}` in a terminal to see what is wrong"
     )

@@ -86,7 +86,8 @@ def _notices(place: HookPlace, waiting: int) -> list[str]:
     spooled = spool.waiting(place.root)
     if spooled >= MANY_SPOOLED:
         lines.append(f"{counted(spooled, 'session')} wait to be harvested: `engram harvest`.")
-    lines += [f"{problem}; prompts get no memories before that is mended." for problem in place.config_problems[:1]]
+    if problem := place.config_problem:
+        lines.append(f"{problem}.")
     foreign = [name for name in FOREIGN if (place.root / name).exists()]
     if foreign:
         names = ", ".join(foreign)

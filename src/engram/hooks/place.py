@@ -62,13 +62,16 @@ class HookPlace:
         return settings.prompt_recall and not problems
 
     @property
-    def config_problems(self) -> list[str]:
-        """The mistakes in the owner's settings."""
+    def config_problem(self) -> str:
+        """The first mistake in the owner's settings; "" where there is none."""
         if not (self.root / CONFIG).exists():
-            return []
+            return ""
         from engram.settings import read_settings
 
-        return read_settings(self.root / CONFIG)[1]
+        problems = read_settings(self.root / CONFIG)[1]
+        if not problems:
+            return ""
+        return problems[0] if self.prompt_recall else f"{problems[0]}; prompts get no memories before that is mended"
 
     def index(self) -> "MemoryIndex | None":
         """The index, opened; None where there is none yet, or only its file. Raises `StoreCorrupt` or `StoreReadOnly` if it cannot be read."""

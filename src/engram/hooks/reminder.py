@@ -16,9 +16,7 @@ _WORD = r"""(?:[^\s"';&|]|"[^"]*"|'[^']*')+"""
 _OPTIONS = rf"(?:\s+-{_WORD}(?:\s+(?!-){_WORD})?){{0,8}}?\s+"
 _COMMAND = r"(?:^|[;&|(\n])\s*(?:(?:sudo|env|time|then|do|command|\w+=\S*)\s+){0,4}"
 """Where a command of a shell begins: not within quotes, nor after the name of another program."""
-_ENDS_NOTHING = (
-    r"(?![^;&|\n]*\s(?:--dry-run|--abort|--quit|--list|-l|--help|-h|--no-commit|--verify|-v|-d|--delete)(?:\s|$))"
-)
+_ENDS_NOTHING = r"(?![^;&|\n]*\s(?:--dry-run|--abort|--quit|--list|-l|--help|-h|--no-commit|-d|--delete)(?:\s|$))"
 REMINDER = (
     "Engram: this looks like the end of a piece of work. The skill /engram:learn records what a later session should do differently "
     "(corrections, failed approaches, facts that were hard to find); routine work needs no entry."
