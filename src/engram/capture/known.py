@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engram.embedding.products import dot
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.decision import DISTRUST
 from engram.model.lazy import dataclass, replace
@@ -136,7 +137,7 @@ class StoreKnown:
         vectors = self.store.vectors(numbers)
         if vectors is None or self.vector is None:
             return [-1.0] * len(numbers)
-        values: list[float] = (vectors @ self.vector).tolist()
+        values: list[float] = dot(vectors, self.vector).tolist()
         return values
 
 

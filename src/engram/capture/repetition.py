@@ -11,6 +11,7 @@ from math import inf, nan
 from typing import TYPE_CHECKING
 
 from engram.capture.known import NEIGHBOURS, StoreKnown, propose
+from engram.embedding.products import dot
 from engram.gates.comparison import relation
 from engram.gates.proposal import Neighbour
 from engram.model.lazy import dataclass
@@ -105,7 +106,7 @@ def _is_covered(store: Store, new: str, old: str) -> bool:
     if vectors is None:
         return False
     places = [(one, other) for other in range(len(told)) for one in range(len(known))]
-    cosines = [float(vectors[len(told) + one] @ vectors[other]) for one, other in places]
+    cosines = [float(dot(vectors[len(told) + one], vectors[other])) for one, other in places]
     pairs = [(known[one], told[other]) for one, other in places]
     scores = _scores(pairs, cosines, relate_pairs(pairs))
     same = {

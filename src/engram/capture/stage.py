@@ -12,6 +12,7 @@ from engram.capture.learn import Learner
 from engram.capture.repetition import Repetition, add_evidence, is_untouched, told_before
 from engram.capture.settlement import Revise, Settlement
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
+from engram.embedding.products import dot
 from engram.gates.pipeline import mention
 from engram.gates.proposal import Neighbour, Verdict
 from engram.model.decision import Decision, Outcome
@@ -58,7 +59,7 @@ class Rehearsal:
     def near(self, scopes: tuple[str, ...], vector: "Vectors | None") -> list[Neighbour]:
         """The proposals of these scopes, with their cosines."""
         return [
-            Neighbour(memory, float(known @ vector) if known is not None and vector is not None else -1.0)
+            Neighbour(memory, float(dot(known, vector)) if known is not None and vector is not None else -1.0)
             for memory, known in self.proposed
             if memory.scope in scopes
         ]

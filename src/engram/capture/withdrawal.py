@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engram.capture.known import OUT_NEIGHBOURS, StoreKnown, decided_how, propose, reaches, taken_out
+from engram.embedding.products import dot
 from engram.gates.comparison import shared
 from engram.gates.forms import statements_of
 from engram.gates.neighbourhood import told_before
@@ -134,7 +135,7 @@ class _Rejections:
         """The rejected memories that each proposal is near to in meaning or shares most words with, nearest first."""
         if vectors is None or self.vectors is None or not self.memories:
             return [self._near(proposal, [-1.0] * len(self.memories)) for proposal in proposals]
-        return [self._near(one, row) for one, row in zip(proposals, (vectors @ self.vectors.T).tolist(), strict=True)]
+        return [self._near(one, row) for one, row in zip(proposals, dot(vectors, self.vectors.T).tolist(), strict=True)]
 
     def _near(self, proposal: Proposal, cosines: Sequence[float]) -> list[Neighbour]:
         scopes, terms = seen_from([proposal.memory.scope]), frozenset(proposal.tokens)

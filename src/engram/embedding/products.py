@@ -1,4 +1,4 @@
-"""Products of small matrices, kept small enough for one thread.
+"""Every matrix product of the package, and products kept small enough for one thread.
 
 OpenBLAS splits a product over all processors from some size on, and its threads then spin for a while in case another one follows.
 Next to the short work of a search that costs more than it saves, most of all where others need the processors too.
@@ -6,16 +6,17 @@ Next to the short work of a search that costs more than it saves, most of all wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from engram.model.errors import EmbedderError
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float32]
 
-__all__ = ["crossed", "multiplied", "products", "scores"]
+__all__ = ["cross_products", "dot", "multiply", "products", "scores"]
 
 SCORED_AT_ONCE = 400_000
 """Numbers of a matrix that OpenBLAS multiplies with a vector on one thread."""
@@ -25,45 +26,77 @@ MULTIPLIED_AT_ONCE = 250_000
 """Multiplications of a product of matrices that it does on one thread."""
 
 
+def dot(left: Any, right: Any) -> Any:
+    """`left @ right`, without the warnings that OpenBLAS now and then raises for finite numbers.
+
+    Raises `EmbedderError` if the product has values that are not finite.
+    """
+    import numpy as np
+
+    try:
+        with np.errstate(invalid="raise", over="raise"):
+            return left @ right
+    except FloatingPointError:
+        with np.errstate(all="ignore"):
+            product = left @ right
+    if not np.isfinite(product).all():
+        raise EmbedderError(
+            "A product of vectors is not finite; check the embedder's output, then run `engram index --reembed`"
+        )
+    return product
+
+
 def scores(matrix: Floats, vector: Floats) -> Floats:
     """`matrix @ vector`."""
+    import numpy as np
+
     rows = max(1, SCORED_AT_ONCE // max(1, matrix.shape[1]))
     if len(matrix) <= rows or matrix.size > SCORED_ON_ONE_THREAD:
-        return matrix @ vector
+        product: Floats = dot(matrix, vector)
+        return product
     out: Floats = np.empty(len(matrix), dtype=np.float32)
     for start in range(0, len(matrix), rows):
-        np.matmul(matrix[start : start + rows], vector, out=out[start : start + rows])
+        out[start : start + rows] = dot(matrix[start : start + rows], vector)
     return out
 
 
 def products(rows: Floats, others: Floats) -> Floats:
     """`rows @ others.T` for few rows and many others."""
+    import numpy as np
+
     step = max(1, MULTIPLIED_AT_ONCE // max(1, rows.size))
     if len(others) <= step:
-        return rows @ others.T
+        product: Floats = dot(rows, others.T)
+        return product
     out: Floats = np.empty((len(rows), len(others)), dtype=np.float32)
     for start in range(0, len(others), step):
-        out[:, start : start + step] = rows @ others[start : start + step].T
+        out[:, start : start + step] = dot(rows, others[start : start + step].T)
     return out
 
 
-def multiplied(rows: Floats, weights: Floats) -> Floats:
+def multiply(rows: Floats, weights: Floats) -> Floats:
     """`rows @ weights` for many rows and few weights."""
+    import numpy as np
+
     step = max(1, MULTIPLIED_AT_ONCE // max(1, weights.size))
     if len(rows) <= step:
-        return rows @ weights
+        product: Floats = dot(rows, weights)
+        return product
     blocks = -(-len(rows) // step)
     padded = np.zeros((blocks * step, rows.shape[1]), dtype=np.float32)
     padded[: len(rows)] = rows
-    found: Floats = (padded.reshape(blocks, step, -1) @ weights).reshape(blocks * step, -1)[: len(rows)]
+    found: Floats = dot(padded.reshape(blocks, step, -1), weights).reshape(blocks * step, -1)[: len(rows)]
     return found
 
 
-def crossed(batches: Floats) -> Floats:
+def cross_products(batches: Floats) -> Floats:
     """The product of each two rows of a batch, for each batch."""
+    import numpy as np
+
     _, rows, size = batches.shape
     step = max(1, MULTIPLIED_AT_ONCE // max(1, rows * size))
     turned = batches.transpose(0, 2, 1)
     if rows <= step:
-        return batches @ turned
-    return np.concatenate([batches @ turned[:, :, at : at + step] for at in range(0, rows, step)], axis=2)
+        product: Floats = dot(batches, turned)
+        return product
+    return np.concatenate([dot(batches, turned[:, :, at : at + step]) for at in range(0, rows, step)], axis=2)

@@ -38,10 +38,15 @@ class Embedder(Protocol):
 
 
 def unit_rows(rows: Vectors) -> Vectors:
-    """The rows scaled to unit length, in place; zero rows stay zero."""
+    """The rows scaled to unit length, in place; zero rows stay zero. Raises `EmbedderError` for a row that has no finite length."""
     import numpy as np
 
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    if not np.isfinite(lengths).all():
+        raise EmbedderError(
+            f"The embedder returned a vector that is not finite (row {int(np.argmin(np.isfinite(lengths)))})"
+        )
     lengths[lengths == 0] = 1
     rows /= lengths[:, None]
     return rows

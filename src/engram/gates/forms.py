@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from engram.embedding.products import dot
 from engram.gates.comparison import relation, weighted_overlap
 from engram.gates.proposal import Proposal
 from engram.model.forms import FEEDBACK, form_name
@@ -215,4 +216,4 @@ def _similarity(one: str, other: str) -> float:
     if not one.strip() or not other.strip() or one == other:
         return 1.0
     first, second = StaticEmbedder().embed([one, other])
-    return float(first @ second)
+    return float(dot(first, second))

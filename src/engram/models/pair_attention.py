@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from engram.embedding.products import cross_products, dot, multiply
 from engram.model.forks import ForkedLock
 from engram.models.pair_words import FUNCTION, NAME, NUMBER, TIME, WORD, Statement, Token, word_vectors
 
@@ -52,7 +53,7 @@ class PairAttention:
         """Put into the weights of a layer what each row would else be multiplied with: the weights of the norms, and the scale of the scores."""
         weights, size = self.weights, self.weights[f"{name}n1_weight"].size
         for norm, linear in (("n1", "qkv"), ("n2", "f1")):
-            weights[f"{name}{linear}_bias"] += weights[f"{name}{linear}_weight"] @ weights[f"{name}{norm}_bias"]
+            weights[f"{name}{linear}_bias"] += dot(weights[f"{name}{linear}_weight"], weights[f"{name}{norm}_bias"])
             weights[f"{name}{linear}_weight"] *= weights[f"{name}{norm}_weight"]
         for part in ("weight", "bias"):
             weights[f"{name}qkv_{part}"][:size] /= (size // HEADS) ** 0.5
@@ -77,9 +78,7 @@ class PairAttention:
         return likely / likely.sum(1, keepdims=True)
 
     def _linear(self, name: str, rows: Any) -> Any:
-        from engram.embedding.products import multiplied
-
-        found = multiplied(rows, self.turned[f"{name}_weight"])
+        found = multiply(rows, self.turned[f"{name}_weight"])
         found += self.weights[f"{name}_bias"]
         return found
 
@@ -90,7 +89,7 @@ class PairAttention:
         total, kinds, width, _ = likenesses.shape
         weights = np.full((self.layers * HEADS, kinds), _NONE, dtype=np.float32)
         weights[:, :-1] = BIAS_SCALE * np.hstack([self.weights[f"bl_{layer}_b"] for layer in range(self.layers)]).T
-        found = weights @ likenesses.reshape(total, kinds, -1)
+        found = dot(weights, likenesses.reshape(total, kinds, -1))
         return found.reshape(total, self.layers, HEADS, width, width).swapaxes(0, 1)
 
     def _read(self, pairs: Sequence[tuple[Statement, Statement]]) -> tuple[Any, Any, Any, Any]:
@@ -98,8 +97,6 @@ class PairAttention:
         whether they stand in different statements and whether the second is missing; and which places are those of the newer statement.
         """
         import numpy as np
-
-        from engram.embedding.products import crossed
 
         read = {id(each): each.tokens[:LONGEST] for pair in pairs for each in pair}
         places, words = self._known.of([token for tokens in read.values() for token in tokens])
@@ -113,7 +110,7 @@ class PairAttention:
                 row[start : start + len(found[id(statement)])] = found[id(statement)]
         seen, stems, content = at > 0, words.hashes[at], words.content[at]
         same = ((stems[:, :, None] == stems[:, None]) & seen[:, :, None] & seen[:, None]).astype(np.float32)
-        likeness = np.maximum(crossed(words.vectors[at]), same)
+        likeness = np.maximum(cross_products(words.vectors[at]), same)
         side = np.arange(first + second) >= first
         other = np.broadcast_to((side[:, None] != side).astype(np.float32), same.shape)
         # Of two words only those of different statements are compared: a quarter of the table says it all.
@@ -140,11 +137,11 @@ class PairAttention:
         (total, heads, width, _), size = biases.shape, rows.shape[1]
         split = _spread(self._linear(f"{name}qkv", _normalized(rows)), places, (total, width))
         asked, offered, said = split.reshape(total, width, 3, heads, -1).transpose(2, 0, 3, 1, 4)
-        scores = asked @ offered.transpose(0, 1, 3, 2)
+        scores = dot(asked, offered.transpose(0, 1, 3, 2))
         scores += biases
         # What is larger would be too large for a sum; it is not met.
         np.exp(np.minimum(scores, _MOST_SCORED, out=scores), out=scores)
-        heard = (scores @ said) / scores.sum(-1, keepdims=True)
+        heard = dot(scores, said) / scores.sum(-1, keepdims=True)
         heard = heard.transpose(0, 2, 1, 3).reshape(-1, size).take(places, 0)
         rows = rows + self._linear(f"{name}p", heard)
         return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", _normalized(rows))))
@@ -201,8 +198,6 @@ class _KnownWords:
         """Work out words; the arrays double, so that adding a few does not copy them each time."""
         import numpy as np
 
-        from engram.embedding.products import multiplied
-
         weights = self._model.weights
         kinds = np.array([KINDS.index(kind) for _, _, kind in keys], dtype=np.int64)
         vectors = word_vectors([key for key, _, _ in keys])[0]
@@ -210,7 +205,7 @@ class _KnownWords:
         own = [0 if kind in (NUMBER, NAME) else self._model.places.get(stem, 0) for _, stem, kind in keys]
         hashes = np.array([hash(stem) for _, stem, _ in keys], dtype=np.int64)
         content = (kinds != KINDS.index(FUNCTION)).astype(np.float32)
-        rows = multiplied(vectors, self._model.turned["v_weight"])
+        rows = multiply(vectors, self._model.turned["v_weight"])
         rows += weights["st_weight"][own] + weights["k_weight"][kinds]
         known, size = len(self._places) + 1, len(self._places) + 1 + len(keys)
         if self._words is None or size > len(self._words.rows):

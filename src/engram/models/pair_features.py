@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
+from engram.embedding.products import dot
 from engram.model.lazy import cached_property, dataclass
 from engram.models.pair_words import FUNCTION, KINDS, NAME, NUMBER, TIME, WORD, WORDING, Statement, Token
 from engram.text.polarity import any_opposite, any_rival
@@ -88,7 +89,7 @@ class Alignments:
         import numpy as np
 
         (new, old), half = self._crossed(self._seen), len(self.pairs)
-        cosines = np.where(new & old, self._rows[half:] @ self._rows[:half].transpose(0, 2, 1), _NONE)
+        cosines = np.where(new & old, dot(self._rows[half:], self._rows[:half].transpose(0, 2, 1)), _NONE)
         new_number, old_number = self._crossed(self._marks[:, :, _NUMBERS] > 0)
         cosines[new_number & old_number] = 0.0
         new_stem, old_stem = self._crossed(self._hashes)
@@ -103,7 +104,7 @@ class Alignments:
 
         # The sums of four values and a one over all words, by the marks of the words.
         values = np.stack([self._best, self._best.clip(0.0), self._hits, self._left, self._seen], axis=1)
-        summed = (values @ self._marks).transpose(1, 2, 0)
+        summed = dot(values, self._marks).transpose(1, 2, 0)
         wording = np.array([each.wording for each in self._each]).T
         half, sides = len(self.pairs), self._of_sides(summed)
         sides = np.concatenate([sides[:2], wording[:2], sides[2:], wording[2:_COUNTED]])
@@ -143,7 +144,7 @@ class Alignments:
         import numpy as np
 
         sums = np.stack(self.sums, axis=1)
-        products = (sums @ sums.transpose(0, 2, 1)).transpose(1, 2, 0)
+        products = dot(sums, sums.transpose(0, 2, 1)).transpose(1, 2, 0)
         one, other = [0, 2, 2, 3], [1, 3, 1, 0]
         lengths = np.sqrt(products[one, one] * products[other, other])
         return np.where(lengths > 1e-6, products[one, other] / np.maximum(lengths, 1e-6), 0.0)
@@ -154,7 +155,7 @@ class Alignments:
         import numpy as np
 
         half, sums = len(self.pairs), np.array([each.sum for each in self._each])
-        only = ((self._left * self._marks[:, :, 0])[:, None] @ self._rows)[:, 0]
+        only = dot((self._left * self._marks[:, :, 0])[:, None], self._rows)[:, 0]
         return sums[:half], sums[half:], only[:half], only[half:]
 
     def vectors(self) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from engram.embedding.products import dot
 from engram.model.forks import ForkedLock
 from engram.model.lazy import cached_property, dataclass
 from engram.text.polarity import canonical, is_contrastive
@@ -123,7 +124,7 @@ class Statement:
     @cached_property
     def sum(self) -> Any:
         """The weighted sum of `rows`."""
-        return self.weights @ self.rows
+        return dot(self.weights, self.rows)
 
     @cached_property
     def marks(self) -> Any:

@@ -11,6 +11,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+from engram.embedding.products import dot, multiply
 from engram.model.lazy import dataclass
 from engram.models.pair_attention import pair_attention
 from engram.models.pair_features import BUCKETS, Alignment, Alignments, bucket
@@ -163,14 +164,12 @@ class PairNetwork:
         """A row of probabilities of `LABELS` for each pair of `inputs`."""
         import numpy as np
 
-        from engram.embedding.products import multiplied
-
         rows = ((rows - self.mean) * self.scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
         grams = np.add.reduceat(self.grams.take(places, 0), starts, 0, dtype=np.int32)
-        scores = rows @ self.measures + grams.astype(np.float32) * self.gram_scale + self.bias
+        scores = dot(rows, self.measures) + grams.astype(np.float32) * self.gram_scale + self.bias
         hidden, hidden_bias, out, bias = self.hidden
         seen = np.hstack([rows[:, :MEASURES], scores])
-        logits = np.maximum(multiplied(seen, hidden) + hidden_bias, 0) @ out + bias
+        logits = dot(np.maximum(multiply(seen, hidden) + hidden_bias, 0), out) + bias
         likely = np.exp(logits - logits.max(1, keepdims=True))
         return likely / likely.sum(1, keepdims=True)
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engram.embedding.products import dot
 from engram.models.pair_features import BUCKETS, Alignments
 from engram.models.pair_words import read_statement
 from engram.models.pairs import LABELS, MEASURES, MOST_DEVIATIONS, Relation, inputs
@@ -88,11 +89,11 @@ class ParaphraseModel:
         import numpy as np
 
         grams = np.add.reduceat(self.grams.take(places), starts, dtype=np.int32)
-        return _scaled(rows, self.mean, self.scale) @ self.weights + grams * self.gram_scale + self.bias
+        return dot(_scaled(rows, self.mean, self.scale), self.weights) + grams * self.gram_scale + self.bias
 
     def second(self, rows: Any) -> Any:
         """The log odds of each row of `second_inputs`."""
-        return _scaled(rows, self.second_mean, self.second_scale) @ self.second_weights + self.second_bias
+        return dot(_scaled(rows, self.second_mean, self.second_scale), self.second_weights) + self.second_bias
 
 
 def _scaled(rows: Any, mean: Any, scale: Any) -> Any:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.embedding.plain import BITS, PlainTable, unit
+from engram.embedding.products import dot
 from engram.embedding.tokenizer import words
 from engram.model.errors import EmbedderError
 from engram.model.lazy import cached_property
@@ -172,7 +173,7 @@ class TaskTable:
             if own:
                 taken = rows[own]
                 halves = np.concatenate([(taken >> 4).astype(np.int8), (taken & 15).astype(np.int8)], axis=1) - 8
-                total[place] += scales[own] @ halves.astype(np.float32)
+                total[place] += dot(scales[own], halves.astype(np.float32))
         return unit_rows(total)
 
     @cached_property

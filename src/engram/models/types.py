@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engram.embedding.products import dot
 from engram.models.linear import SCALE, Linear
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _chances(statement: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def _softmax(model: Linear, buckets: npt.NDArray[np.intp], vector: npt.NDArray[np.float32]) -> tuple[float, ...]:
     hashed, dense = _weights(model.file, len(model.classes))
-    scores = (hashed[buckets].sum(axis=0, dtype=int) / SCALE + vector @ dense).tolist()
+    scores = (hashed[buckets].sum(axis=0, dtype=int) / SCALE + dot(vector, dense)).tolist()
     raised = [math.exp(score - max(scores)) for score in scores]
     return tuple(one / sum(raised) for one in raised)
 

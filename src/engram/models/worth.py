@@ -14,6 +14,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.embedding.products import dot
 from engram.model.lazy import dataclass
 from engram.models.arrays import read_arrays
 from engram.models.talk import USER, Said, read, sparse
@@ -218,7 +219,7 @@ class Surroundings:
             self._turn_vector(at - 1, none),
             self._turn_vector(at + 1, none),
         ]
-        return [float(mine @ other) for other in (*others, self._before[at])]
+        return [float(dot(mine, other)) for other in (*others, self._before[at])]
 
 
 class FeatureTable:
@@ -240,7 +241,7 @@ class FeatureTable:
         places = np.searchsorted(self._buckets[:-1], buckets)
         weights = np.where(self._buckets[places] == buckets, weights, np.float32(0))
         sums = np.add.reduceat(self._weights[places] * weights[:, None], starts, axis=0)
-        made: Floats = sums * self._scale + dense @ self._vector + self._bias
+        made: Floats = sums * self._scale + dot(dense, self._vector) + self._bias
         return made
 
 

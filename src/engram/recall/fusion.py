@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engram.embedding.products import scores
+from engram.embedding.products import dot, scores
 from engram.model.lazy import dataclass, fields, lazy_pattern
 from engram.recall.passages import (
     SATURATION,
@@ -249,8 +249,8 @@ def _of_best_excerpt(passages: Passages, question: Floats, cosines: Floats, lexi
     sums = excerpts.sums(np.stack(blocks))
     best = excerpts.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
     inside = _inside(passages, excerpts.first[best], excerpts.behind[best])
-    vectors = np.stack([weights[words] @ rows[words] for words in inside])
-    near = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
+    vectors = np.stack([dot(weights[words], rows[words]) for words in inside])
+    near = dot(vectors, question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
     out = cosines.copy()
     out[long] = np.maximum(out[long], near)
     return out

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from engram.embedding.products import dot
 from engram.model.hit import Hits
 from engram.model.lazy import cached_property, dataclass, replace
 from engram.recall.query import Windows
@@ -273,7 +274,7 @@ def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mappi
     share = (rarity / max(float(rarity.sum()), 1e-6)).astype(np.float32)
     in_excerpt = passages.by_excerpt(same)
     near = np.minimum(passages.by_excerpt(worth), ALIKE_AT_MOST)
-    excerpt = passages.excerpts.best(share @ np.minimum(in_excerpt + near, 1))
+    excerpt = passages.excerpts.best(dot(share, np.minimum(in_excerpt + near, 1)))
     said = (_by_session(exact.sum(axis=1), passages) > 0).astype(np.float32)
     return Words(
         _weighed(turns, rarity, named),
@@ -323,9 +324,7 @@ def _weighed(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> F
         evidence[row] = np.where(present > 0, 1.0, evidence[row])
         # A name shared by all passages says nothing, and must not outweigh what does.
         evidence[row] -= evidence[row].min()
-    # Under load, OpenBLAS was seen to report an invalid value in a product of five finite rows.
-    with np.errstate(invalid="ignore"):
-        total: Floats = rarity @ evidence
+    total: Floats = dot(rarity, evidence)
     return total
 
 
@@ -430,7 +429,7 @@ def excerpt_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
 def _best(near: Floats, weights: Floats, sizes: Sequence[int]) -> tuple[int, int]:
     """The sentences that together say most of the question within the room there is, beginning with one that adds to it."""
     ends = [_filled(first, sizes) for first in range(len(sizes))]
-    worth = [float(weights @ near[:, first:behind].max(axis=1)) for first, behind in enumerate(ends)]
+    worth = [float(dot(weights, near[:, first:behind].max(axis=1))) for first, behind in enumerate(ends)]
     first = max(range(len(sizes)), key=worth.__getitem__)
     while first + 1 < ends[first] and worth[first + 1] >= worth[first] - 1e-6:
         first += 1

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from engram.embedding.products import dot
 from engram.model.event import DOCUMENT_ROLE
 from engram.model.hit import Part
 from engram.model.lazy import dataclass, field
@@ -140,8 +141,8 @@ def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integ
     question = StaticEmbedder().embed([query.text])[0]
     for row, place in enumerate(wanted.tolist()):
         words = passages.words[passages.places == place]
-        summed = weights[words] @ rows[words]
-        cosines[row] = summed @ question / max(float(np.linalg.norm(summed)), 1e-9)
+        summed = dot(weights[words], rows[words])
+        cosines[row] = dot(summed, question) / max(float(np.linalg.norm(summed)), 1e-9)
     return cosines
 
 

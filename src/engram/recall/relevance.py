@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from engram.embedding.products import dot
 from engram.model.lazy import lazy_pattern
 from engram.models.arrays import read_arrays
 from engram.models.trees import Trees
@@ -143,8 +144,8 @@ def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passag
     asks = {kind: bool(sign.search(query.text)) for kind, sign in _SIGNS.items()}
     _, assistant = passages.roles
     columns = (
-        weights @ exact,
-        weights @ near,
+        dot(weights, exact),
+        dot(weights, near),
         lowest[0],
         lowest[:2].mean(axis=0),
         near[int(np.argmax(weights))],
@@ -154,8 +155,8 @@ def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passag
         cosines,
         1 - said_names if said_names is not None else 0.0,
         said_names if said_names is not None else 0.0,
-        rest_weights @ exact if others else 0.5,
-        rest_weights @ near if others else 0.5,
+        dot(rest_weights, exact) if others else 0.5,
+        dot(rest_weights, near) if others else 0.5,
         near[~named].max(axis=0) if others else 0.5,
         not others,
         asks["time"] * says[0],
@@ -168,7 +169,7 @@ def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passag
         asks["person"],
         np.log1p(np.maximum(whole - 40, 0)),
         whole < 6,
-        weights @ _around(mentions, passages, wanted),
+        dot(weights, _around(mentions, passages, wanted)),
         np.array([bool(passages.items[place].parent) for place in wanted.tolist()]),
         assistant[wanted],
         lengths[1] / np.maximum(whole, 1),
@@ -203,7 +204,7 @@ def _in_best_excerpt(known: Alike, mentions: Mentions, passages: Passages, wante
     exact[mentions.terms, passages.blocks[mentions.words]] = 1
     excerpts = passages.excerpts
     of_excerpt = np.maximum(near[:, excerpts.first], near[:, excerpts.behind - 1])
-    best = excerpts.best(known.weights @ of_excerpt)[wanted]
+    best = excerpts.best(dot(known.weights, of_excerpt))[wanted]
     first, last = excerpts.first[best], excerpts.behind[best] - 1
     return np.maximum(exact[:, first], exact[:, last]), of_excerpt[:, best]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from engram.embedding.products import dot
 from engram.model.hit import Hit
 from engram.model.lazy import lazy_pattern, replace
 from engram.model.memory import Memory
@@ -146,7 +147,7 @@ def likenesses(vector: "array[float]", stored: Sequence[bytes]) -> list[float]:
 
     rows = np.frombuffer(b"".join(stored), dtype=np.int8).reshape(len(stored), -1).astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    found: list[float] = (rows @ np.asarray(vector) / np.where(lengths, lengths, 1.0)).tolist()
+    found: list[float] = (dot(rows, np.asarray(vector)) / np.where(lengths, lengths, 1.0)).tolist()
     return found
 
 

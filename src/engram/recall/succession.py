@@ -12,6 +12,7 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.embedding.products import dot
 from engram.model.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ class _Answers:
         likeness = np.array([self._likeness_of(each) for each in told], dtype=np.float32)
         self._likeness = likeness.reshape(len(told), len(weights))
         self._said = self._likeness > _SAID
-        self._covered, self._share = self._likeness @ self._weights, self._said @ self._weights
+        self._covered, self._share = dot(self._likeness, self._weights), dot(self._said, self._weights)
         sums = np.array([asked.sum, *(each.sum for each in told)])
-        products = (sums @ sums.T).astype(np.float64)
+        products = dot(sums, sums.T).astype(np.float64)
         lengths = np.sqrt(np.outer(products.diagonal(), products.diagonal()))
         self._cosines = np.where(lengths > _NO_LENGTH, products / np.maximum(lengths, _NO_LENGTH), 0.0)
 
@@ -109,7 +110,7 @@ class _Answers:
         if not self.asked.words or not told.words:
             return np.zeros(len(self.asked.words), dtype=np.float32)
         said = [token.stem in told.word_stems for token in self.asked.words]
-        return np.maximum((self.asked.rows @ told.rows.T).max(axis=1).clip(0.0), said)
+        return np.maximum(dot(self.asked.rows, told.rows.T).max(axis=1).clip(0.0), said)
 
     def worded(self, steps: Sequence[tuple[int, int]]) -> list[list[float]]:
         """For each older statement and newer one: how both have the question's words, and what of these only the older one has."""
@@ -124,8 +125,8 @@ class _Answers:
         columns = (
             *(self._cosines[old + 1, new + 1], self._cosines[0, old + 1], self._cosines[0, new + 1]),
             *(self._covered[old], self._covered[new], self._share[old], self._share[new]),
-            *(lost @ self._weights, lost.max(axis=1, initial=0.0), change.clip(0.0) @ self._weights),
-            *(unsaid @ self._weights, (self._weights * unsaid).max(axis=1, initial=0.0)),
+            *(dot(lost, self._weights), lost.max(axis=1, initial=0.0), dot(change.clip(0.0), self._weights)),
+            *(dot(unsaid, self._weights), (self._weights * unsaid).max(axis=1, initial=0.0)),
             *(np.full(len(steps), names.sum()), unsaid[:, names].sum(axis=1)),
         )
         found: list[list[float]] = np.array(columns).T.tolist()
@@ -140,7 +141,7 @@ def _besides(asked: "Statement", old: "Statement", new: "Statement") -> tuple[fl
     known = asked.word_stems | shared
     places = [[at for at, token in enumerate(each.words) if token.stem not in known] for each in (old, new)]
     kinds = ["".join([each.words[at].kind for at in own]) for each, own in zip((old, new), places, strict=True)]
-    likeness = float((old.rows.take(places[0], 0) @ new.rows.take(places[1], 0).T).max()) if all(places) else -1.0
+    likeness = float(dot(old.rows.take(places[0], 0), new.rows.take(places[1], 0).T).max()) if all(places) else -1.0
     counts = [own.count(kind) for kind in (NAME, NUMBER, TIME, WORD) for own in kinds]
     return len(shared), len(shared - asked.word_stems), likeness, len(new.words), *counts
 
