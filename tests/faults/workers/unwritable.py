@@ -1,5 +1,6 @@
 """Runs as a user who may not write, or with a limit on the size of files, and says what still works."""
 
+import ctypes
 import json
 import os
 import resource
@@ -11,7 +12,8 @@ from engram import Engram
 from engram.model.errors import EngramError
 from tests.faults.workers.operations import sentence
 
-NOBODY = 65534
+CAPABILITY_VERSION_3 = 0x20080522
+CAP_DAC_OVERRIDE = 1
 
 
 def _attempt(work: Any) -> str:
@@ -40,16 +42,26 @@ def _look_around(home: Path, cache: Path) -> dict[str, Any]:
 
 
 def read_only(home: Path, cache: Path) -> dict[str, Any]:
-    """Root ignores modes, so the work is done as somebody else; what is imported late is imported before."""
-    rehearsal, scrap = home.with_name("rehearsal"), cache.with_name("rehearsal-cache")
-    with Engram.open(rehearsal, cache=scrap, directory=rehearsal) as mem:
-        mem.add_batch([{"statement": sentence(n)} for n in range(8)])
-    _look_around(rehearsal, scrap)
+    """Use a home without write permission. Root ignores file modes, so it gives up that privilege first."""
     if os.geteuid() == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        _drop_write_privilege()
     return _look_around(home, cache)
+
+
+def _drop_write_privilege() -> None:
+    """Drop CAP_DAC_OVERRIDE, and with it the right to write against a file's mode.
+
+    The user stays the same, and with CAP_DAC_READ_SEARCH can still import a package below a directory that others cannot read.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    capabilities = (ctypes.c_uint32 * 6)()
+    if libc.capget(header, capabilities):
+        raise OSError(ctypes.get_errno(), "capget")
+    for effective_or_permitted in (0, 1):
+        capabilities[effective_or_permitted] &= ~(1 << CAP_DAC_OVERRIDE)
+    if libc.capset(header, capabilities):
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 def bounded(home: Path, cache: Path) -> dict[str, Any]:
