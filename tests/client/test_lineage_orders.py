@@ -127,7 +127,7 @@ def test_an_update_cannot_put_a_second_head_in_force(mem: Engram, clock: Clock) 
         mem.update(berlin.id, status="active")
     elsewhere = mem.add("Ben lives in Rome", conflict_key="home", scope="project:acme")
     with pytest.raises(Refused, match=lisbon.id):
-        mem.update(elsewhere.id, scope="global")
+        mem.update(elsewhere.id, new_scope="global")
     assert mem.get(elsewhere.id).scope == "project:acme"
 
 

@@ -42,7 +42,7 @@ def recorded(mem: Engram, kept: Memory, monkeypatch: pytest.MonkeyPatch) -> Reco
     ("change", "op", "scopes"),
     [
         (lambda mem, ref: mem.update(ref, statement=OTHER_PORT), "update", [ACME]),
-        (lambda mem, ref: mem.update(ref, scope=BETA), "update", [ACME, BETA]),
+        (lambda mem, ref: mem.update(ref, new_scope=BETA), "update", [ACME, BETA]),
         (lambda mem, ref: mem.update(ref, name="the-port"), "update", [ACME]),
         (lambda mem, ref: mem.update(ref, aliases=["mem-0001"]), "update", [ACME]),
         (lambda mem, ref: mem.update(ref, rationale="Said on Monday"), "update", []),
@@ -77,7 +77,7 @@ def test_putting_a_memory_back_in_force_names_its_scope(
 
 
 def test_undoing_a_move_names_both_scopes(mem: Engram, kept: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    mem.update(kept.id, scope=BETA)
+    mem.update(kept.id, new_scope=BETA)
     recorded = Recorded(mem, monkeypatch)
     assert mem.undo(kept.id).scope == ACME
     assert recorded.named == [("undo", [ACME, BETA], [kept.id])]

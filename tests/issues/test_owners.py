@@ -474,7 +474,7 @@ def test_a_version_that_was_anothers_is_no_part_of_the_way_of_a_fact(backend: Ba
     mem, clock = backend.client(), backend.clock
     first = mem.add("The launch of the quokka is on Monday", type="decision", name="launch", **ANA)
     clock.forward(days=2)
-    public = mem.revise(first.id, statement="The launch is on Friday", scope="global")
+    public = mem.revise(first.id, statement="The launch is on Friday", new_scope="global")
     assert [one.id for one in mem.lineage(public.id, **EVE)] == [public.id]
     assert SECRET not in str(whole(mem.explain_memory(public.id, **EVE)))
     for question in ("How did the launch change over time?", "When was the launch before?", "When is the launch?"):
@@ -658,14 +658,16 @@ def test_nobody_supersedes_what_they_do_not_see(backend: Backend, verb: str) -> 
 def test_a_fact_that_became_anothers_is_not_superseded_by_its_older_version(backend: Backend) -> None:
     mem = backend.client()
     shared = mem.add("The bakery opens at six")
-    anas = mem.revise(shared.id, statement="The bakery opens at five", **ANA)
+    anas = mem.revise(shared.id, statement="The bakery opens at five", new_scope=mem.scope_for(**ANA))
     with pytest.raises(NotFound):
         mem.add("The bakery opens at ten", supersedes=(shared.id,), **EVE)
     assert mem.get(anas.id).status == "active"
 
 
-def test_an_owner_supersedes_what_they_see(backend: Backend) -> None:
+def test_an_owner_supersedes_what_is_theirs_and_nothing_wider(backend: Backend) -> None:
     mem = backend.client()
     shared, own = mem.add("The bakery opens at six"), mem.add("The kitchen opens at nine", **EVE)
-    new = mem.add("Both open at ten", supersedes=(shared.id, own.id), **EVE)
-    assert (mem.get(shared.id).status, mem.get(own.id).superseded_by) == ("superseded", new.id)
+    with pytest.raises(Refused, match="belongs to global"):
+        mem.add("Both open at ten", supersedes=(shared.id, own.id), **EVE)
+    new = mem.add("The kitchen opens at ten", supersedes=(own.id,), **EVE)
+    assert (mem.get(shared.id).status, mem.get(own.id).superseded_by) == ("active", new.id)

@@ -148,7 +148,7 @@ def fill(stand: Stand, clock: Clock) -> dict[str, str]:
     keep.many([{"statement": f"Fact number {n} about the harbour", "scope": "user"} for n in range(8)])
     clock.forward(hours=1)
     mem.update(port.id, rationale="it always did", reason="asked why")
-    mem.update(snow.id, scope="project:acme")
+    mem.update(snow.id, new_scope="project:acme")
     with mem.session("change the port of the api", scope="project:acme") as session:
         session.observe("user", "The port is taken", key="first")
         session.observe("agent", "Then let us take another", metadata={"tries": 2})

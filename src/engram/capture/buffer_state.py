@@ -11,6 +11,7 @@ from typing import Any
 from engram.disk import MALFORMED
 from engram.model.errors import StoreCorrupt
 from engram.model.lazy import dataclass, replace
+from engram.rules.scopes import shows
 from engram.rules.sources import rank_of
 from engram.sessions.jobs import LEASE, LONGEST_WAIT, wait_after
 from engram.settings import Settings
@@ -206,9 +207,10 @@ def encoded(state: BufferState) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value or name in ("scope", "source", "seen")}
 
 
-def waiting_turns(store: Store) -> int:
-    """How many turns wait in the buffers of all sessions."""
-    return sum(len(store.state(name).get("turns", ())) for name in store.states(BUFFER))
+def waiting_turns(store: Store, scopes: Collection[str] | None = None) -> int:
+    """How many turns wait in the buffers of all sessions, or of those that belong to these scopes."""
+    states = (store.state(name) for name in store.states(BUFFER))
+    return sum(len(state.get("turns", ())) for state in states if shows(scopes, str(state.get("scope", ""))))
 
 
 def oldest_turn(store: Store) -> datetime | None:

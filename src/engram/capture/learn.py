@@ -27,7 +27,8 @@ from engram.review.conflicts import release, waiting_on
 from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
 from engram.rules.eligibility import outlasts
 from engram.store.protocol import Transaction
-from engram.store.records import CURRENT, find_memory, refuse_foreign_ids
+from engram.store.records import CURRENT, refuse_foreign_ids
+from engram.store.references import find_memory
 from engram.text.display import notice
 
 if TYPE_CHECKING:

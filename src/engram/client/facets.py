@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, owned, owners_only, zoned
 from engram.model.arguments import words
-from engram.model.errors import EngramError, InvalidInput, Refused
+from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
-from engram.rules.scopes import GLOBAL, is_person
+from engram.rules.scopes import GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
-from engram.store.records import CURRENT, find_memory, no_memory
+from engram.store.references import find_memory, find_task, refuse_change
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.text.time.zone import SYSTEM
@@ -309,13 +309,17 @@ class Facets:
         return self._filters(**rest, scope=self._scopes.scopes_from(named))
 
     @owners_only
-    def scopes_for(self, **owner: Unpack[Owner]) -> "tuple[str, ...] | None":
+    def scopes_for(self, **owner: Unpack[Owner]) -> OwnerScopes | None:
         """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
 
-        None, which means everything, where nobody is named.
+        Of what they see, an owner changes only what belongs to a scope they name (`OwnerScopes.own`). None, which means
+        everything, where nobody is named.
         """
         named = named_owner(owner)
-        return None if named is None else self._scopes.scopes_from(named)
+        if named is None:
+            return None
+        own = [self._scopes.scope_named(scope) for scope in named]
+        return OwnerScopes(self._scopes.scopes_from(own), own)
 
     def _writer(self, owner: "Mapping[str, Any]") -> str:
         """The scope of the writer; "" where nobody is named."""
@@ -325,17 +329,19 @@ class Facets:
         return self._scopes.scope_named(named[0]) if named else ""
 
     def _own_task(self, task: str, owner: "Mapping[str, Any]") -> str:
-        """The id of a task the writer may change; raises `NotFound` or `Refused` for another owner's."""
-        writer, found = self._writer(owner), self.tasks.get(task, scopes=self.scopes_for(**cast(Owner, owner)))
-        if writer and found.scope != writer:
-            raise Refused(f"{found.id} belongs to {found.scope}, not to {writer}; nothing was changed")
-        return found.id
+        """The id of a task the owner may change; raises `NotFound` or `Refused` for another owner's."""
+        return find_task(self.store, task, self.scopes_for(**cast(Owner, owner)), to_change=True).id
+
+    def _find_own(self, ref: str, owner: "Mapping[str, Any]") -> "Memory":
+        """A memory the owner may change; raises `NotFound` for one they do not see, `Refused` for one of a wider scope."""
+        return find_memory(self.store, ref, self.scopes_for(**cast(Owner, owner)), to_change=True)
 
     def _used_in(self, session: str, owner: "Mapping[str, Any]") -> str:
         """The session to record a use in; "" for a session of another person, as if it did not exist."""
         from engram.store.ledger import sees_ledger
 
-        scopes = self.scopes_for(**cast(Owner, owner)) if session else None
+        named = {name: value for name, value in owner.items() if name in Owner.__annotations__ and value}
+        scopes = self.scopes_for(**cast(Owner, named)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
         # A caller in one project may ask about another; only people are kept apart.
@@ -403,8 +409,15 @@ class Facets:
         return find_memory(self.store, ref, self.scopes_for(**owner))
 
     def _given(
-        self, statement: str, fields: "Mapping[str, Any]", session: str = "", source: str = ""
+        self,
+        statement: str,
+        fields: "Mapping[str, Any]",
+        session: str = "",
+        source: str = "",
+        *,
+        replaces: bool = True,
     ) -> dict[str, Any]:
+        """The fields of a memory, checked; `replaces` where it supersedes the memories it names without asking the gates."""
         from engram.gates.secrets.scan import refuse_secret
 
         refuse_secret(session, "the session's id")
@@ -414,19 +427,30 @@ class Facets:
             given["statement"] = statement
         if given.get("scope") == HERE:
             given["scope"] = self._scopes.here()
-        self._check_superseded(given)
+        self._check_superseded(given, self.scopes_for(scope=given.get("scope") or None), to_change=replaces)
         return given
 
-    def _check_superseded(self, given: "Mapping[str, Any]") -> None:
-        """Raise `NotFound` where an owner supersedes a memory they cannot see."""
-        from engram.capture.draft import checked_fields
+    def _given_changes(
+        self, fields: "Mapping[str, Any]", new_scope: str | None
+    ) -> "tuple[dict[str, Any], OwnerScopes | None]":
+        """The fields to change, and the scopes of the owner named among them; `new_scope` is where the memory is moved."""
+        owner = {name: value for name, value in fields.items() if name in Owner.__annotations__}
+        scopes = self.scopes_for(**cast(Owner, owner))
+        given = self._given("", {name: value for name, value in fields.items() if name not in owner})
+        self._check_superseded(given, scopes)
+        if new_scope is not None:
+            given["scope"] = self._scopes.scope_named(new_scope)
+            refuse_change("the new scope", given["scope"], scopes)
+        return given, scopes
 
-        if not given.get("supersedes") or not given.get("scope"):
+    def _check_superseded(
+        self, given: "Mapping[str, Any]", scopes: "OwnerScopes | None", *, to_change: bool = True
+    ) -> None:
+        """Raise `NotFound` where an owner supersedes a memory they do not see, `Refused` where it belongs to a wider scope."""
+        from engram.capture.draft import checked_fields
+        from engram.review.lineage import find_replaceable
+
+        if not given.get("supersedes") or scopes is None:
             return
-        seen = self._scopes.scopes_from(given["scope"])
         for ref in checked_fields({"supersedes": given["supersedes"]})["supersedes"]:
-            own = self.lineages.versions(ref, scopes=seen)[0]
-            # The current version is superseded, so it must not belong to another owner either.
-            heads = [version for version in self.lineages.versions(own.id) if version.status in CURRENT]
-            if not all(head.scope in seen for head in heads):
-                raise no_memory(ref)
+            find_replaceable(self.lineages, ref, scopes, to_change=to_change)

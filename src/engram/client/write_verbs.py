@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import owned
+from engram.client.arguments import Owner, owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
@@ -17,6 +17,7 @@ from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
+from engram.store.references import Scopes, find_locked, find_memory
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -54,8 +55,8 @@ class WriteVerbs(Facets):
         stores nothing and is the default of autonomous feedback and facts. Otherwise it is stored and waits for review, where the same call
         with a choice settles it.
         """
-        session = session or fields.get("session_id", "")
-        given = self._given(statement, fields, session, source)
+        session = self._used_in(session or fields.get("session_id", ""), fields)
+        given = self._given(statement, fields, session, source, replaces=False)
         if self.store.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learn(given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict)
@@ -80,7 +81,7 @@ class WriteVerbs(Facets):
 
         def update(other: Memory, changes: Mapping[str, Any], waiting: Memory | None) -> Memory:
             absorbed = waiting.id if waiting is not None else ""
-            return self._update(other.id, source, "on_conflict: update", changes, absorbed)
+            return self._update(other.id, source, "on_conflict: update", changes, absorbed=absorbed)
 
         found = learn(given, relation=relation, skips_conflicts=bool(choice))
         decision = settled(found, choice, given, learn, update) if choice else found
@@ -96,8 +97,8 @@ class WriteVerbs(Facets):
         **fields: Unpack[MemoryFields],
     ) -> Decision:
         """Store something a person said; `supersedes` and `relation` as with `learn`."""
-        session = session or fields.get("session_id", "")
-        given = self._given(statement, fields, session, source)
+        session = self._used_in(session or fields.get("session_id", ""), fields)
+        given = self._given(statement, fields, session, source, replaces=False)
         here = self._scopes.scope() or ""
         return self._learner.learn(
             given, source=source, learned_by="remember", session=session, relation=relation, here=here
@@ -148,20 +149,54 @@ class WriteVerbs(Facets):
         given = [self._given("", item, source=source) for item in items]
         return self._adder.add_batch(given, source=source, progress=progress)
 
-    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
-        """A new version of a fact; the one before is superseded and stays readable."""
-        given, parts = with_form(self._given("", fields))
+    def revise(
+        self,
+        ref: str,
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        new_scope: str | None = None,
+        **fields: Unpack[ChangedFields],
+    ) -> Memory:
+        """A new version of a fact; the one before is superseded and stays readable.
+
+        `scope`, or `agent_id` and `user_id`, name who revises it. `new_scope` is where the new version belongs, if not where the old one does.
+        """
+        from engram.review.lineage import find_replaceable
+
+        changes, scopes = self._given_changes(fields, new_scope)
+        given, parts = with_form(changes)
         if parts:
-            given["form"] = merged_form(self.lineages.current(self.get(ref).id).form, parts)
+            given["form"] = merged_form(find_replaceable(self.lineages, ref, scopes).form, parts)
         self._check_commands(given, actor)
         self._check_claims(given, actor)
-        return self.lineages.revise(ref, actor=actor, reason=reason, **given)
+        return self.lineages.revise(ref, actor=actor, reason=reason, scopes=scopes, **given)
 
-    def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
-        """Change fields of a memory in place; its statement follows the parts of its form (`action=…`, `object=…`)."""
-        return self._update(ref, actor, reason, fields)
+    def update(
+        self,
+        ref: str,
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        new_scope: str | None = None,
+        **fields: Unpack[ChangedFields],
+    ) -> Memory:
+        """Change fields of a memory in place; its statement follows the parts of its form (`action=…`, `object=…`).
 
-    def _update(self, ref: str, actor: str, reason: str, fields: Mapping[str, Any], absorbed: str = "") -> Memory:
+        `scope`, or `agent_id` and `user_id`, name who changes it, and never move it. `new_scope` moves it.
+        """
+        changes, scopes = self._given_changes(fields, new_scope)
+        return self._update(ref, actor, reason, changes, scopes)
+
+    def _update(
+        self,
+        ref: str,
+        actor: str,
+        reason: str,
+        fields: Mapping[str, Any],
+        scopes: Scopes = None,
+        absorbed: str = "",
+    ) -> Memory:
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
@@ -169,10 +204,10 @@ class WriteVerbs(Facets):
         from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
         from engram.store.history import OUT
 
-        given, parts = with_form(self._given("", fields))
+        given, parts = with_form(fields)
         changes = checked_fields(given)
         if not changes and not parts:
-            raise InvalidInput("nothing to change: name at least one field")
+            raise InvalidInput("nothing to change: name at least one field; `new_scope` moves a memory")
         self._check_commands({"form": parts, **changes}, actor)
         self._check_claims(changes, actor)
 
@@ -197,7 +232,7 @@ class WriteVerbs(Facets):
             )
             return admit(by_hand(changed, actor, self._clock()) if is_written else changed)
 
-        return self._change(ref, "update", actor, reason, updated, absorbed)
+        return self._change(ref, "update", actor, reason, updated, scopes, absorbed)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
@@ -233,7 +268,7 @@ class WriteVerbs(Facets):
             if taken and taken != memory.id:
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
-    def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
+    def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
         from engram.review.authority import refuse_marks
 
@@ -242,9 +277,11 @@ class WriteVerbs(Facets):
             refuse_marks(actor, memory, after)
             return after
 
-        return self._change(ref, "pin" if pinned else "unpin", actor, "", changed)
+        return self._change(ref, "pin" if pinned else "unpin", actor, "", changed, self.scopes_for(**owner))
 
-    def verify(self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = ()) -> Memory:
+    def verify(
+        self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), **owner: Unpack[Owner]
+    ) -> Memory:
         """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed.
 
         `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
@@ -258,21 +295,27 @@ class WriteVerbs(Facets):
             refuse_changed(shown, memory)
             return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
 
-        return self._change(ref, VERIFY, actor, "", verified)
+        return self._change(ref, VERIFY, actor, "", verified, self.scopes_for(**owner))
 
-    def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
+    def reinforce(
+        self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", **owner: Unpack[Owner]
+    ) -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to its retrieval strength."""
-        return self.review.reinforce(ref, boost=boost, actor=actor)
+        return self.review.reinforce(ref, boost=boost, actor=actor, scopes=self.scopes_for(**owner))
 
-    def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> "Memory | Purged":
+    def forget(
+        self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "", **owner: Unpack[Owner]
+    ) -> "Memory | Purged":
         """Retire a memory, and return it: it is left out of every answer and stays readable.
 
         `purge=True` destroys it instead and returns a `Purged`: what was destroyed, what is left, what is out of reach.
         """
-        memory = self.get(ref)
+        memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
         if purge:
-            return self.upkeep.purge([memory.id], actor=actor)
-        return memory if memory.status == "retired" else self.lineages.forget(memory.id, actor=actor, reason=reason)
+            return self.upkeep.purge([memory.id], actor=actor, scopes=scopes)
+        if memory.status == "retired":
+            return memory
+        return self.lineages.forget(memory.id, actor=actor, reason=reason, scopes=scopes)
 
     def purge(
         self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
@@ -290,20 +333,24 @@ class WriteVerbs(Facets):
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
         return purge_scope(self.store, self._clock, self._scopes.scope_named(named), actor=actor)
 
-    def undo(self, ref: str, *, actor: str = "manual") -> Memory:
+    def undo(self, ref: str, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Undo the last decision about a memory."""
         from engram.review.undo import undo
 
-        return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
+        memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
+        return undo(self.store, memory.id, self._clock(), actor=actor, scopes=scopes)
 
-    def feedback(self, ref: str, signal: str, *, session: str = "", actor: str = "manual") -> Memory:
-        """Rate a memory: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
+    def feedback(
+        self, ref: str, signal: str, *, session: str = "", actor: str = "manual", **owner: Unpack[Owner]
+    ) -> Memory:
+        """Rate a memory that the owner sees: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
         from engram.gates.secrets.scan import refuse_secret
         from engram.gates.trust import is_human
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
-        return feedback.rate(self.store, ref, signal, self._clock(), session, by_person=is_human(actor))
+        scopes, session = self.scopes_for(**owner), self._used_in(session, owner)
+        return feedback.rate(self.store, ref, signal, self._clock(), session, by_person=is_human(actor), scopes=scopes)
 
     def relate(
         self,
@@ -315,14 +362,23 @@ class WriteVerbs(Facets):
         *,
         actor: str = "manual",
         reason: str = "",
+        **owner: Unpack[Owner],
     ) -> Memory:
         """Link one memory to another by a named relation with a weight; calling it again replaces the weight."""
         return self.graph.relate(
-            source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason
-        )
+            source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason,
+            scopes=self.scopes_for(**owner),
+        )  # fmt: skip
 
     def _change(
-        self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory], absorbed: str = ""
+        self,
+        ref: str,
+        op: str,
+        actor: str,
+        reason: str,
+        change: Callable[[Memory], Memory],
+        scopes: Scopes = None,
+        absorbed: str = "",
     ) -> Memory:
         from engram.capture.conflict_choice import absorb
         from engram.gates.secrets.scan import redact
@@ -330,18 +386,17 @@ class WriteVerbs(Facets):
         from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.store.history import OUT
-        from engram.store.records import locked_memory
 
         reason = redact(reason)[0]
-        found = self.get(ref)
+        found = find_memory(self.store, ref, scopes, to_change=True)
         wanted = change(found)
         meaning, vector = self._meaning_after(wanted, found)
         retires = found.status in LIVE and wanted.status not in LIVE
         waiting = waiting_on(self.store, [found.id]) if retires else []
-        scopes = sorted({*_scopes_touched(found, wanted), *(other.scope for other in waiting)})
+        compared = sorted({*_scopes_touched(found, wanted), *(other.scope for other in waiting)})
         about = [found.id, *(other.id for other in waiting), *([absorbed] if absorbed else [])]
-        with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
-            before = locked_memory(deciding, found.id)
+        with self.store.deciding(op, actor=actor, reason=reason, scopes=compared, about=about) as deciding:
+            before = find_locked(deciding, found.id, scopes)
             if op != VERIFY:
                 refuse_outranked(actor, before, op)
                 if before.status in OUT:

@@ -16,7 +16,8 @@ from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.rules.sources import is_below_program
 from engram.store.protocol import LIVE, LONGEST_CHAIN, Filters, Hops, Store
-from engram.store.records import find_memory, locked_memory
+from engram.store.records import locked_memory
+from engram.store.references import Scopes, find_locked, find_memory, refuse_change
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384
@@ -116,21 +117,23 @@ class Graph:
         metadata: Mapping[str, Any] | None = None,
         actor: str = "manual",
         reason: str = "",
+        scopes: Scopes = None,
     ) -> Memory:
         """Link `source` to `target`; returns the source with its links. Called again, it replaces the weight and metadata.
 
-        The weight is yours to set; the strength of a link is learned from use and does not change here.
+        The weight is yours to set; the strength of a link is learned from use and does not change here. `scopes`, from
+        `mem.scopes_for`, are those of a named owner, who may change the source and sees the target.
         """
         _refuse_reviewed(actor, relation(type))
         weight, data = checked_weight(weight), checked_metadata(metadata)
-        one, other = self._linkable(source), self._linkable(target)
+        one, other = self._linkable(source, scopes, to_change=True), self._linkable(target, scopes)
         if one.id == other.id:
             raise InvalidInput(f"{one.id} cannot be related to itself; name two different memories")
         link = Association(other.id, type, weight=weight, extra={METADATA: self.redact(data)} if data else {})
         names = self._versions(other)
         with self._deciding("relate", actor, reason, one.id, other.id) as deciding:
             locked_memory(deciding, other.id)
-            memory = locked_memory(deciding, one.id)
+            memory = find_locked(deciding, one.id, scopes)
             links = _related(memory.associations, link, names, keep=metadata is None)
             if len(links) > MAX_LINKS:
                 raise Refused(f"{memory.id} already has {MAX_LINKS:,} links, the most it can have; remove some first")
@@ -147,12 +150,20 @@ class Graph:
         *,
         actor: str = "manual",
         reason: str = "",
+        scopes: Scopes = None,
     ) -> Memory:
-        """Remove the relations from `source` to `target`, of one type or all; returns the source. Raises `NotFound` where there is none."""
-        one, other = find_memory(self.store, source), self.store.get(target)
-        names = {target} if other is None else self._versions(self._successor(other, LINKABLE)) | {target, other.id}
+        """Remove the relations from `source` to `target`, of one type or all; returns the source. Raises `NotFound` where there is none.
+
+        `scopes` are as for `relate`.
+        """
+        one, other = find_memory(self.store, source, scopes, to_change=True), self.store.get(target, scopes)
+        if other is None:
+            # A link to a purged memory can be removed; one to a memory of another owner is not the caller's to see.
+            names = set() if self.store.owner_of(target) is not None else {target}
+        else:
+            names = self._versions(self._successor(other, LINKABLE, scopes)) | {target, other.id}
         with self._deciding("unrelate", actor, reason, one.id) as deciding:
-            memory = locked_memory(deciding, one.id)
+            memory = find_locked(deciding, one.id, scopes)
             links = tuple(
                 link for link in memory.associations if link.target not in names or type not in (None, link.type)
             )
@@ -219,7 +230,7 @@ class Graph:
         with self.store.reading():
             known = {i: memory for i, memory in self._memories(seeds).items() if shows(seen, memory.scope)}
             starts = [known.get(seed) or find_memory(self.store, seed, seen) for seed in seeds]
-            ids = [self._successor(start, followed.filters.statuses).id for start in starts]
+            ids = [self._successor(start, followed.filters.statuses, seen).id for start in starts]
             steps = walk(self.store, ids, followed, depth, per_seed)
             return self._reached(gathered(steps, total), known, followed.filters.statuses)
 
@@ -249,19 +260,21 @@ class Graph:
         found = self.store.get_many([numbers[i] for i in ids if i in numbers])
         return {one.record.id: one.record for one in found if isinstance(one.record, Memory)}
 
-    def _linkable(self, ref: str) -> Memory:
-        memory = self._successor(find_memory(self.store, ref), LINKABLE)
+    def _linkable(self, ref: str, scopes: Scopes, *, to_change: bool = False) -> Memory:
+        memory = self._successor(find_memory(self.store, ref, scopes), LINKABLE, scopes)
+        if to_change:
+            refuse_change(memory.id, memory.scope, scopes)
         if memory.status not in LINKABLE:
             raise InvalidInput(f"{memory.id} is {memory.status}: it cannot be related")
         return memory
 
-    def _successor(self, memory: Memory, statuses: tuple[str, ...] | None) -> Memory:
+    def _successor(self, memory: Memory, statuses: tuple[str, ...] | None, scopes: Scopes = None) -> Memory:
         """The first successor of a superseded memory that has one of these statuses; the memory itself where none has."""
         later: Memory | None = memory
         for _ in range(LONGEST_CHAIN):
             if later is None or statuses is None or later.status in statuses:
                 break
-            later = self.store.get(later.superseded_by) if later.superseded_by else None
+            later = self.store.get(later.superseded_by, scopes) if later.superseded_by else None
         return memory if later is None else later
 
     def _versions(self, memory: Memory) -> set[str]:

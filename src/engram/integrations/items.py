@@ -120,7 +120,7 @@ class KeyedItems:
 
     def _stored(self, at: ItemKey) -> Memory | None:
         memory_id = self.mem.store.named(_name(at.key), self._scope(at.namespace))
-        return self.mem.store.get(memory_id) if memory_id else None
+        return self.mem.store.get(memory_id, [self._scope(at.namespace)]) if memory_id else None
 
     def _item(self, memory: Memory) -> KeyedItem | None:
         """The item that a memory is; None for any other memory, and for one that is deleted or has expired."""
@@ -129,8 +129,10 @@ class KeyedItems:
             return None
         try:
             at = ItemKey(tuple(map(str, data["namespace"])), str(data["name"]))
+            if memory.scope != self._scope(at.namespace):
+                return None  # metadata may claim any namespace, and the scope is where it belongs
             return KeyedItem(at, dict(data["value"]), bool(data.get("indexed", True)), data.get("ttl"), memory)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, InvalidInput):
             return None  # somebody edited the file, and it is no item any more
 
     # -- writing
@@ -166,7 +168,8 @@ class KeyedItems:
         """Forget an item: the memory is retired, and stays readable to the store's owner until it is purged."""
         item = self.get(at, refresh=False)
         if item is not None:
-            self.mem.forget(item.memory.id, actor=self.source, reason=f"deleted from {self.kind}")
+            scope = self._scope(at.namespace)
+            self.mem.forget(item.memory.id, actor=self.source, reason=f"deleted from {self.kind}", scope=scope)
 
     def refresh(self, items: Iterable[KeyedItem]) -> None:
         """Prolong items that have a time to live, since they were read."""

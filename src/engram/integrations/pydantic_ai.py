@@ -25,10 +25,11 @@ except ImportError as error:
 
 from engram.integrations.calls import AnyEngram, awaited_call
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import EngramError, NotFound, Refused
+from engram.model.errors import EngramError, NotFound
 from engram.model.lazy import replace
 from engram.model.memory import Memory, Signal
 from engram.rules.scopes import GLOBAL, parse_scope
+from engram.store.references import find_memory
 from engram.text.display import notice
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ class _MemoryTools(Generic[AgentDepsT]):
         fields = {"type": type, "situation": situation, "rationale": rationale}
 
         def learned(mem: "Engram", scope: str) -> str:
-            older = [_own(mem, ref, scope).id for ref in supersedes]
+            scopes = mem.scopes_for(scope=scope)
+            older = [find_memory(mem.store, ref, scopes, to_change=True).id for ref in supersedes]
             return _outcome(
                 mem.learn(
                     statement,
@@ -219,9 +221,7 @@ class _MemoryTools(Generic[AgentDepsT]):
         """Rate whether a memory helped. Ratings change how readily it is offered again."""
         from engram.mcp.results import Rated
 
-        return await self._call(
-            ctx, lambda mem, scope: Rated.of(mem.feedback(mem.get(id, scope=scope).id, signal)).as_text()
-        )
+        return await self._call(ctx, lambda mem, scope: Rated.of(mem.feedback(id, signal, scope=scope)).as_text())
 
     async def forget(
         self,
@@ -234,19 +234,11 @@ class _MemoryTools(Generic[AgentDepsT]):
         from engram.mcp.results import Forgotten
 
         def forgotten(mem: "Engram", scope: str) -> str:
-            retired = mem.forget(_own(mem, id, scope).id, actor=AGENT, reason=reason)
+            retired = mem.forget(id, actor=AGENT, reason=reason, scope=scope)
             assert isinstance(retired, Memory)
             return Forgotten(memory=Card.of(retired)).as_text()
 
         return await self._call(ctx, forgotten)
-
-
-def _own(mem: "Engram", ref: str, scope: str) -> Memory:
-    """A memory that this owner may change. Raises `NotFound` for one they do not see, `Refused` for one that others see too."""
-    memory = mem.get(ref, scope=scope)
-    if memory.scope != scope:
-        raise Refused(f"{memory.id} belongs to {memory.scope}, not to {scope}; nothing was changed")
-    return memory
 
 
 def _outcome(decision: Decision) -> str:

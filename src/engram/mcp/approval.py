@@ -19,6 +19,7 @@ from engram.text.display import cut, quoted, word
 
 if TYPE_CHECKING:
     from engram.client import Engram
+    from engram.rules.scopes import OwnerScopes
 
 HUMAN = "human"
 """Who the journal names for what a person answered."""
@@ -147,61 +148,76 @@ def _digest(memories: Sequence[Memory]) -> str:
     return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
-def decide(mem: "Engram", question: ApprovalQuestion, choice: str, given: dict[str, Any]) -> ToolResult:
-    """Carry out what a person chose, in their name; "" where they did not answer.
+def decide(
+    mem: "Engram", question: ApprovalQuestion, choice: str, given: dict[str, Any], scopes: "OwnerScopes | None"
+) -> ToolResult:
+    """Carry out what a person chose, in their name; "" where they did not answer. `scopes` are those of the call that asked.
 
     Raises `ChangedMeanwhile` where what they were shown says something else by now, `Refused` where it no longer waits, and
     `InvalidInput` for an answer that was not offered.
     """
     if choice in ("", LATER, KEEP):
-        return _left_open(mem, question)
+        return _left_open(mem, question, scopes)
     if choice not in question.choices:
         raise InvalidInput(f"the answer must be one of: {', '.join(question.choices)}")
-    shown = [mem.get(one) for one in question.ids]
+    from engram.store.references import find_memory
+
+    shown = [find_memory(mem.store, one, scopes) for one in question.ids]
     if _digest(shown) != question.seen or not all(map(_askable, shown)):
         raise ChangedMeanwhile(f"{shown[0].id} was changed meanwhile; nothing was decided: look again")
-    return _DECISIONS[question.kind](mem, shown, choice, given)
+    return _DECISIONS[question.kind](mem, shown, choice, given, scopes)
 
 
-def _left_open(mem: "Engram", question: ApprovalQuestion) -> Learned:
+def _left_open(mem: "Engram", question: ApprovalQuestion, scopes: "OwnerScopes | None") -> Learned:
     """What waits still waits; what an agent may not do is refused."""
     outcome = {"approve": Outcome.PENDING, "resolve": Outcome.CONTRADICTION}.get(question.kind)
     if outcome is None:
         raise Refused(DISAGREED.format(question.ids[0]))
-    memory, *others = (mem.get(one) for one in question.ids)
+    from engram.store.references import find_memory
+
+    memory, *others = (find_memory(mem.store, one, scopes) for one in question.ids)
     return _learned(outcome, "the user has not decided", memory, *others)
 
 
-def _approve(mem: "Engram", shown: Sequence[Memory], choice: str, _: dict[str, Any]) -> Learned:
+def _approve(
+    mem: "Engram", shown: Sequence[Memory], choice: str, _: dict[str, Any], scopes: "OwnerScopes | None"
+) -> Learned:
     if choice == STORE:
-        stored = mem.review.approve(shown[0].id, actor=HUMAN, shown=shown)
+        stored = mem.review.approve(shown[0].id, actor=HUMAN, shown=shown, scopes=scopes)
         return _learned(Outcome.CREATED, "the user approved it", stored)
-    rejected = mem.review.reject(shown[0].id, actor=HUMAN, shown=shown)
+    rejected = mem.review.reject(shown[0].id, actor=HUMAN, shown=shown, scopes=scopes)
     return _learned(Outcome.REJECTED, "the user rejected it", rejected)
 
 
-def _resolve(mem: "Engram", shown: Sequence[Memory], choice: str, _: dict[str, Any]) -> Learned:
-    mem.review.resolve(shown[0].id, _KEPT[choice], actor=HUMAN, shown=shown)
+def _resolve(
+    mem: "Engram", shown: Sequence[Memory], choice: str, _: dict[str, Any], scopes: "OwnerScopes | None"
+) -> Learned:
+    mem.review.resolve(shown[0].id, _KEPT[choice], actor=HUMAN, shown=shown, scopes=scopes)
     new, old = (mem.get(one.id) for one in shown)
     return _learned(_OUTCOMES[choice], f"the user chose {choice}", new, old)
 
 
-def _forget(mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any]) -> Forgotten:
-    retired = mem.lineages.forget(shown[0].id, actor=HUMAN, reason=given.get("reason", ""), shown=shown)
+def _forget(
+    mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any], scopes: "OwnerScopes | None"
+) -> Forgotten:
+    reason = given.get("reason", "")
+    retired = mem.lineages.forget(shown[0].id, actor=HUMAN, reason=reason, shown=shown, scopes=scopes)
     return Forgotten(memory=Card.of(retired))
 
 
-def _change(mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any]) -> Changed:
-    return changed(mem, shown[0], given, HUMAN)
+def _change(
+    mem: "Engram", shown: Sequence[Memory], _: str, given: dict[str, Any], scopes: "OwnerScopes | None"
+) -> Changed:
+    return changed(mem, shown[0], given, HUMAN, sorted(scopes.own) if scopes is not None else None)
 
 
-def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str) -> Changed:
-    """Change a memory; of its form, only the parts that are given."""
+def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str, scope: Sequence[str] | None) -> Changed:
+    """Change a memory in the name of an owner; of its form, only the parts that are given."""
     from engram.gates.situation import changed_situation_warnings
 
     if "form" in changes:
         changes = {**changes, "form": {**memory.form, **changes["form"]}}
-    after = mem.update(memory.id, actor=actor, **changes)
+    after = mem.update(memory.id, actor=actor, **{**changes, "scope": scope})
     return Changed(memory=Card.of(after), warnings=list(changed_situation_warnings(memory, after)))
 
 

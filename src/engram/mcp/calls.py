@@ -189,10 +189,12 @@ class ToolCaller:
         """What became of an answer; the person's choice is carried out in their name."""
         accepted = isinstance(answer, ElicitResult) and answer.action == "accept"
         choice = str((answer.content or {}).get(DECISION, "")) if accepted else ""
-        changes = tool.changes(tool.takes.model_validate(given))
+        asked = tool.takes.model_validate(given)
+        changes = tool.changes(asked)
 
         def work(call: Call) -> Answered:
-            return Answered(_guarded(tool, lambda: decide(call.mem, question, choice, changes)))
+            scopes = tool.scopes(call.mem, asked)
+            return Answered(_guarded(tool, lambda: decide(call.mem, question, choice, changes, scopes)))
 
         return (await self._run(ctx, tool, work)).result
 

@@ -30,7 +30,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from engram.mcp.calls import LazyMemory
 from engram.mcp.redaction import redacted
 from engram.mcp.results import QUOTED, Shown
-from engram.mcp.tools import seen
+from engram.mcp.tools import caller, seen
 from engram.model.errors import EngramError, NotFound
 from engram.text.display import inert, notice, one_line, quoted
 
@@ -73,7 +73,7 @@ class ResourceReader:
             uri_template=TEMPLATE,
             name="memory",
             title="One memory",
-            description="Everything about a memory, by id, name or alias.",
+            description="Everything about a memory seen from here, by id, name or alias.",
             mime_type="text/plain",
         )
         return ListResourceTemplatesResult(resource_templates=[one])
@@ -122,7 +122,7 @@ _ALWAYS = (
         uri=STATUS,
         name="status",
         title="State of the memory",
-        description="How many memories there are, how many wait for review, and the scope here.",
+        description="How many memories are seen from here, how many of them wait for review, and the scope here.",
         mime_type="application/json",
     ),
 )
@@ -149,12 +149,12 @@ def _recall(mem: "Engram") -> str:
 
 
 def _status(mem: "Engram") -> str:
-    status = {**mem.upkeep.status(), "scope": mem.scope_here()}
+    status = {**mem.upkeep.status(scopes=seen(mem)), "scope": mem.scope_here()}
     return inert(json.dumps(status, ensure_ascii=True, indent=2, default=str))
 
 
 def _one(mem: "Engram", ref: str) -> str:
-    return Shown.of(mem.explain_memory(ref)).as_text()
+    return Shown.of(mem.explain_memory(ref, scope=caller(mem))).as_text()
 
 
 def _matching(mem: "Engram", typed: str) -> list[str]:

@@ -4,8 +4,8 @@ Nothing is decided here. Two things are set here, because a caller may not claim
 `tool:remember`, and a decision is the agent's; only an answer that the client asked its user for is a person's.
 """
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.mcp import approval, arguments
@@ -27,12 +27,14 @@ from engram.mcp.results import (
     ToolResult,
 )
 from engram.model.decision import Decision, Outcome
+from engram.model.errors import NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
 
 if TYPE_CHECKING:
     from engram.client import Engram
     from engram.mcp.calls import Call
+    from engram.rules.scopes import OwnerScopes
 
 REMEMBER = "tool:remember"
 """The source of what an agent was asked to remember (spec 4)."""
@@ -71,6 +73,10 @@ class Tool:
     changes: Callable[[Any], dict[str, Any]] = lambda given: {}
     """The fields that a call changes, for what is carried out once a person agreed."""
 
+    def scopes(self, mem: "Engram", given: Any) -> "OwnerScopes | None":
+        """The scopes of a call of this tool."""
+        return call_scopes(mem, given)
+
 
 Answer = TypeVar("Answer", Learned, Recalled, Prepared, Rated)
 
@@ -82,14 +88,22 @@ def _in_session(run: Callable[["Call", Any], Answer]) -> Callable[["Call", Any],
 
     @wraps(run)
     def checked(call: "Call", given: Any) -> Answer:
-        store, name = call.mem.store, given.session_id
-        if not name or store.session(name) is not None or store.events(name, last=1):
+        if not given.session_id or _has_session(call.mem, given):
             return run(call, given)
         answer = run(call, given.model_copy(update={"session_id": ""}))
         answer.warnings.append(NO_SUCH_SESSION)
         return answer
 
     return checked
+
+
+def _has_session(mem: "Engram", given: Any) -> bool:
+    """Whether the session of a call exists for its caller."""
+    try:
+        mem.sessions.events(given.session_id, last=1, scopes=call_scopes(mem, given))
+    except NotFound:
+        return False
+    return True
 
 
 def _form(given: arguments.FormArguments) -> dict[str, str]:
@@ -106,6 +120,10 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
     if form:
         fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
     placed = ""
+    if given.supersedes and not given.scope:
+        from engram.review.lineage import find_replaceable
+
+        fields["supersedes"] = [find_replaceable(mem.lineages, ref, seen(mem)).id for ref in given.supersedes]
     if not given.scope and not given.supersedes:
         fields["scope"], placed = mem.infer_scope(
             given.statement, type=given.type, situation=given.situation, form=form or None
@@ -116,7 +134,7 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
         source=AGENT, session=given.session_id, autonomous=given.autonomous, relation=relation, **fields
     )
     if call.can_ask and not given.autonomous:
-        call.question = approval.about_decision(decision, mem.store.get)
+        call.question = approval.about_decision(decision, partial(mem.store.get, scopes=seen(mem, given.scope)))
     return Learned.of(decision, placed)
 
 
@@ -132,7 +150,7 @@ def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
         given.fact, source=REMEMBER, session=given.session_id, type=given.kind, confidence=given.confidence, scope=scope
     )
     if call.can_ask:
-        call.question = approval.about_decision(decision, mem.store.get)
+        call.question = approval.about_decision(decision, partial(mem.store.get, scopes=seen(mem)))
     return Learned.of(decision, placed)
 
 
@@ -144,10 +162,10 @@ def _changes(given: arguments.UpdateArguments) -> dict[str, Any]:
 
 def _update(call: "Call", given: arguments.UpdateArguments) -> Changed:
     mem = call.mem
-    known, changes = mem.get(given.id, scope=given.scope or None), _changes(given)
+    known, changes = mem.get(given.id, scope=caller(mem, given.scope)), _changes(given)
     if call.can_ask and (question := approval.about_change(known, changes)):
         raise PersonNeeded(question)
-    return approval.changed(mem, known, changes, AGENT)
+    return approval.changed(mem, known, changes, AGENT, caller(mem, given.scope))
 
 
 @_in_session
@@ -193,22 +211,23 @@ def _inject(call: "Call", given: arguments.Inject) -> Prepared:
 @_in_session
 def _feedback(call: "Call", given: arguments.FeedbackArguments) -> Rated:
     mem = call.mem
-    rated = mem.get(given.id, scope=given.scope or None)
-    return Rated.of(mem.feedback(rated.id, given.signal, session=given.session_id))
+    owner = caller(mem, given.scope)
+    return Rated.of(mem.feedback(given.id, given.signal, session=given.session_id, scope=owner))
 
 
 def _forget(call: "Call", given: arguments.Forget) -> Forgotten:
     mem = call.mem
-    known = mem.get(given.id, scope=given.scope or None)
+    owner = caller(mem, given.scope)
+    known = mem.get(given.id, scope=owner)
     if call.can_ask and (question := approval.about_forgetting(known, given.reason)):
         raise PersonNeeded(question)
-    retired = mem.forget(known.id, actor=AGENT, reason=given.reason)
+    retired = mem.forget(known.id, actor=AGENT, reason=given.reason, scope=owner)
     assert isinstance(retired, Memory)
     return Forgotten(memory=Card.of(retired))
 
 
 def _show(call: "Call", given: arguments.ShowArguments) -> Shown:
-    return Shown.of(call.mem.explain_memory(given.id, scope=given.scope or None))
+    return Shown.of(call.mem.explain_memory(given.id, scope=caller(call.mem, given.scope)))
 
 
 def _list(call: "Call", given: arguments.ListArguments) -> MemoryList:
@@ -227,9 +246,20 @@ def _list(call: "Call", given: arguments.ListArguments) -> MemoryList:
     return MemoryList.of(found, given.limit)
 
 
-def seen(mem: "Engram", scope: str = "") -> tuple[str, ...] | None:
-    """The scopes that a caller sees from a scope, or from the directory."""
-    return mem.scopes_for(scope=scope or mem.scope_here())
+def caller(mem: "Engram", scope: str = "") -> Sequence[str]:
+    """Who calls: the owner that a call names, or an agent of this directory, whose are the project's, the user's and the global scopes."""
+    return [scope] if scope else mem.scopes_for(scope=mem.scope_here()) or ()
+
+
+def call_scopes(mem: "Engram", given: Any) -> "OwnerScopes | None":
+    """The scopes seen from here and from the scope that a call names, where it names one."""
+    named = getattr(given, "scope", "")
+    return mem.scopes_for(scope=[*caller(mem), *([named] if named else [])])
+
+
+def seen(mem: "Engram", scope: str = "") -> "OwnerScopes | None":
+    """The scopes that a caller sees, and those they may change."""
+    return mem.scopes_for(scope=caller(mem, scope))
 
 
 def _timeline(call: "Call", given: arguments.TimelineArguments) -> Timeline:
@@ -249,8 +279,7 @@ def _session_start(call: "Call", given: arguments.SessionStart) -> Started:
 
 def _session_end(call: "Call", given: arguments.SessionEnd) -> Ended:
     mem = call.mem
-    scopes = mem.scopes_for(scope=given.scope or None)
-    return Ended.of(mem.sessions.end(given.session_id, given.summary, scopes=scopes))
+    return Ended.of(mem.sessions.end(given.session_id, given.summary, scopes=seen(mem, given.scope)))
 
 
 _IDS = "Ids come from recall, list, timeline, inject and session_start."

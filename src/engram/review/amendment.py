@@ -16,12 +16,20 @@ from engram.model.memory import CONTRADICTS, Memory, render_form
 from engram.review.approval import refuse_approval
 from engram.review.authority import refuse_changed, refuse_lower_tier
 from engram.review.conflicts import conflict_link
-from engram.review.lineage import BY_HAND, Lineages, refuse_outranked, refuse_second_head, refuse_unapproved
+from engram.review.lineage import (
+    BY_HAND,
+    Lineages,
+    refuse_foreign_versions,
+    refuse_outranked,
+    refuse_second_head,
+    refuse_unapproved,
+)
 from engram.review.resolution import confirmed, merged_into
 from engram.rules.sources import said_by
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.store.records import CURRENT, find_memory, locked_memory
+from engram.store.records import CURRENT
+from engram.store.references import Scopes, find_locked, find_memory, refuse_change
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -45,25 +53,26 @@ class Amender:
 
     # -- edit
 
-    def edit(self, ref: str, fields: Mapping[str, Any], actor: str, reason: str) -> Memory:
+    def edit(self, ref: str, fields: Mapping[str, Any], actor: str, reason: str, scopes: Scopes = None) -> Memory:
         """The memory with other fields. Raises `Refused` where a gate does, or where it would repeat another memory."""
         from engram.capture.draft import checked_fields
 
         changes = checked_fields(fields)
         if unknown := sorted(changes.keys() - set(FIELDS)):
             raise InvalidInput(f"an edit cannot change {unknown[0]}; it takes {', '.join(FIELDS)}")
-        found = _editable(find_memory(self.store, ref))
+        found = _editable(find_memory(self.store, ref, scopes, to_change=True))
         wanted = self._edited(found, changes, actor)
+        refuse_change(found.id, wanted.scope, scopes)
         if _same(found, wanted):
             return found
         vectors = self.store.embed([meaning_of(wanted)])
         vector = vectors[0] if vectors is not None else None
         verdict = self._judged(wanted, actor, vector)
-        scopes = sorted({found.scope, wanted.scope})
+        compared = sorted({found.scope, wanted.scope})
         with self.store.deciding(
-            "amend", actor=actor, reason=redact(reason)[0], scopes=scopes, about=[found.id]
+            "amend", actor=actor, reason=redact(reason)[0], scopes=compared, about=[found.id]
         ) as deciding:
-            before = _editable(locked_memory(deciding, found.id))
+            before = _editable(find_locked(deciding, found.id, scopes))
             refuse_outranked(actor, before, "edit")
             after = self._edited(before, changes, actor)
             refuse_unapproved(actor, before, after)
@@ -120,20 +129,27 @@ class Amender:
     # -- merge
 
     def merge(
-        self, refs: Sequence[str], statement: str, actor: str, reason: str, shown: Sequence[Memory] = ()
+        self,
+        refs: Sequence[str],
+        statement: str,
+        actor: str,
+        reason: str,
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> Memory:
         """One memory in place of several, with a statement of its own. All others are superseded by it."""
-        found = self._mergeable(refs)
+        found = self._mergeable(refs, scopes)
         if not statement.strip():
             raise InvalidInput("merge needs a merged statement: --statement TEXT")
         self._refuse_command(found[0].but(statement=statement), actor)
         lineages = Lineages(self.store, self.clock)
         about = dict.fromkeys(version.id for memory in found for version in lineages.versions(memory.id))
         about |= dict.fromkeys(memory.id for memory in found)
+        refuse_foreign_versions(self.store, found[0].id, list(about), scopes)
         with self.store.deciding(
             "merge", actor=actor, reason=redact(reason)[0], scopes=[found[0].scope], about=about
         ) as deciding:
-            memories = [_editable(locked_memory(deciding, memory.id)) for memory in found]
+            memories = [_editable(find_locked(deciding, memory.id, scopes)) for memory in found]
             for memory in memories:
                 refuse_changed(shown, memory)
             survivor = max(memories, key=lambda memory: (memory.status in CURRENT, said_by(memory)))
@@ -144,14 +160,15 @@ class Amender:
                 survivor = confirmed(survivor, actor) if survivor.status in CURRENT else survivor
             return merged_into(deciding, survivor, others, statement, self.clock())
 
-    def _mergeable(self, refs: Sequence[str]) -> list[Memory]:
+    def _mergeable(self, refs: Sequence[str], scopes: Scopes) -> list[Memory]:
         """The memories named; raises `InvalidInput` unless there are at least two, in one scope."""
-        found = {memory.id: memory for memory in (_editable(find_memory(self.store, ref)) for ref in refs)}
-        scopes = sorted({memory.scope for memory in found.values()})
+        named = (find_memory(self.store, ref, scopes, to_change=True) for ref in refs)
+        found = {memory.id: _editable(memory) for memory in named}
+        owners = sorted({memory.scope for memory in found.values()})
         if len(found) < 2:
             raise InvalidInput("merge takes the ids of at least two memories")
-        if len(scopes) > 1:
-            raise InvalidInput(f"these are in {' and '.join(scopes)}: only memories of one scope can be merged")
+        if len(owners) > 1:
+            raise InvalidInput(f"these are in {' and '.join(owners)}: only memories of one scope can be merged")
         return list(found.values())
 
     def _refuse_command(self, memory: Memory, actor: str) -> None:

@@ -5,7 +5,7 @@ was true; the journal has the recorded time. A version that ends before the curr
 current while it holds, and the other alone afterwards.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
@@ -21,7 +21,8 @@ from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Image, Store, Transaction
-from engram.store.records import CURRENT, find_memory, locked_memory, refuse_foreign_ids, start_of
+from engram.store.records import CURRENT, locked_memory, refuse_foreign_ids, start_of
+from engram.store.references import Scopes, find_locked, find_memory, has_foreign, no_memory, refuse_change
 
 VERSIONS = (*CURRENT, "superseded")
 """Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
@@ -303,7 +304,7 @@ class Lineages:
     described: "Callable[[Memory, Memory, Mapping[str, Any]], Memory]" = lambda before, after, changes: after
     """Applies the policy to a new version, given the previous one, the new one, and the changed fields."""
 
-    def versions(self, ref: str, *, scopes: Collection[str] | None = None) -> list[Memory]:
+    def versions(self, ref: str, *, scopes: Scopes = None) -> list[Memory]:
         """Every version of a fact, oldest first; of one that never changed, itself.
 
         `scopes` are those the caller sees: memories and versions in others are not found.
@@ -312,7 +313,7 @@ class Lineages:
         found = (self.store.lineage(memory.lineage) if memory.lineage else []) or [memory]
         return [version for version in found if shows(scopes, version.scope)]
 
-    def current(self, ref: str, *, scopes: Collection[str] | None = None) -> Memory:
+    def current(self, ref: str, *, scopes: Scopes = None) -> Memory:
         """The current version, from the id of any version; where there is none, the newest visible one that was not forgotten."""
         found = self._current(find_memory(self.store, ref, scopes))
         return found if shows(scopes, found.scope) else self.versions(ref, scopes=scopes)[-1]
@@ -332,8 +333,19 @@ class Lineages:
             memory = newer
         return memory
 
-    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
-        """A new version of a fact, based on the current one, whichever version `ref` names."""
+    def revise(
+        self,
+        ref: str,
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        scopes: Scopes = None,
+        **fields: Unpack[ChangedFields],
+    ) -> Memory:
+        """A new version of a fact, based on the current one, whichever version `ref` names.
+
+        `scopes` are the caller's. A `scope` among the fields is where the new version belongs.
+        """
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
         from engram.gates.secrets.scan import redact
@@ -342,25 +354,27 @@ class Lineages:
         changes = checked_fields(fields)
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
-        head = _revisable(self.current(ref))
+        head = _revisable(find_replaceable(self, ref, scopes))
         check_form_kept(head.form, changes)
         draft = admit(_revised(head, changes, actor, self.clock()))
         if "aliases" in changes:
             refuse_foreign_ids(self.store, [draft.but(id=head.id)])
         vectors = self.store.embed([meaning_of(draft)])
-        scopes = sorted({head.scope, draft.scope})
+        refuse_change(head.id, draft.scope, scopes)
+        compared = sorted({head.scope, draft.scope})
         waiting = waiting_on(self.store, [head.id])
         about = [*(version.id for version in self.versions(head.id)), *(other.id for other in waiting)]
         with self.store.deciding(
             "revise",
             actor=actor,
             reason=redact(reason)[0],
-            scopes=scopes,
+            scopes=compared,
             about=about,
             ids_for=[self.clock()],
         ) as deciding:
             # Another writer may have been faster: this version follows theirs.
             head = _revisable(self._head_under_lock(deciding, head))
+            refuse_change(head.id, head.scope, scopes)
             refuse_outranked(actor, head, "revise")
             if head.status not in CURRENT:
                 refuse_undoing(actor, head, self.store.history(head.id))
@@ -373,6 +387,7 @@ class Lineages:
             own = deciding.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
             others = [other for other in replaced_by(deciding, new) if other.id != head.id]
             for other in others:
+                refuse_change(other.id, other.scope, scopes)
                 refuse_outranked(actor, other, "supersede")
             new = superseding(deciding, new, [head.but(name=own, aliases=()), *others], now, for_good=True)
             same = vectors is not None and meaning_of(new) == meaning_of(draft)
@@ -386,21 +401,24 @@ class Lineages:
             return found
         return _newest(deciding.lineage(found.lineage), self.clock()) or found
 
-    def forget(self, ref: str, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()) -> Memory:
-        """Retire a memory; of a fact with versions, the newest remaining one becomes current again."""
+    def forget(
+        self, ref: str, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = (), scopes: Scopes = None
+    ) -> Memory:
+        """Retire a memory; of a fact with versions, the newest remaining one becomes current again. `scopes` are the caller's."""
         from engram.gates.secrets.scan import redact
         from engram.review.conflicts import release, waiting_on
 
-        found = find_memory(self.store, ref)
+        found = find_memory(self.store, ref, scopes, to_change=True)
         about = [version.id for version in self.versions(found.id)]
+        refuse_foreign_versions(self.store, found.id, about, scopes)
         waiting = waiting_on(self.store, [found.id])
         # What becomes current instead, another version or what waited for this one, depends on its scope.
-        scopes = [found.scope] if found.lineage or waiting else []
+        compared = [found.scope] if found.lineage or waiting else []
         about += [other.id for other in waiting]
         with self.store.deciding(
-            "forget", actor=actor, reason=redact(reason)[0], scopes=scopes, about=about
+            "forget", actor=actor, reason=redact(reason)[0], scopes=compared, about=about
         ) as deciding:
-            memory = locked_memory(deciding, found.id)
+            memory = find_locked(deciding, found.id, scopes)
             refuse_outranked(actor, memory, "retire")
             refuse_changed(shown, memory)
             if memory.lineage == found.lineage:
@@ -411,7 +429,32 @@ class Lineages:
                 release(deciding, waiting, now)
                 return retired
         # It got its first successor between the read and the lock: try again.
-        return self.forget(found.id, actor=actor, reason=reason, shown=shown)
+        return self.forget(found.id, actor=actor, reason=reason, shown=shown, scopes=scopes)
+
+
+def find_replaceable(lineages: Lineages, ref: str, scopes: Scopes, *, to_change: bool = True) -> Memory:
+    """The current version of the fact that a caller names and would replace.
+
+    Raises `NotFound` where a current version belongs to somebody whom the caller does not see, whichever version they name. Without
+    `to_change`, the version that they name need not be theirs to change.
+    """
+    found = find_memory(lineages.store, ref, scopes)
+    head = lineages.current(found.id)
+    if scopes is None:
+        return head
+    current = {head.id: head} | {one.id: one for one in lineages.versions(found.id) if one.status in CURRENT}
+    for version in current.values():
+        if not shows(scopes, version.scope):
+            raise no_memory(ref)
+        if to_change or version.id != found.id:
+            refuse_change(version.id, version.scope, scopes)
+    return head
+
+
+def refuse_foreign_versions(store: Store, memory_id: str, versions: Sequence[str], scopes: Scopes) -> None:
+    """Raise `Refused` where a change of one version would change another that belongs to somebody else."""
+    if has_foreign(store, versions, scopes):
+        raise Refused(f"{memory_id} has versions that you may not change; nothing was changed")
 
 
 def ends_before(store: Store, memory: Memory) -> dict[str, datetime | None]:

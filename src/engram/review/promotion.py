@@ -21,13 +21,14 @@ from engram.review.approval import approve_in, refuse_settled, reject_in
 from engram.review.authority import refuse_changed
 from engram.review.bulk import BulkDecision, new_bulk, sliced
 from engram.review.groups import QueueFilters, matching
-from engram.review.lineage import replaced_by
+from engram.review.lineage import refuse_foreign_versions, replaced_by
 from engram.review.queue import APPROVE, QueueReader, ReviewItem
 from engram.rules.sources import Rank, rank_of
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store, Transaction
-from engram.store.records import find_memory, locked_memory
+from engram.store.records import locked_memory
+from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -147,14 +148,17 @@ def decide_all(
     reason: str,
     shown: Sequence[Memory],
     settings: GateSettings,
+    scopes: Scopes = None,
 ) -> BulkDecision:
     """Approve or reject candidates as one bulk decision; what cannot be decided so is left, with the reason."""
     found, left = dict[str, Memory](), dict[str, str]()
     for ref in refs:
         try:
-            memory = find_memory(store, ref)
+            memory = find_memory(store, ref, scopes, to_change=True)
+            if op == APPROVE:
+                refuse_foreign_versions(store, memory.id, memory.supersedes, scopes)
             found[memory.id] = memory
-        except NotFound as error:
+        except (NotFound, Refused) as error:
             left[ref] = str(error)
     decide = partial(approve_in, settings=settings) if op == APPROVE else reject_in
     return _decided(store, clock, op, list(found.values()), actor, redact(reason)[0], decide, left, shown)

@@ -21,7 +21,8 @@ from engram.rules.scopes import shows
 from engram.rules.sources import CAPTURED, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import NewEvent, Store
-from engram.store.records import CURRENT, find_memory, locked_memory
+from engram.store.records import CURRENT
+from engram.store.references import Scopes, find_locked, find_memory
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
 
@@ -96,20 +97,28 @@ class Separation:
     settings: GateSettings
     described: Callable[[Memory, Memory, Any], Memory]
 
-    def separate(self, ref: str, number: int, actor: str, reason: str, shown: Sequence[Memory] = ()) -> Memory:
+    def separate(
+        self,
+        ref: str,
+        number: int,
+        actor: str,
+        reason: str,
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
+    ) -> Memory:
         """The new candidate. Raises `InvalidInput` for a number that the memory does not have, and `Refused` where its words are stored already."""
-        found = find_memory(self.store, ref)
+        found = find_memory(self.store, ref, scopes, to_change=True)
         words, evidence = _numbered(self.store, found, number)
         new = self._candidate(found, words, evidence)
         vectors = self.store.embed([meaning_of(new)])
         vector = vectors[0] if vectors is not None else None
         self._refuse_new(new, found)
         new = self._linked(new, found, vector)
-        scopes = sorted({found.scope, new.scope})
+        compared = sorted({found.scope, new.scope})
         with self.store.deciding(
-            "separate", actor=actor, reason=redact(reason)[0], session=new.session, scopes=scopes, about=[found.id]
+            "separate", actor=actor, reason=redact(reason)[0], session=new.session, scopes=compared, about=[found.id]
         ) as deciding:
-            now, memory = self.clock(), locked_memory(deciding, found.id)
+            now, memory = self.clock(), find_locked(deciding, found.id, scopes)
             refuse_changed(shown, memory)
             if not set(map(_place, evidence)) <= set(map(_place, memory.evidence)):
                 raise ChangedMeanwhile(

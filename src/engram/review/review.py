@@ -1,6 +1,6 @@
 """`mem.review`: what waits for a person, and the decisions about it (spec 1 "Reconsolidation", spec 4 "Review")."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
@@ -16,13 +16,14 @@ from engram.review.approval import approve_in, refuse_approval, refuse_contradic
 from engram.review.authority import refuse_changed, refuse_rejection
 from engram.review.conflicts import outdated, release, waiting_on
 from engram.review.groups import QueueFilters, QueuePage, matching, paged, topics
-from engram.review.lineage import Lineages, contradicted, refuse_outranked
+from engram.review.lineage import Lineages, contradicted, refuse_foreign_versions, refuse_outranked
 from engram.review.queue import APPROVE, CHOICES, REJECT, QueueReader, ReviewItem, is_to_be_forgotten
 from engram.review.resolution import confirmed, keep_both, keep_old, keep_one, merged_into
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.protocol import Store, Transaction
-from engram.store.records import CURRENT, find_memory, locked_memory
+from engram.store.records import CURRENT
+from engram.store.references import Scopes, find_locked, find_memory
 
 if TYPE_CHECKING:
     from engram.model.fields import ChangedFields
@@ -47,9 +48,7 @@ class Review:
 
     # -- what waits
 
-    def queue(
-        self, limit: int | None = 50, *, about: str = "", scopes: Collection[str] | None = None
-    ) -> list[ReviewItem]:
+    def queue(self, limit: int | None = 50, *, about: str = "", scopes: Scopes = None) -> list[ReviewItem]:
         """Contradictions first, then memories that may replace an older one, that an agent asked to forget, other candidates, and
         those that have faded.
 
@@ -61,7 +60,7 @@ class Review:
         return [reader.explained(item) for item in kept]
 
     def candidates(
-        self, limit: int | None = None, *, scopes: Collection[str] | None = None, **filters: Unpack[QueueFilters]
+        self, limit: int | None = None, *, scopes: Scopes = None, **filters: Unpack[QueueFilters]
     ) -> list[ReviewItem]:
         """The candidates that pass the filters, most worth keeping first.
 
@@ -76,7 +75,7 @@ class Review:
         self,
         per_source: int = PER_SOURCE,
         *,
-        scopes: Collection[str] | None = None,
+        scopes: Scopes = None,
         **filters: Unpack[QueueFilters],
     ) -> QueuePage:
         """The candidates grouped by source and topic, most worth keeping first, and of each source at most `per_source` (0: all)."""
@@ -84,7 +83,7 @@ class Review:
         items = reader.candidates()
         return paged(matching(items, filters), topics(items), per_source, partial(reader.explained, sourced=False))
 
-    def provenance(self, ref: str, *, scopes: Collection[str] | None = None) -> "Provenance":
+    def provenance(self, ref: str, *, scopes: Scopes = None) -> "Provenance":
         """Where a memory comes from: the quote, its duplicates, what it contradicts, and why the gates let it through."""
         from engram.review.provenance import provenance_of
 
@@ -101,22 +100,26 @@ class Review:
         situations: tuple[str, str] = ("", ""),
         actor: str = "manual",
         shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> Memory:
         """Settle a contradiction or a probable update: keep `new` or `old`, `merge` both into `statement`, or keep `both`.
 
-        `shown` is as for `approve`.
+        `shown` and `scopes` are as for `approve`.
         """
         if keep not in CHOICES:
             raise InvalidInput(f"Unknown choice {keep!r}; choose {', '.join(CHOICES)}")
-        new, old = self._pair(ref)
+        new, old = self._pair(ref, scopes)
         now = self.clock()
         waiting = [other for other in waiting_on(self.store, [old.id]) if other.id != new.id]
         lineages = Lineages(self.store, self.clock)
         versions = [version.id for each in (new, old) for version in lineages.versions(each.id)]
-        scopes = sorted({new.scope, old.scope})
+        refuse_foreign_versions(self.store, new.id, versions, scopes)
+        compared = sorted({new.scope, old.scope})
         about = list(dict.fromkeys((new.id, old.id, *versions, *(other.id for other in waiting))))
-        with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
-            new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
+        with self.store.deciding(
+            "resolve", actor=actor, reason=f"keep {keep}", scopes=compared, about=about
+        ) as deciding:
+            new, old = find_locked(deciding, new.id, scopes), find_locked(deciding, old.id, scopes)
             if new.status not in CURRENT:
                 refuse_settled(self.store, new)
             for memory in (new, old):
@@ -138,9 +141,10 @@ class Review:
             release(deciding, waiting, now)
             return kept
 
-    def _pair(self, ref: str) -> tuple[Memory, Memory]:
-        new = find_memory(self.store, ref)
-        old = contradicted(self.store.get, new) or outdated(self.store.get, new)
+    def _pair(self, ref: str, scopes: Scopes) -> tuple[Memory, Memory]:
+        new = find_memory(self.store, ref, scopes, to_change=True)
+        seen = partial(self.store.get, scopes=scopes)
+        old = contradicted(seen, new) or outdated(seen, new)
         if old is None:
             raise InvalidInput(f"{new.id} contradicts no current memory; `engram review` lists what waits")
         return new, old
@@ -148,41 +152,57 @@ class Review:
     # -- decisions about single memories
 
     def approve(
-        self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+        self,
+        ref: str,
+        *,
+        waits_as: str = "",
+        actor: str = "manual",
+        reason: str = "",
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> Memory:
         """Make a candidate active, let a memory supersede the older one that it may replace, or forget one as requested.
 
         A candidate that contradicts a current memory must be resolved instead. `waits_as`, as `queue` gives it, says which is meant
         where a memory both may replace another and is to be forgotten. An agent may not approve tier 3, nor what an untrusted
         source said: raises `Refused`. `shown` are the memories that this was decided about as they were read: raises
-        `ChangedMeanwhile` where one of them says something else by now.
+        `ChangedMeanwhile` where one of them says something else by now. `scopes`, from `mem.scopes_for`, are those of a named owner.
         """
-        waiting = find_memory(self.store, ref)
-        meant = self._meant(waiting, waits_as)
+        waiting = find_memory(self.store, ref, scopes, to_change=True)
+        meant = self._meant(waiting, waits_as, scopes)
         if meant == "update":
-            return self.resolve(waiting.id, "new", actor=actor, shown=shown)
+            return self.resolve(waiting.id, "new", actor=actor, shown=shown, scopes=scopes)
         if meant == "forget":
             asked = waiting.metadata[FORGET_REQUESTED]
             why = f"asked for by {asked}"
-            return Lineages(self.store, self.clock).forget(waiting.id, actor=actor, reason=why, shown=shown)
+            return Lineages(self.store, self.clock).forget(
+                waiting.id, actor=actor, reason=why, shown=shown, scopes=scopes
+            )
         if meant == "contradiction":
-            refuse_contradiction(waiting, contradicted(self.store.get, waiting))
-        return self._decide(waiting, APPROVE, actor, reason, partial(approve_in, settings=self.settings), shown)
+            refuse_contradiction(waiting, contradicted(partial(self.store.get, scopes=scopes), waiting))
+        return self._decide(waiting, APPROVE, actor, reason, partial(approve_in, settings=self.settings), shown, scopes)
 
     def reject(
-        self, ref: str, *, waits_as: str = "", actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+        self,
+        ref: str,
+        *,
+        waits_as: str = "",
+        actor: str = "manual",
+        reason: str = "",
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> Memory:
         """Reject a candidate, which stays readable; or that a memory replaces an older one, or is forgotten: it stays current.
 
-        `waits_as` and `shown` are as for `approve`.
+        `waits_as`, `shown` and `scopes` are as for `approve`.
         """
-        found = find_memory(self.store, ref)
-        meant = self._meant(found, waits_as)
+        found = find_memory(self.store, ref, scopes, to_change=True)
+        meant = self._meant(found, waits_as, scopes)
         if meant == "update":
-            return self.resolve(found.id, "both", actor=actor, shown=shown)
+            return self.resolve(found.id, "both", actor=actor, shown=shown, scopes=scopes)
         if meant == "forget":
-            return self._keep_requested(found, actor, reason, shown)
-        return self._decide(found, REJECT, actor, reason, reject_in, shown)
+            return self._keep_requested(found, actor, reason, shown, scopes)
+        return self._decide(found, REJECT, actor, reason, reject_in, shown, scopes)
 
     def _decide(
         self,
@@ -192,29 +212,34 @@ class Review:
         reason: str,
         decide: Callable[[Transaction, Memory, str, datetime], Memory],
         shown: Sequence[Memory],
+        scopes: Scopes,
     ) -> Memory:
         """One decision about a candidate; raises `Refused` where somebody else has decided meanwhile."""
-        scopes = [found.scope] if op == APPROVE else []
+        compared = [found.scope] if op == APPROVE else []
         about = [found.id, *found.supersedes]
-        with self.store.deciding(op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=about) as deciding:
-            memory = locked_memory(deciding, found.id)
+        if op == APPROVE:
+            refuse_foreign_versions(self.store, found.id, found.supersedes, scopes)
+        with self.store.deciding(op, actor=actor, reason=redact(reason)[0], scopes=compared, about=about) as deciding:
+            memory = find_locked(deciding, found.id, scopes)
             refuse_settled(self.store, memory)
             refuse_changed(shown, memory)
             return decide(deciding, memory, actor, self.clock())
 
-    def _keep_requested(self, found: Memory, actor: str, reason: str, shown: Sequence[Memory]) -> Memory:
+    def _keep_requested(
+        self, found: Memory, actor: str, reason: str, shown: Sequence[Memory], scopes: Scopes
+    ) -> Memory:
         """A memory that somebody asked to forget, without that request."""
         with self.store.deciding(REJECT, actor=actor, reason=redact(reason)[0], about=[found.id]) as deciding:
-            memory = locked_memory(deciding, found.id)
+            memory = find_locked(deciding, found.id, scopes)
             refuse_outranked(actor, memory, REJECT)
             refuse_changed(shown, memory)
             kept = {key: value for key, value in memory.metadata.items() if key != FORGET_REQUESTED}
             deciding.put(memory.but(metadata=kept))
         return memory.but(metadata=kept)
 
-    def _meant(self, memory: Memory, waits_as: str) -> str:
+    def _meant(self, memory: Memory, waits_as: str, scopes: Scopes) -> str:
         """What a memory waits as, of what is to be decided; raises `InvalidInput` where that is not clear, or it does not wait so."""
-        found = self._waits_as(memory)
+        found = self._waits_as(memory, scopes)
         if waits_as and waits_as not in found:
             if not found:
                 refuse_settled(self.store, memory)
@@ -227,37 +252,55 @@ class Review:
             )
         return waits_as or (found[0] if found else "")
 
-    def _waits_as(self, memory: Memory) -> list[str]:
+    def _waits_as(self, memory: Memory, scopes: Scopes) -> list[str]:
         """What a memory waits as, of what can be approved or rejected."""
+        seen = partial(self.store.get, scopes=scopes)
         if memory.status == "candidate":
-            return ["contradiction" if contradicted(self.store.get, memory) else "candidate"]
-        is_update = memory.status in CURRENT and outdated(self.store.get, memory) is not None
+            return ["contradiction" if contradicted(seen, memory) else "candidate"]
+        is_update = memory.status in CURRENT and outdated(seen, memory) is not None
         found = {"update": is_update, "forget": is_to_be_forgotten(memory)}
         return [name for name, waits in found.items() if waits]
 
-    def retire(self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = ()) -> Memory:
+    def retire(self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), scopes: Scopes = None) -> Memory:
         """Retire a memory; it stays readable."""
-        return Lineages(self.store, self.clock).forget(ref, actor=actor, shown=shown)
+        return Lineages(self.store, self.clock).forget(ref, actor=actor, shown=shown, scopes=scopes)
 
     def reinforce(
-        self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", shown: Sequence[Memory] = ()
+        self,
+        ref: str,
+        *,
+        boost: float = REINFORCE_RETRIEVAL,
+        actor: str = "manual",
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> Memory:
         """Confirm that a memory is still useful: `boost`, above 0 and up to 1, is added to its strength."""
         if not checked_fraction(boost, "boost"):
             raise InvalidInput("boost must be above 0, and at most 1")
-        found = find_memory(self.store, ref)
+        found = find_memory(self.store, ref, scopes, to_change=True)
         with self.store.deciding("reinforce", actor=actor, about=[found.id]) as deciding:
-            now, memory = self.clock(), locked_memory(deciding, found.id)
+            now, memory = self.clock(), find_locked(deciding, found.id, scopes)
             refuse_changed(shown, memory)
             memory = reinforced(memory, now, boost=boost).but(last_verified=now)
             deciding.put(memory)
         return memory
 
-    def edit(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack["ChangedFields"]) -> Memory:
-        """Change what a memory says before or after it is approved. It passes the gates again and keeps where it came from."""
+    def edit(
+        self,
+        ref: str,
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        scopes: Scopes = None,
+        **fields: Unpack["ChangedFields"],
+    ) -> Memory:
+        """Change what a memory says before or after it is approved. It passes the gates again and keeps where it came from.
+
+        `scopes` are as for `approve`; a `scope` among the fields moves the memory there.
+        """
         from engram.review.amendment import Amender
 
-        return Amender(self.store, self.clock, self.settings, self.described).edit(ref, fields, actor, reason)
+        return Amender(self.store, self.clock, self.settings, self.described).edit(ref, fields, actor, reason, scopes)
 
     def merge(
         self,
@@ -267,49 +310,69 @@ class Review:
         actor: str = "manual",
         reason: str = "",
         shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> Memory:
         """Merge memories into one statement: the most trusted current one survives, the others are superseded by it."""
         from engram.review.amendment import Amender
 
         return Amender(self.store, self.clock, self.settings, self.described).merge(
-            refs, statement, actor, reason, shown
+            refs, statement, actor, reason, shown, scopes
         )
 
     def separate(
-        self, ref: str, number: int = 1, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+        self,
+        ref: str,
+        number: int = 1,
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> Memory:
         """Take a retelling, numbered as `provenance` lists them, out of a memory: the candidate of its own that it becomes.
 
-        Raises `Refused` where the same words are stored already. `shown` is as for `approve`.
+        Raises `Refused` where the same words are stored already. `shown` and `scopes` are as for `approve`.
         """
         from engram.review.retellings import Separation
 
         return Separation(self.store, self.clock, self.settings, self.described).separate(
-            ref, number, actor, reason, shown
+            ref, number, actor, reason, shown, scopes
         )
 
     # -- decisions about many
 
     def promote_all(
-        self, refs: Sequence[str], *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+        self,
+        refs: Sequence[str],
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> "BulkDecision":
         """Approve many candidates as one decision, which `undo_bulk` takes back as a whole. What cannot be approved is reported."""
         from engram.review.promotion import decide_all
 
-        return decide_all(self.store, self.clock, APPROVE, refs, actor, reason, shown, self.settings)
+        return decide_all(self.store, self.clock, APPROVE, refs, actor, reason, shown, self.settings, scopes)
 
     def reject_all(
-        self, refs: Sequence[str], *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()
+        self,
+        refs: Sequence[str],
+        *,
+        actor: str = "manual",
+        reason: str = "",
+        shown: Sequence[Memory] = (),
+        scopes: Scopes = None,
     ) -> "BulkDecision":
         """Reject many candidates as one decision, which `undo_bulk` takes back as a whole."""
         from engram.review.promotion import decide_all
 
-        return decide_all(self.store, self.clock, REJECT, refs, actor, reason, shown, self.settings)
+        return decide_all(self.store, self.clock, REJECT, refs, actor, reason, shown, self.settings, scopes)
 
     def plan_promotion(
         self,
         *,
-        scopes: Collection[str] | None = None,
+        scopes: Scopes = None,
         progress: Callable[[int, int], None] | None = None,
         **filters: Unpack[QueueFilters],
     ) -> "PromotionPlan":
@@ -317,7 +380,7 @@ class Review:
         return self._promotion.plan(filters, scopes, progress)
 
     def promote_eligible(
-        self, *, actor: str = "manual", scopes: Collection[str] | None = None, plan: "PromotionPlan | None" = None
+        self, *, actor: str = "manual", scopes: Scopes = None, plan: "PromotionPlan | None" = None
     ) -> "BulkDecision":
         """Promote the candidates that the settings allow without a person: see `engram promote --eligible`."""
         return self._promotion.apply(plan or self.plan_promotion(scopes=scopes), actor)
@@ -328,11 +391,14 @@ class Review:
 
         return Promotion(self.store, self.clock, self.settings)
 
-    def undo_bulk(self, decision: str, *, actor: str = "manual") -> "BulkDecision":
-        """Undo a bulk decision (`DEC-…`) as a whole; what was decided otherwise since stays, and is reported."""
+    def undo_bulk(self, decision: str, *, actor: str = "manual", scopes: Scopes = None) -> "BulkDecision":
+        """Undo a bulk decision (`DEC-…`) as a whole; what was decided otherwise since stays, and is reported.
+
+        With `scopes`, a decision that changed what their owner may not change is `NotFound`.
+        """
         from engram.review.undo import undo_bulk
 
-        return undo_bulk(self.store, decision, self.clock(), actor=actor)
+        return undo_bulk(self.store, decision, self.clock(), actor=actor, scopes=scopes)
 
     def undo_last(self, *, actor: str = "manual") -> "BulkDecision":
         """Undo the store's last decision, whole if it was a bulk one."""

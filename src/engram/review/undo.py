@@ -10,9 +10,11 @@ from engram.model.memory import Memory
 from engram.review.authority import refuse_overturning
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
 from engram.review.lineage import BOOKKEEPING, last_decision, refuse_second_head, refuse_undoing, settle
+from engram.rules.scopes import may_change
 from engram.store.history import MAKING
 from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
+from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
 """Entries about several unrelated memories, which are undone one by one, like those of a bulk decision; others are undone as a whole."""
@@ -22,7 +24,7 @@ RECENT = 200
 """How many entries `undo_last` looks at."""
 
 
-def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Memory:
+def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual", scopes: Scopes = None) -> Memory:
     """Undo the last decision about a memory, and about the others it settled. It can be undone too.
 
     What the decision created is retired; what it changed is restored. Strength gained by use since then stays.
@@ -39,9 +41,19 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     ids = (memory.id, *_settled_with(store, memory, last)) if is_separate else last.ids
     # What was purged since stays purged; without it, a version cannot be put back in its place.
     wanted = [i for i in dict.fromkeys((memory.id, *ids)) if memory.lineage or store.get(i) is not None]
+    _refuse_foreign(store, memory.id, wanted, last, scopes)
     for other in filter(None, map(store.get, wanted)):
         refuse_overturning(actor, other, store.history(other.id))
     return _undone(store, dict.fromkeys(wanted, last), [memory.id], now, actor=actor)[0]
+
+
+def _refuse_foreign(store: Store, memory_id: str, wanted: Collection[str], last: Image, scopes: Scopes) -> None:
+    """Raise `Refused` where a decision changed what the caller may not change, or took a memory from another owner."""
+    if scopes is None:
+        return
+    before = [memory for i in wanted if (memory := _before(store.history(i), last)) is not None]
+    if has_foreign(store, wanted, scopes) or not all(may_change(scopes, memory.scope) for memory in before):
+        raise Refused(f"the last decision about {memory_id} changed more than you may change; nothing was undone")
 
 
 def undo_decisions(store: Store, memory_id: str, numbers: Collection[int], now: datetime, *, actor: str) -> Memory:
@@ -62,7 +74,9 @@ def undo_decisions(store: Store, memory_id: str, numbers: Collection[int], now: 
     raise Refused(f"{memory_id} was not changed: {undone.left[memory_id]}")
 
 
-def undo_bulk(store: Store, decision: str, now: datetime, *, actor: str = "manual") -> BulkDecision:
+def undo_bulk(
+    store: Store, decision: str, now: datetime, *, actor: str = "manual", scopes: Scopes = None
+) -> BulkDecision:
     """Undo a bulk decision as a whole; what was decided otherwise since stays as it is, and is reported with the reason.
 
     Undoing a distrust also lets the source propose again. Raises `NotFound` for an unknown id, and `Refused` for a decision
@@ -71,12 +85,12 @@ def undo_bulk(store: Store, decision: str, now: datetime, *, actor: str = "manua
     from engram.review.distrust import Distrust, refuse_redoing, source_distrusted_by
 
     if source := source_distrusted_by(store, decision):
+        if scopes is not None:  # trust in a source is the whole store's
+            raise no_bulk_decision(decision)
         return Distrust(store, lambda: now).undo(source, actor)
-    parts = store.decisions(session=decision)
+    parts = find_bulk_decision(store, decision, scopes)
     if source := _trusted_again_by(store, parts):
         refuse_redoing(source)
-    if not parts:
-        raise NotFound(f"no bulk decision {decision!r}; `engram history ID` names the one a memory was decided in")
     return undo_entries(store, parts, now, actor)
 
 

@@ -48,6 +48,29 @@ def shows(scopes: Collection[str] | None, scope: str) -> bool:
     return scopes is None or scope in scopes
 
 
+class OwnerScopes(tuple[str, ...]):
+    """The scopes that a named owner sees, and in `own` those that they may change: the ones they named, not the wider ones."""
+
+    own: frozenset[str]
+
+    def __new__(cls, seen: Iterable[str], own: Iterable[str]) -> "OwnerScopes":
+        """`seen` in the order in which a query uses them."""
+        made = super().__new__(cls, seen)
+        made.own = frozenset(own)
+        return made
+
+
+def changeable_scopes(scopes: Collection[str] | None) -> Collection[str] | None:
+    """The scopes in which a caller may change records; None is all of them."""
+    return sorted(scopes.own) if isinstance(scopes, OwnerScopes) else scopes
+
+
+def may_change(scopes: Collection[str] | None, scope: str) -> bool:
+    """Whether a caller who sees these scopes may change what belongs to `scope`."""
+    own = changeable_scopes(scopes)
+    return own is None or scope in own
+
+
 def visible_from(scopes: Iterable[str]) -> tuple[str, ...]:
     """The ordered set of scopes a query from these scopes sees: each with its ancestors, then global."""
     seen = dict.fromkeys(wider for scope in scopes for wider in ancestors(scope))

@@ -10,21 +10,30 @@ from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
 from engram.rules.strength import co_accessed, folded, rated
 from engram.store.protocol import Store
-from engram.store.records import find_memory
+from engram.store.references import Scopes, find_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def rate(store: Store, ref: str, signal: str, at: datetime, session: str = "", *, by_person: bool = False) -> Memory:
+def rate(
+    store: Store,
+    ref: str,
+    signal: str,
+    at: datetime,
+    session: str = "",
+    *,
+    by_person: bool = False,
+    scopes: Scopes = None,
+) -> Memory:
     """Rate a memory: the rating is recorded, and folded in at once where the memory is the owner's own.
 
     Unless a person rates it, what a person said stays strong enough to be injected.
-    An error means that it was not recorded. Where a recorded rating cannot be folded in now, the next fold does it.
+    Whoever sees a memory may rate it: `scopes` are those the caller sees. An error means that it was not recorded. Where a recorded rating cannot be folded in now, the next fold does it.
     """
     if signal not in SIGNALS:
         raise InvalidInput(f"Unknown signal {signal!r}; choose {', '.join(SIGNALS)}")
-    memory = find_memory(store, ref)
+    memory = find_memory(store, ref, scopes)
     kind = RATED_BY_PERSON if by_person else RATED
     store.note_use(Use(kind, (memory.id,), at, session, signal))
     memory = rated(memory, signal, at, by_person=by_person)

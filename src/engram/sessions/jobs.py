@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from engram.model.arguments import checked_length, checked_limit
-from engram.model.errors import InvalidInput, NotFound, StoreBusy, StoreUnreachable
+from engram.model.errors import InvalidInput, StoreBusy, StoreUnreachable
 from engram.model.lazy import dataclass, field, replace
 from engram.model.task import JOB_STATES, Job
 from engram.store.protocol import Store
+from engram.store.references import find_dead_job
 
 LEASE = timedelta(minutes=5)
 """After this long a worker counts as gone, and another may take its job."""
@@ -67,11 +68,9 @@ class Jobs:
             raise InvalidInput(f"Unknown job status {status!r}; choose {', '.join(JOB_STATES)}")
         return self.store.jobs([status] if status else None, checked_length(limit), scopes)
 
-    def retry(self, job_id: str) -> Job:
+    def retry(self, job_id: str, *, scopes: Collection[str] | None = None) -> Job:
         """Make a dead job wait again, with its attempts reset."""
-        job = next((job for job in self.store.jobs(["dead"]) if job.id == job_id), None)
-        if job is None:
-            raise NotFound(f"no dead job {job_id!r}; `engram worker --list` shows what there is")
+        job = find_dead_job(self.store, job_id, scopes)
         again = replace(job, status="waiting", attempts=0, run_after=self.clock(), error="", owner="")
         self.store.settle_job(job, again)
         return again

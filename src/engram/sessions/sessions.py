@@ -1,13 +1,13 @@
 """Sessions: each starts with an injection, has a ledger, and folds in its uses at the end."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from engram.gates.secrets.scan import redact, refuse_secret
 from engram.model.arguments import checked_length, checked_place
-from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
+from engram.model.errors import InvalidInput, StoreDenied, StoreReadOnly
 from engram.model.event import SUMMARY_ROLE, Event, Session
 from engram.model.fields import EventFields
 from engram.model.hit import Injection
@@ -17,14 +17,12 @@ from engram.recall.recaller import Recaller
 from engram.sessions import feedback
 from engram.sessions.observations import new_event, storable
 from engram.settings import Settings
-from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Store
+from engram.store.references import Scopes, check_ledger, find_session, no_session
 from engram.text.time.zone import SYSTEM
 
 EventList = list[Event]
 SessionList = list[Session]
-Scopes = Collection[str] | None
-"""The scopes a caller sees; None is everything, for the store's operator."""
 SUMMARY_TOKENS = 400
 SYNC_SECONDS = 0.3
 """How long the start of a session may check for files edited by hand."""
@@ -76,10 +74,7 @@ class Sessions:
 
     def get(self, session_id: str, *, scopes: Scopes = None) -> Session:
         """A session by id; raises `NotFound` where there is none in the scopes the caller sees."""
-        session = self.store.session(session_id)
-        if session is None or not sees_ledger(self.store, session_id, scopes):
-            raise NotFound(f"no session {session_id!r}; `engram session start` begins one")
-        return session
+        return find_session(self.store, session_id, scopes)
 
     def list(self, limit: int | None = 50, *, scopes: Scopes = None) -> SessionList:
         """Sessions, newest first: everyone's, or those of these scopes."""
@@ -89,9 +84,9 @@ class Sessions:
         """A session's events in order: all, those after a number, or the last ones. A name of your own is a session too."""
         checked_length(last, "last")
         found = self.store.events(session_id, last=last, after=checked_place(after, "after"))
-        known = found or self.store.session(session_id) is not None
-        if not known or not sees_ledger(self.store, session_id, scopes):
-            raise NotFound(f"no session {session_id!r}; `engram session start` begins one")
+        if not found and self.store.session(session_id) is None:
+            raise no_session(session_id)
+        check_ledger(self.store, session_id, scopes)
         return found
 
     def end(self, session_id: str, summary: str = "", *, scopes: Scopes = None) -> Session:
@@ -99,7 +94,7 @@ class Sessions:
 
         Ending twice changes nothing.
         """
-        session = self.get(session_id, scopes=scopes)
+        session = find_session(self.store, session_id, scopes, to_change=True)
         if session.ended is None:
             if self.before_end is not None:
                 self.before_end(session.id)
@@ -141,7 +136,7 @@ class Sessions:
 
         if type(max_tokens) is not int or max_tokens < 1:
             raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 1")
-        session = self.get(session_id, scopes=scopes)
+        session = find_session(self.store, session_id, scopes, to_change=True)
         known = None
         if session.summary_through:
             known = summary.Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
@@ -206,8 +201,9 @@ class SessionHandle:
         return self.session.summary
 
     def feedback(self, ref: str, signal: str) -> Memory:
-        """Rate a memory in this session."""
-        return feedback.rate(self.sessions.store, ref, signal, self.sessions.clock(), self.id)
+        """Rate a memory that this session sees."""
+        scopes = self.session.scopes or None
+        return feedback.rate(self.sessions.store, ref, signal, self.sessions.clock(), self.id, scopes=scopes)
 
     def end(self, summary: str = "") -> Session:
         """End the session."""

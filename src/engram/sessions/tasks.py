@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from engram.gates.secrets.scan import redact, refuse_secret
 from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, words
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.fields import CheckpointSteps, EventFields
 from engram.model.hit import Hits
@@ -14,16 +14,15 @@ from engram.model.lazy import dataclass
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.rules.scopes import parse_scope, seen_from, shows
+from engram.rules.scopes import parse_scope, seen_from
 from engram.sessions.observations import json_data, new_event, storable
 from engram.store.protocol import Filters, JobFactory, Store, no_jobs
+from engram.store.references import Scopes, find_event, find_task
 from engram.text.time.zone import SYSTEM
 
 Events = list[Event]
 Checkpoints = list[Checkpoint]
 TaskRuns = list[TaskRun]
-Scopes = Collection[str] | None
-"""The scopes a caller sees; None is everything, for the store's operator."""
 DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
 FACT_EVENTS = ("message",)
@@ -65,10 +64,7 @@ class Tasks:
 
     def get(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
         """A task by id; raises `NotFound` where there is none in the scopes the caller sees."""
-        task = self.store.task(task_id)
-        if task is None or not shows(scopes, task.scope):
-            raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
-        return task
+        return find_task(self.store, task_id, scopes)
 
     def list(
         self, status: str | Sequence[str] | None = None, limit: int | None = 50, *, scopes: Scopes = None
@@ -77,50 +73,63 @@ class Tasks:
         wanted = words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
         return self.store.tasks([checked_state(state) for state in wanted], checked_length(limit), scopes)
 
-    def move(self, task_id: str, state: str, outcome: str = "") -> TaskRun:
-        """Change the state of a task; raises `InvalidInput` where the new state cannot follow the present one."""
-        text = _clean(outcome)
-        return self.store.change_task(task_id, lambda task: moved(task, state, self.clock(), text))
+    def move(self, task_id: str, state: str, outcome: str = "", *, scopes: Scopes = None) -> TaskRun:
+        """Change the state of a task; raises `InvalidInput` where the new state cannot follow the present one.
 
-    def pause(self, task_id: str, reason: str = "") -> TaskRun:
+        For a named owner, `scopes` from `mem.scopes_for`: raises `Refused` for a task that they see and that is not theirs.
+        """
+        text, task = _clean(outcome), find_task(self.store, task_id, scopes, to_change=True)
+        return self.store.change_task(task.id, lambda task: moved(task, state, self.clock(), text))
+
+    def pause(self, task_id: str, reason: str = "", *, scopes: Scopes = None) -> TaskRun:
         """Pause a task."""
-        return self.move(task_id, "paused", reason)
+        return self.move(task_id, "paused", reason, scopes=scopes)
 
-    def resume(self, task_id: str) -> TaskRun:
+    def resume(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
         """Resume a paused, failed or cancelled task; one whose process died is still running."""
-        task = self.get(task_id)
-        return task if task.status == "running" else self.move(task_id, "running")
+        task = find_task(self.store, task_id, scopes, to_change=True)
+        return task if task.status == "running" else self.move(task_id, "running", scopes=scopes)
 
-    def complete(self, task_id: str, outcome: str = "") -> TaskRun:
+    def complete(self, task_id: str, outcome: str = "", *, scopes: Scopes = None) -> TaskRun:
         """Mark a task as completed; its ledger is closed."""
-        return self.move(task_id, "completed", outcome)
+        return self.move(task_id, "completed", outcome, scopes=scopes)
 
-    def fail(self, task_id: str, reason: str = "") -> TaskRun:
+    def fail(self, task_id: str, reason: str = "", *, scopes: Scopes = None) -> TaskRun:
         """Mark a task as failed; it can be resumed."""
-        return self.move(task_id, "failed", reason)
+        return self.move(task_id, "failed", reason, scopes=scopes)
 
-    def cancel(self, task_id: str, reason: str = "") -> TaskRun:
+    def cancel(self, task_id: str, reason: str = "", *, scopes: Scopes = None) -> TaskRun:
         """Mark a task as cancelled; it can be resumed."""
-        return self.move(task_id, "cancelled", reason)
+        return self.move(task_id, "cancelled", reason, scopes=scopes)
 
-    def delete(self, task_id: str) -> TaskRun:
+    def delete(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
         """Remove a task from the lists. Its ledger stays; `purge` destroys events."""
-        return self.move(task_id, "deleted")
+        return self.move(task_id, "deleted", scopes=scopes)
 
     # -- the ledger
 
     def record_event(
-        self, task_id: str, role: str, content: str, *, derive: bool = True, **fields: Unpack[EventFields]
+        self,
+        task_id: str,
+        role: str,
+        content: str,
+        *,
+        derive: bool = True,
+        scopes: Scopes = None,
+        **fields: Unpack[EventFields],
     ) -> Event:
         """Append one event: what was said, called, answered, seen or made.
 
         With `derive`, facts are derived from a message later by the background jobs.
         """
-        return self.record_events(task_id, [{"role": role, "content": content, **fields}], derive=derive)[0]
+        item = {"role": role, "content": content, **fields}
+        return self.record_events(task_id, [item], derive=derive, scopes=scopes)[0]
 
-    def record_events(self, task_id: str, items: Iterable[Mapping[str, Any]], *, derive: bool = True) -> Events:
+    def record_events(
+        self, task_id: str, items: Iterable[Mapping[str, Any]], *, derive: bool = True, scopes: Scopes = None
+    ) -> Events:
         """Append several events, all or none, each with the fields of `record_event`."""
-        return self._append(task_id, list(items), derive=derive)
+        return self._append(task_id, list(items), derive=derive, scopes=scopes)
 
     def record_turn(
         self,
@@ -132,6 +141,7 @@ class Tasks:
         artifacts: Iterable[Mapping[str, Any]] = (),
         derive: bool = True,
         key: str = "",
+        scopes: Scopes = None,
     ) -> Events:
         """Append a whole turn, at once or not at all: the request, the calls with their results, the answer, the artifacts.
 
@@ -148,10 +158,10 @@ class Tasks:
             raise InvalidInput("a turn needs a message, a tool call or an artifact")
         if key:
             items = [{**item, "key": f"{key}/{place}"} for place, item in enumerate(items)]
-        return self._append(task_id, items, derive=derive)
+        return self._append(task_id, items, derive=derive, scopes=scopes)
 
-    def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool = False) -> Events:
-        task, now = self.get(task_id), self.clock()
+    def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool, scopes: Scopes) -> Events:
+        task, now = find_task(self.store, task_id, scopes, to_change=True), self.clock()
         events = [new_event(item, now, task.id, self.zone) for item in items]
         told = derive and any(event.event_type in FACT_EVENTS and event.role.lower() in FACT_ROLES for event in events)
         return self.store.append_events(task.id, events, _derivation(task, now) if told else no_jobs)
@@ -197,6 +207,7 @@ class Tasks:
         source_event_ids: Iterable[str] = (),
         kind: str = "progress",
         data: Mapping[str, Any] | None = None,
+        scopes: Scopes = None,
         **steps: Unpack[CheckpointSteps],
     ) -> Checkpoint:
         """Record the state of a task: completed_steps, pending_steps, decisions, blockers and artifacts are lists of lines."""
@@ -207,7 +218,7 @@ class Tasks:
             raise InvalidInput("a checkpoint needs a summary")
         if kind not in CHECKPOINT_KINDS:
             raise InvalidInput(f"Unknown kind of checkpoint {kind!r}; choose {' or '.join(CHECKPOINT_KINDS)}")
-        task, now = self.get(task_id), self.clock()
+        task, now = find_task(self.store, task_id, scopes, to_change=True), self.clock()
         if task.finished:
             raise InvalidInput(f"{task.id} is {task.status}; a finished task takes no checkpoint")
         sources = self._sources(source_event_ids, seen_from([task.scope]))
@@ -234,10 +245,7 @@ class Tasks:
         found = () if isinstance(ids, str) else tuple(ids)
         if isinstance(ids, str) or not all(isinstance(i, str) for i in found):
             raise InvalidInput("source_event_ids is a list of ids of events")
-        unknown = next((i for i in found if self.store.event(i) is None or self.store.owner_of(i) not in scopes), None)
-        if unknown is not None:
-            raise NotFound(f"no event {unknown!r}; a checkpoint can only cite recorded events")
-        return found
+        return tuple(find_event(self.store, event_id, scopes).id for event_id in found)
 
     def checkpoints(self, task_id: str, limit: int | None = None, *, scopes: Scopes = None) -> Checkpoints:
         """A task's checkpoints, newest first."""

@@ -1,7 +1,7 @@
-"""A memory as every backend keeps it (the mapping of its file), versions of a fact, and memories by id, name or alias."""
+"""A memory as every backend keeps it (the mapping of its file), and versions of a fact."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -87,19 +87,6 @@ def versions_among(memories: Iterable[Memory], lineage_id: str) -> list[Memory]:
 def start_of(memory: Memory) -> datetime:
     """Since when a memory is true, if known."""
     return memory.valid_from or memory.when or datetime.min.replace(tzinfo=UTC)
-
-
-def find_memory(store: Store, ref: object, scopes: Collection[str] | None = None) -> Memory:
-    """The memory of that id, name or alias; raises `NotFound` where none of these scopes has it."""
-    memory = store.get(ref, scopes) if isinstance(ref, str) else None
-    if memory is None:
-        raise no_memory(ref)
-    return memory
-
-
-def no_memory(ref: object) -> NotFound:
-    """The error for an id, name or alias that no memory has."""
-    return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
 
 
 def refuse_foreign_ids(store: Store, memories: Sequence[Memory]) -> None:

@@ -13,7 +13,9 @@ from engram.rules import numbers as n
 from engram.rules.sources import Rank, rank_of
 from engram.sessions.feedback import fold
 from engram.settings import Settings
+from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Progress, Store
+from engram.store.references import Scopes, find_document
 from engram.store.reports import Pruned, Purged, SyncReport
 from engram.text.display import counted, notice
 
@@ -145,22 +147,42 @@ def _notices(store: Store) -> Finding:
     return Finding.of("notices", True, "; ".join(dict.fromkeys(store.warnings)))
 
 
-def status(store: Store) -> dict[str, Any]:
-    """What is in the store, what was injected last, how much waits for review, and how many captured turns wait to be read."""
+def status(store: Store, scopes: Scopes = None) -> dict[str, Any]:
+    """What is in the store, what was injected last, how much waits for review, and how many captured turns wait to be read.
+
+    For a caller who sees these scopes, all of it is about them alone.
+    """
     from engram.capture.buffer_state import waiting_turns
 
     facts = dict(store.facts())
+    seen = None if scopes is None else tuple(scopes)
+    if seen is not None:
+        counts = {state: store.count(Filters(statuses=(state,), scopes=seen)) for state in facts["statuses"]}
+        facts = {name: facts[name] for name in _OF_ANY_SCOPE}
+        facts["statuses"] = {state: count for state, count in counts.items() if count}
+    waiting = store.count(Filters(statuses=("candidate",), scopes=seen))
+    turns = waiting_turns(store, seen)
+    return {
+        **facts,
+        "last_injection": _last_injection(store, seen),
+        "waiting_for_review": waiting,
+        "waiting_turns": turns,
+    }
+
+
+_OF_ANY_SCOPE = ("store", "embedder")
+"""The facts about a store that say nothing about its contents."""
+
+
+def _last_injection(store: Store, scopes: Scopes) -> dict[str, Any] | None:
+    """The memories that were injected last; None where the caller sees none of them."""
     use = store.last_use("injected")
-    last = None
-    if use is not None:
-        found = [store.get(memory_id) for memory_id in use.ids]
-        last = {
-            "at": use.at.isoformat(),
-            "session": use.session,
-            "memories": [{"id": m.id, "statement": m.statement} for m in found if m is not None],
-        }
-    waiting = store.count(Filters(statuses=("candidate",)))
-    return {**facts, "last_injection": last, "waiting_for_review": waiting, "waiting_turns": waiting_turns(store)}
+    found = [memory for one in (use.ids if use is not None else ()) if (memory := store.get(one, scopes)) is not None]
+    if use is None or (scopes is not None and not found):
+        return None
+    session = use.session if scopes is None or sees_ledger(store, use.session, scopes) else ""
+    memories = [{"id": memory.id, "statement": memory.statement} for memory in found]
+    return {"at": use.at.isoformat(), "session": session, "memories": memories}
 
 
 SLICE = 500
@@ -187,16 +209,26 @@ class Upkeep:
         """Recompute all vectors with the configured embedder."""
         return self.store.reembed(progress or (lambda *_: None))
 
-    def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
+    def purge(self, ids: Sequence[str], *, actor: str = "human", scopes: Scopes = None) -> Purged:
         """Destroy memories and events, and prove it. A fact's newest remaining version becomes current again.
 
         A memory's text is removed wherever it occurs, including the events that say it. With an event, the facts derived from
         it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them. Raises
-        `Refused`, and destroys nothing, where an agent would destroy what a person said, or rejected.
+        `Refused`, and destroys nothing, where an agent would destroy what a person said, or rejected. `scopes`, from
+        `mem.scopes_for`, are those of a named owner, who destroys only what is theirs.
         """
+        from engram.review.lineage import refuse_foreign_versions
         from engram.upkeep.purge import Purger
 
+        if scopes is not None:
+            ids = [find_document(self.store, record_id, scopes) for record_id in ids]
+            versions = [one.id for memory_id in ids for one in self._versions(memory_id)]
+            refuse_foreign_versions(self.store, ", ".join(ids), versions, scopes)
         return Purger(self.store, self.clock).purge(ids, actor=actor)
+
+    def _versions(self, memory_id: str) -> Sequence[Memory]:
+        memory = self.store.get(memory_id)
+        return self.store.lineage(memory.lineage) if memory is not None and memory.lineage else ()
 
     def backup(self, target: str | Path) -> dict[str, int]:
         """Write the whole store to one archive."""
@@ -238,6 +270,6 @@ class Upkeep:
         """What is healthy, what is not, and what to do about it; it looks at the memories for about so many seconds."""
         return diagnose(self.store, self.clock(), seconds)
 
-    def status(self) -> dict[str, Any]:
-        """What the store contains, what was injected last, and whether it is paused."""
-        return {**status(self.store), "paused": self.paused}
+    def status(self, *, scopes: Scopes = None) -> dict[str, Any]:
+        """What the store contains, what was injected last, and whether it is paused; of the whole store, or of these scopes."""
+        return {**status(self.store, scopes), "paused": self.paused}

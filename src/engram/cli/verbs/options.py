@@ -157,9 +157,14 @@ class NewMemory(MemoryOptions):
 
 
 class ChangedMemory(MemoryOptions):
-    """The fields of a memory that exists: update and revise. Lists replace the previous ones."""
+    """The fields of a memory that exists: update and revise. Lists replace the previous ones, and --scope moves it."""
 
     reason: Reason = ""
+
+    def given(self) -> dict[str, Any]:
+        """The fields that were given, as the client takes them for a change."""
+        fields = super().given()
+        return fields | ({"new_scope": fields.pop("scope")} if "scope" in fields else {})
 
 
 class FormParts(Options):

@@ -1,0 +1,138 @@
+"""References: the ids, names and aliases that a caller gives, resolved to records.
+
+Every verb of every surface resolves its references here, for the scopes of its caller (`OwnerScopes`, a plain collection of scopes, or None for the
+store's operator). A record that the caller does not see is `NotFound`, with the message of an unknown id. One that they see and may not change is `Refused`.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from engram.model.errors import NotFound, Refused
+from engram.rules.scopes import GLOBAL, changeable_scopes, may_change, shows
+from engram.store.records import locked_memory
+
+if TYPE_CHECKING:
+    from engram.model.event import Event, Session
+    from engram.model.memory import Memory
+    from engram.model.task import Job, TaskRun
+    from engram.store.protocol import Image, Store, Transaction
+
+Scopes = Collection[str] | None
+"""What a caller sees; None is everything, for the store's operator."""
+
+
+def find_memory(store: "Store", ref: object, scopes: Scopes = None, *, to_change: bool = False) -> "Memory":
+    """The memory with this id, name or alias."""
+    memory = store.get(ref, scopes) if isinstance(ref, str) else None
+    if memory is None:
+        raise no_memory(ref)
+    if to_change:
+        refuse_change(memory.id, memory.scope, scopes)
+    return memory
+
+
+def find_event(store: "Store", event_id: object, scopes: Scopes = None, *, to_change: bool = False) -> "Event":
+    """The ledger event with this id: a turn, a chunk of a document, or the document itself."""
+    event = store.event(event_id) if isinstance(event_id, str) else None
+    owner = (store.owner_of(event.id) or "") if event is not None and scopes is not None else ""
+    if event is None or not shows(scopes, owner):
+        raise NotFound(f"no event {event_id!r}")
+    if to_change:
+        refuse_change(event.id, owner, scopes)
+    return event
+
+
+def find_document(store: "Store", ref: str, scopes: Scopes = None) -> str:
+    """The id of the memory or event that a caller names to change it. Both are `NotFound` in the same words."""
+    owner = store.owner_of(ref)
+    if owner is None:
+        return find_memory(store, ref, scopes, to_change=True).id
+    if not shows(scopes, owner):
+        raise no_memory(ref)
+    refuse_change(ref, owner, scopes)
+    return ref
+
+
+def find_session(store: "Store", session_id: str, scopes: Scopes = None, *, to_change: bool = False) -> "Session":
+    """The session with this id."""
+    session = store.session(session_id)
+    if session is None:
+        raise no_session(session_id)
+    check_ledger(store, session_id, scopes, to_change=to_change)
+    return session
+
+
+def check_ledger(store: "Store", name: str, scopes: Scopes, *, to_change: bool = False) -> None:
+    """Raise `NotFound` for a session's ledger that the caller does not see."""
+    owner = (store.ledger_scope(name) or GLOBAL) if scopes is not None else ""
+    if not shows(scopes, owner):
+        raise no_session(name)
+    if to_change:
+        refuse_change(name, owner, scopes)
+
+
+def find_task(store: "Store", task_id: str, scopes: Scopes = None, *, to_change: bool = False) -> "TaskRun":
+    """The task with this id."""
+    task = store.task(task_id)
+    if task is None or not shows(scopes, task.scope):
+        raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
+    if to_change:
+        refuse_change(task.id, task.scope, scopes)
+    return task
+
+
+def find_dead_job(store: "Store", job_id: str, scopes: Scopes = None) -> "Job":
+    """The dead job with this id, to be changed."""
+    job = next((job for job in store.jobs(["dead"], None, scopes) if job.id == job_id), None)
+    if job is None:
+        raise NotFound(f"no dead job {job_id!r}; `engram worker --list` shows what there is")
+    refuse_change(job.id, job.scope, scopes)
+    return job
+
+
+def find_bulk_decision(store: "Store", decision: str, scopes: Scopes = None) -> "Sequence[Image]":
+    """The entries of a bulk decision; for a caller, one that changed only memories that the caller may change."""
+    parts = store.decisions(session=decision)
+    ids = dict.fromkeys(memory_id for part in parts for memory_id in part.ids)
+    if not parts or (scopes is not None and has_foreign(store, ids, scopes)):
+        raise no_bulk_decision(decision)
+    return parts
+
+
+def has_foreign(store: "Store", memory_ids: Iterable[str], scopes: Scopes) -> bool:
+    """Whether the caller may not change one of these memories."""
+    if scopes is None:
+        return False
+    owners = (store.owner_of(memory_id) for memory_id in memory_ids)
+    return not all(owner is None or may_change(scopes, owner) for owner in owners)
+
+
+def refuse_change(record_id: str, scope: str, scopes: Scopes) -> None:
+    """Raise `Refused` for a record that the caller sees and may not change."""
+    if not may_change(scopes, scope):
+        own = ", ".join(changeable_scopes(scopes) or ())
+        raise Refused(f"{record_id} belongs to {scope}, not to {own}; nothing was changed")
+
+
+def find_locked(deciding: "Transaction", memory_id: str, scopes: Scopes = None) -> "Memory":
+    """A memory inside a transaction, to be changed; it may have been moved to another owner before the lock was taken."""
+    memory = locked_memory(deciding, memory_id)
+    if not shows(scopes, memory.scope):
+        raise no_memory(memory_id)
+    refuse_change(memory.id, memory.scope, scopes)
+    return memory
+
+
+def no_memory(ref: object) -> NotFound:
+    """The error for an id, name or alias that no memory of the caller's has."""
+    return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+
+
+def no_bulk_decision(decision: object) -> NotFound:
+    """The error for an id that no bulk decision of the caller's has."""
+    return NotFound(f"no bulk decision {decision!r}; `engram history ID` names the one a memory was decided in")
+
+
+def no_session(session_id: object) -> NotFound:
+    """The error for an id that no session of the caller's has."""
+    return NotFound(f"no session {session_id!r}; `engram session start` begins one")
