@@ -299,11 +299,10 @@ class WriteVerbs(Facets):
     def feedback(self, ref: str, signal: str, *, session: str = "", actor: str = "manual") -> Memory:
         """Rate a memory: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
         from engram.gates.secrets.scan import refuse_secret
-        from engram.gates.trust import is_human
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
-        return feedback.rate(self.store, ref, signal, self._clock(), session, by_person=is_human(actor))
+        return feedback.rate(self.store, ref, signal, self._clock(), session, actor=actor)
 
     def relate(
         self,

@@ -20,6 +20,7 @@ from engram.rules.eligibility import is_valid, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
+from engram.store.history import is_automatic
 from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, find_memory, locked_memory, refuse_foreign_ids, start_of
 
@@ -165,14 +166,10 @@ def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None
         )
 
 
-BOOKKEEPING = frozenset(("export", "redact_evidence"))
-"""Entries that are no decisions: a name that an export gave, evidence that a purge removed. Both outlast an undo."""
-
-
 def last_decision(history: Sequence[Image]) -> Image:
-    """The last entry that changed more than usage and bookkeeping do."""
+    """The last deliberate entry that changed more than the memory's strength."""
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
-        if later.op in BOOKKEEPING:
+        if is_automatic(later):
             continue
         if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
             return later

@@ -19,6 +19,7 @@ from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.team import trust_own_writes
+from engram.store.history import FROM_USE
 from engram.store.protocol import LIVE, ProposalKeys
 from engram.store.records import decode_record, encoded_image, heads_among, image, versions_among
 from engram.store.screen import Decider, Screen
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 TEAM_TOKEN_BYTES = 6
-UNDECIDED = frozenset({"use", "derive"})
-"""Operations made by mere use; for an unreadable file they change the record alone until it is repaired."""
 
 
 @dataclass(slots=True)
@@ -177,7 +176,7 @@ class FilesTransaction:
         place = self._split_if_shared(place, memory.id)
         if file_sync.stamp_known(self._context, place) is None:
             self._pick_up(place)
-        if file_sync.is_broken(self._context, place) and self._op not in UNDECIDED:
+        if file_sync.is_broken(self._context, place) and self._op not in FROM_USE:
             raise StoreCorrupt(
                 f"{self._context.path(place)} cannot be read; repair it first (`engram doctor` says how), nothing was changed"
             )
