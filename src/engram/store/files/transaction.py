@@ -21,7 +21,7 @@ from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.team import trust_own_writes
 from engram.store.history import FROM_USE
 from engram.store.protocol import LIVE, ProposalKeys
-from engram.store.records import decode_record, encoded_image, heads_among, image, versions_among
+from engram.store.records import decode_record, encoded_image, heads_among, image, keep_begun, versions_among
 from engram.store.screen import Decider, Screen
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class FilesTransaction:
         row = self._context.index.one("by_ref", memory_id)
         return decode_record(row[2]) if row else None
 
+    def _before(self, memory_id: str) -> Memory | None:
+        known = self._pending.get(memory_id)
+        return known.memory if known is not None else self.stored(memory_id)
+
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
         if not content_hash or content_hash in self._new_hashes:
@@ -161,6 +165,7 @@ class FilesTransaction:
 
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
         """Add or replace a memory."""
+        memory = keep_begun(memory, self._before)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
