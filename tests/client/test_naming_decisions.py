@@ -51,7 +51,7 @@ def recorded(mem: Engram, kept: Memory, monkeypatch: pytest.MonkeyPatch) -> Reco
         (lambda mem, ref: mem.verify(ref), "verify", []),
         (lambda mem, ref: mem.reinforce(ref), "reinforce", []),
         (lambda mem, ref: mem.forget(ref), "forget", []),
-        (lambda mem, ref: mem.feedback(ref, "positive"), "use", []),
+        (lambda mem, ref: mem.feedback(ref, "positive"), "rate", []),
         (lambda mem, ref: mem.learn(PORT, scope=ACME), "derive", []),
     ],
 )

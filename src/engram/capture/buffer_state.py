@@ -91,8 +91,9 @@ class BufferState:
         if settings.capture_mode in COUNTED and len(fresh) >= settings.capture_turns:
             return "turns"
         due = self.time_due(settings)
-        if due is not None and now >= due:
-            return "time"
+        waits_at_most = timedelta(minutes=settings.capture_minutes)
+        if due is not None and (now >= due or due > now + 2 * waits_at_most + LEASE):
+            return "time"  # the time is over, or the turns were dated before the clock was set back
         awaits = any(turn.awaits_model and turn.after is None for turn in self.turns) and self.may_ask(now)
         return "retry" if awaits or any(time <= now for time in self._put_off()) else ""
 

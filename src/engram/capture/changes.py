@@ -14,7 +14,8 @@ from engram.review.conflicts import change_link, outdated, release, waiting_on
 from engram.review.lineage import Lineages, superseding
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
-from engram.store.protocol import Store, Transaction
+from engram.store.history import MAKING
+from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT
 
 if TYPE_CHECKING:
@@ -45,9 +46,18 @@ class Changes:
         proposal = propose(memory)
         near = StoreKnown(self.store, vector).near(proposal)
         # A memory that was just added is compared with those before it.
-        older = [one for one in near if one.memory.status in CURRENT and _is_before(one.memory.id, memory.id)]
+        current = [one for one in near if one.memory.status in CURRENT and one.memory.id != memory.id]
+        earlier = self._stored_before(memory.id, [one.memory.id for one in current])
+        older = [one for one in current if one.memory.id in earlier]
         found = Neighbourhood(proposal, older).conflicts()
         return found[0] if found and found[0].is_likely else None
+
+    def _stored_before(self, memory_id: str, others: Sequence[str]) -> set[str]:
+        """Those of the others that were stored before a memory, by the journal's order; before one without an id, all of them."""
+        if not memory_id or not others:
+            return set(others)
+        first = {i: _place(i, found) for i, found in self.store.histories([memory_id, *others]).items()}
+        return {other for other in others if first[other] < first[memory_id]}
 
     def applied(self, deciding: Transaction, new: Memory, change: Conflict) -> Memory:
         """The added memory: superseding an older one where that is sure, else linked to it until somebody decides."""
@@ -95,7 +105,8 @@ class Changes:
             release(deciding, waiting, self.clock())
 
 
-def _is_before(memory_id: str, other: str) -> bool:
-    """Whether a memory was stored before another; before one without an id, every one was."""
-    one, two = (text.rpartition("-") for text in (memory_id, other))
-    return not other or (one[0], len(one[2]), one[2]) < (two[0], len(two[2]), two[2])
+def _place(memory_id: str, history: Sequence[Image]) -> tuple[int, int]:
+    """Where the journal stored a memory: the entry, and the place among those it stored. What begins otherwise was pruned, so it is old."""
+    if not history or history[0].op not in MAKING:
+        return 0, 0
+    return history[0].seq, history[0].ids.index(memory_id)

@@ -25,6 +25,7 @@ from engram.rules.eligibility import outlasts
 from engram.rules.sources import CONFIRMED, CORROBORATED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
+from engram.store.history import ENGRAM
 from engram.store.protocol import Store, Transaction
 from engram.store.records import CURRENT
 
@@ -33,6 +34,17 @@ MOST_RELATED = 3
 BESIDE = ("different", "refinement")
 """Relations of a statement to memories that it leaves as they are."""
 _CONFLICTS = (CONTRADICTS, MAY_SUPERSEDE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vouching:
+    """What a source's repetition of a memory may change, and what the gates say to it."""
+
+    is_due: bool = False
+    verdict: Verdict | None = None
+    about: tuple[str, ...] = ()
+    waiting: tuple[Memory, ...] = ()
+    """The candidates that wait for the memory it would replace."""
 
 
 @dataclass(slots=True)
@@ -47,14 +59,19 @@ class Duplicates:
         """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
         if verdict.outcome != Outcome.DUPLICATE or verdict.other is None:
             return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
-        decision = self._derived_again(verdict, verdict.other, proposal, session, self.clock())
+        # Vouching for the memory and settling what it contradicts are one decision, so that one undo takes back both.
+        others = _to_replace(verdict.other, proposal)
+        is_settled_later = bool(others) or _is_left_beside(proposal, verdict.gate)
+        decision = self._derived_again(
+            verdict, verdict.other, proposal, session, self.clock(), vouch=not is_settled_later
+        )
         decision = SituationBroadener(self.store, self.clock).broadened(decision, proposal, session)
         known = decision.memory
         if known is None:
             return decision
-        if others := [other for other in proposal.memory.supersedes if other not in (known.id, *known.supersedes)]:
+        if others:
             return self._repeated_over(decision, known, others, proposal, session)
-        if proposal.relation in BESIDE and decision.gate != "relation":
+        if _is_left_beside(proposal, verdict.gate):
             return self._repeated_beside(decision, known, proposal, session)
         return self._still_waiting(decision, known, proposal, session) if known.status == "candidate" else decision
 
@@ -98,28 +115,32 @@ class Duplicates:
         self, decision: Decision, known: Memory, named: Sequence[str], proposal: Proposal, session: str
     ) -> Decision:
         """A stored statement said again with the memories it replaces: it supersedes them, and waits no longer."""
-        source = proposal.memory.source
-        about = [known.id, *superseded_versions(self.store, self.clock, [proposal.memory])]
-        waiting = waiting_on(self.store, about)
+        source, vouching = proposal.memory.source, self._plan_vouching(known, proposal)
+        about = [known.id, *superseded_versions(self.store, self.clock, [proposal.memory]), *vouching.about]
+        waiting = [other for other in waiting_on(self.store, about) if other.id != known.id]
         with self.store.deciding(
-            "learn",
+            "derive" if vouching.is_due else "learn",
             actor=source,
             reason=f"relation: {known.id}",
             session=session,
             scopes=sorted({known.scope, *(other.scope for other in waiting)}),
-            about=[*about, *(other.id for other in waiting)],
+            about=list(dict.fromkeys([*about, *(other.id for other in waiting)])),
         ) as deciding:
             now, found = self.clock(), deciding.get(known.id)
+            if found is None:
+                return decision
+            before, found = found, self._vouch_in(deciding, found, proposal, vouching, waiting, now)
+            vouched = self._after_vouching(decision, before, found, deciding)
             others = [head for head in heads_named(deciding, named) if head.id != known.id]
             heads = [head for head in others if not outlasts(head, known)]
-            if found is None or found.status not in COMPARED or not heads:
-                return decision
+            if found.status not in COMPARED or not heads:
+                return vouched
             above = outranking_head(heads, source)
             may_replace = self._may_be_said(found, proposal) and self._may_replace(found, heads, proposal, deciding)
             if above is not None or not may_replace:
                 why = outranked_reason(source, above) if above is not None else "it waits for review"
                 related = tuple(Related(head, "update", 1.0, "named by the caller") for head in heads[:MOST_RELATED])
-                return replace(decision, other=heads[0], reason=f"{decision.reason}; {why}", related=related)
+                return replace(vouched, other=heads[0], reason=f"{vouched.reason}; {why}", related=related)
             stored = superseding(deciding, found.but(status="active", updated=now), heads, now)
             deciding.put(stored)
             release(deciding, waiting, now)
@@ -131,20 +152,25 @@ class Duplicates:
         source, aside = proposal.memory.source, [other for other in proposal.named if other.id != known.id]
         links = {link.target for link in known.associations if link.type in _CONFLICTS}
         if above := outranking_head([other for other in aside if other.id in links], source):
+            known = self.vouched_for(known, proposal, self.clock())
             related = (Related(above, "contradiction", 1.0, "the current memory it waits for"),)
+            decision = replace(decision, memory=known)
             reason = f"{decision.reason}; {outranked_reason(source, above)}"
             return replace(decision, other=above, reason=reason, related=related)
+        vouching = self._plan_vouching(known, proposal)
         with self.store.deciding(
-            "learn",
+            "derive" if vouching.is_due else "learn",
             actor=source,
             reason=f"relation: {known.id}",
             session=session,
-            scopes=[known.scope],
-            about=self._about_vouching(known),
+            scopes=sorted({known.scope, *(other.scope for other in vouching.waiting)}),
+            about=list(dict.fromkeys([*self._about_vouching(known), *vouching.about])),
         ) as deciding:
             now, found = self.clock(), deciding.get(known.id)
             if found is None:
                 return decision
+            before, found = found, self._vouch_in(deciding, found, proposal, vouching, vouching.waiting, now)
+            decision = self._after_vouching(decision, before, found, deciding)
             beside = _beside(found, aside, proposal)
             if (
                 found.status == "candidate"
@@ -194,16 +220,18 @@ class Duplicates:
         return trust(proposal.memory, proposal.autonomous, self.settings, is_typed=is_typed).status == "active"
 
     def _derived_again(
-        self, verdict: Verdict, other: Memory, proposal: Proposal, session: str, now: datetime
+        self, verdict: Verdict, other: Memory, proposal: Proposal, session: str, now: datetime, *, vouch: bool
     ) -> Decision:
         """Count and reinforce a duplicate of a stored memory, at most once per session (per day without one).
 
-        If the source is more trusted, it becomes the memory's source. Content counts for nothing, and a transcript only for what
+        If the source is more trusted, it becomes the memory's source, unless that is left to a later step (`vouch`). Content counts for nothing, and a transcript only for what
         came from one; but where an independent source says the same, that corroborates it.
         """
         key = session or f"day:{now.date().isoformat()}"
+        # A repetition that only counts is nobody's decision; one that corroborates the memory is its source's.
+        actor = proposal.memory.source if corroborates(proposal.memory, other, session) else ENGRAM
         with self.store.deciding(
-            "derive", actor="engram", reason=journal_reason(verdict), session=session, about=[other.id]
+            "derive", actor=actor, reason=journal_reason(verdict), session=session, about=[other.id]
         ) as deciding:
             known = deciding.get(other.id)
             if known is None:
@@ -219,8 +247,11 @@ class Duplicates:
                 known = self._corroborated(deciding, confirmed_guess(known, proposal.memory), proposal, session, now)
             if known != before:
                 deciding.put(known)
-        vouched = self.vouched_for(known, proposal, now)
-        return self._repeated(verdict, known, vouched)
+        decision = Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+        if other.status == "candidate" and known.status == "active":
+            reason = f"{verdict.reason}, which is active now: an independent source says the same"
+            decision = Decision(Outcome.UPDATED, known, None, reason, verdict.gate)
+        return self._after_vouching(decision, known, self.vouched_for(known, proposal, now)) if vouch else decision
 
     def _corroborated(
         self, deciding: Transaction, known: Memory, proposal: Proposal, session: str, now: datetime
@@ -237,49 +268,70 @@ class Duplicates:
             return known
         return self._activated(deciding, known, known.source, now)
 
-    def _repeated(self, verdict: Verdict, known: Memory, vouched: Memory) -> Decision:
-        """The decision about a duplicate, by what became of the stored memory."""
-        before = verdict.other
-        if before is not None and before.status == "candidate" and known.status == "active":
-            reason = f"{verdict.reason}, which is active now: an independent source says the same"
-            return Decision(Outcome.UPDATED, vouched, None, reason, verdict.gate)
+    def _after_vouching(
+        self, decision: Decision, known: Memory, vouched: Memory, deciding: Transaction | None = None
+    ) -> Decision:
+        """The decision about a duplicate, by what became of the stored memory when its source vouched for it."""
         if known.status != "candidate" or vouched.status != "active":
-            return Decision(Outcome.DUPLICATE, vouched, vouched, verdict.reason, verdict.gate)
-        replaced = [other for other in map(self.store.get, vouched.supersedes) if other is not None]
+            other = vouched if decision.other is not None else None
+            return replace(decision, memory=vouched, other=other)
+        get = deciding.get if deciding is not None else self.store.get
+        replaced = [other for other in map(get, vouched.supersedes) if other is not None]
         ended = next((other for other in replaced if other.superseded_by == vouched.id), None)
         if ended is None:
-            reason = f"{verdict.reason}, which is active now: a person said it"
-            return Decision(Outcome.UPDATED, vouched, None, reason, verdict.gate)
-        reason = f"{verdict.reason}, which now supersedes {mention(ended)}"
-        return Decision(Outcome.SUPERSEDED, vouched, ended, reason, verdict.gate)
+            reason = f"{decision.reason}, which is active now: a person said it"
+            return Decision(Outcome.UPDATED, vouched, None, reason, decision.gate)
+        reason = f"{decision.reason}, which now supersedes {mention(ended)}"
+        return Decision(Outcome.SUPERSEDED, vouched, ended, reason, decision.gate)
 
     # -- duplicates from a more trusted source
 
     def vouched_for(self, known: Memory, proposal: Proposal, now: datetime) -> Memory:
         """The stored memory after somebody repeated it; it takes over a more trusted source."""
-        repeated = proposal.memory
-        if not _vouches(repeated, known) or not self.store.owned([known.id]):
+        vouching = self._plan_vouching(known, proposal)
+        if not vouching.is_due:
             return known
+        with self.store.deciding(
+            "derive",
+            actor=proposal.memory.source,
+            scopes=sorted({known.scope, *(other.scope for other in vouching.waiting)}),
+            about=vouching.about,
+        ) as deciding:
+            found = deciding.get(known.id)
+            if found is None:
+                return known
+            return self._vouch_in(deciding, found, proposal, vouching, vouching.waiting, now)
+
+    def _plan_vouching(self, known: Memory, proposal: Proposal) -> "_Vouching":
+        """What vouching for a memory needs, read before the lock is taken."""
+        if not _vouches(proposal.memory, known) or not self.store.owned([known.id]):
+            return _Vouching()
         verdict = self._said_first(known, proposal)
         over = [verdict.other.id] if verdict is not None and verdict.other is not None else []
         waiting = [other for other in waiting_on(self.store, over) if other.id != known.id]
         about = [
             *self._about_vouching(known),
             *superseded_versions(self.store, self.clock, [known.but(supersedes=tuple(over))]),
+            *(other.id for other in waiting),
         ]
-        with self.store.deciding(
-            "derive",
-            actor=repeated.source,
-            scopes=sorted({known.scope, *(other.scope for other in waiting)}),
-            about=list(dict.fromkeys([*about, *(other.id for other in waiting)])),
-        ) as deciding:
-            found = deciding.get(known.id)
-            if found is None or not _vouches(repeated, found):
-                return known
-            vouched = self._vouched(deciding, found, repeated, verdict, now)
-            if vouched != found:
-                deciding.put(vouched)
-                release(deciding, waiting, now)
+        return _Vouching(True, verdict, tuple(dict.fromkeys(about)), tuple(waiting))
+
+    def _vouch_in(
+        self,
+        deciding: Transaction,
+        found: Memory,
+        proposal: Proposal,
+        vouching: "_Vouching",
+        waiting: Sequence[Memory],
+        now: datetime,
+    ) -> Memory:
+        """The memory after vouching for it inside a decision, which releases what waited for those it replaces."""
+        if not vouching.is_due or not _vouches(proposal.memory, found):
+            return found
+        vouched = self._vouched(deciding, found, proposal.memory, vouching.verdict, now)
+        if vouched != found:
+            deciding.put(vouched)
+            release(deciding, waiting, now)
         return vouched
 
     def _said_first(self, known: Memory, proposal: Proposal) -> Verdict | None:
@@ -342,6 +394,16 @@ def replacing(memory: Memory, verdict: Verdict) -> Memory:
     if verdict.outcome != Outcome.SUPERSEDED or verdict.other is None:
         return memory
     return memory.but(supersedes=tuple(dict.fromkeys((*memory.supersedes, verdict.other.id))))
+
+
+def _to_replace(known: Memory, proposal: Proposal) -> list[str]:
+    """The memories that the caller of a repetition names as replaced, and that the stored one has not replaced."""
+    return [other for other in proposal.memory.supersedes if other not in (known.id, *known.supersedes)]
+
+
+def _is_left_beside(proposal: Proposal, gate: str) -> bool:
+    """Whether the caller of a repetition says that it leaves the named memories alone."""
+    return proposal.relation in BESIDE and gate != "relation"
 
 
 def _beside(memory: Memory, others: Sequence[Memory], proposal: Proposal) -> Memory:

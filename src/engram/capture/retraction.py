@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engram.capture.known import StoreKnown, propose
 from engram.capture.ownership import agree, content, is_content
 from engram.gates.trust import loss_reason
+from engram.model.event import Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of
@@ -146,7 +147,7 @@ def to_forget(store: Store, said: Remark, scopes: Sequence[str], statuses: Colle
         and _same_sense(owned, one.memory.statement)
     ]
     if len(clear) == 1:
-        newer = said_at(store, clear[0]) > said.at
+        newer = _is_newer(store, clear[0], said)
         return Retraction(None, f"{clear[0].id} is newer than the request") if newer else Retraction(clear[0])
     if clear:
         ids = tuple(memory.id for memory in clear[:SHOWN])
@@ -163,7 +164,7 @@ def that_ended(store: Store, said: Remark, scope: str) -> Retraction:
     about = [(share, one.memory) for one in live if (share := _share(asked, one.memory)) >= PART]
     about = [(share, memory) for share, memory in about if _ends(said.statement, memory)]
     clear = [memory for share, memory in about if share == 1]
-    if any(said_at(store, memory) > said.at for memory in clear):
+    if any(_is_newer(store, memory, said) for memory in clear):
         return Retraction(None, f"{clear[0].id} is newer than what was said", (clear[0].id,), is_past=True)
     if len(clear) == 1:
         return Retraction(clear[0])
@@ -181,10 +182,19 @@ def reason_to_wait(target: Memory) -> str:
     return loss_reason(target) or ("its loss could do harm" if target.critical_slot else "")
 
 
-def said_at(store: Store, memory: Memory) -> datetime:
-    """When somebody said what a memory states: the last turn that it comes from, else when it was stored."""
+def was_said_before(store: Store, memory: Memory, event: Event) -> bool:
+    """Whether what a memory states was said earlier in the ledger of an event."""
+    said = [found for one in memory.evidence if (found := store.event(one.event)) is not None]
+    return bool(said) and all(one.session == event.session and one.seq < event.seq for one in said)
+
+
+def _is_newer(store: Store, memory: Memory, said: Remark) -> bool:
+    """Whether what a memory states was said after a remark: by the order of their ledger, else by the time."""
+    remark = store.event(said.event)
+    if remark is not None and was_said_before(store, memory, remark):
+        return False
     events = [event.at for one in memory.evidence if (event := store.event(one.event)) is not None]
-    return max(events, default=memory.created or datetime.min.replace(tzinfo=UTC))
+    return max(events, default=memory.created or datetime.min.replace(tzinfo=UTC)) > said.at
 
 
 def named_in(request: str) -> list[str]:

@@ -10,7 +10,15 @@ from engram.capture.exchange import ASSISTANT, WRITTEN, Exchange, FactDecision, 
 from engram.capture.extraction import END, FORGET, Extracted
 from engram.capture.known import COMPARED, LateKnown, propose
 from engram.capture.learn import Learner
-from engram.capture.retraction import Remark, Retraction, asks_to_forget, reason_to_wait, that_ended, to_forget
+from engram.capture.retraction import (
+    Remark,
+    Retraction,
+    asks_to_forget,
+    reason_to_wait,
+    that_ended,
+    to_forget,
+    was_said_before,
+)
 from engram.gates.comparison import relation
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
@@ -230,7 +238,7 @@ class Settlement:
             revise = Lineages(self.store, self.clock).revise
         fields = self._given(exchange, fact)
         del fields["scope"], fields["type"]
-        fields["valid_from"] = _valid_from(exchange.events[fact.turn], fact, [target])
+        fields["valid_from"] = self._valid_from(exchange.events[fact.turn], fact, [target])
         reason, source = f"{choice.operation}: {choice.reason}", exchange.source_of(fact)
         return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
@@ -312,7 +320,7 @@ class Settlement:
             "context": f"{fact.context}\n{quote}" if fact.context else quote,
             "session": exchange.session,
             "task": exchange.task,
-            "valid_from": _valid_from(event, fact, self._heads(exchange, fact, replacing.get("conflict_key", ""))),
+            "valid_from": self._valid_from(event, fact, self._heads(exchange, fact, replacing.get("conflict_key", ""))),
             "evidence": [Evidence(event.id, fact.span, quote_hash(quote))],
             **replacing,
             **self._slot(fact),
@@ -326,11 +334,23 @@ class Settlement:
         return {"critical_slot": f"critical:{fact.owner}"} if fact.critical and not described.critical_slot else {}
 
     def _heads(self, exchange: Exchange, fact: Extracted, key: str) -> list[Memory]:
-        """The current memories that a fact with a known start would supersede."""
-        if fact.since is None:
-            return []
+        """The current memories that a fact would supersede by its conflict key."""
         key = key or self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False).conflict_key
         return self.store.heads(key, exchange.scope) if key else []
+
+    def _valid_from(self, event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
+        """Since when a fact is true: as the turn says, else since it was said.
+
+        What it supersedes may be dated later than the change, by the day somebody mentioned it. The fact is still news, and then
+        counts from when it was said.
+        """
+        said = event.at
+        # If the clock was set back between two turns of a ledger, their order counts.
+        if later := [
+            start for head in heads if (start := start_of(head)) > said and was_said_before(self.store, head, event)
+        ]:
+            said = max(said, min(max(later), self.clock()))
+        return said if fact.since is None or any(start_of(head) > fact.since for head in heads) else fact.since
 
     def _replacing(self, fact: Extracted) -> dict[str, str]:
         """The conflict key of what a correction affirms: "Tom, not Priya" replaces Priya, as "Tom" would."""
@@ -339,14 +359,3 @@ class Settlement:
             return {}
         key = self.learner.policy.described(Memory(id="", statement=affirmed), typed=False).conflict_key
         return {"conflict_key": key} if key else {}
-
-
-def _valid_from(event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
-    """Since when a fact is true: as the turn says, else since it was said.
-
-    What it supersedes may be dated later than the change, by the day somebody mentioned it. The fact is still news, and then
-    counts from when it was said.
-    """
-    if fact.since is None or any(start_of(head) > fact.since for head in heads):
-        return event.at
-    return fact.since

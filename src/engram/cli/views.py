@@ -363,6 +363,8 @@ def _is_default(name: str, value: Any) -> bool:
 
 def step_data(step: HistoryStep) -> dict[str, Any]:
     """A step for a program."""
+    from engram.store.history import is_automatic
+
     image = step.image
     return {
         "seq": image.seq,
@@ -371,14 +373,16 @@ def step_data(step: HistoryStep) -> dict[str, Any]:
         "actor": image.actor,
         "reason": image.reason,
         "session": image.session,
+        "automatic": is_automatic(image),
         "changes": {name: {"before": before, "after": after} for name, (before, after) in step.changes.items()},
         "memory": plain(image.memory),
     }
 
 
 def draw_history(found: Sequence[HistoryStep]) -> None:
-    """Steps for a person, oldest first; one of a bulk decision with that decision's id."""
+    """Steps for a person, oldest first; one of a bulk decision with that decision's id, one that nobody decided labelled `automatic`."""
     from engram.review.bulk import is_bulk
+    from engram.store.history import is_automatic
 
     for step in found:
         image = step.image
@@ -390,6 +394,7 @@ def draw_history(found: Sequence[HistoryStep]) -> None:
                 (image.op, "bold cyan"),
                 f"  {moment(image.at)}  by {image.actor}",
                 (bulk, "magenta"),
+                ("  automatic" if is_automatic(image) else "", "bright_black"),
                 (reason, "bright_black"),
             ]
         )

@@ -345,12 +345,11 @@ class WriteVerbs(Facets):
     ) -> Memory:
         """Rate a memory that the owner sees: positive, negative or neutral. Only a person's rating takes what a person said out of use."""
         from engram.gates.secrets.scan import refuse_secret
-        from engram.gates.trust import is_human
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
         scopes, session = self.scopes_for(**owner), self._used_in(session, owner)
-        return feedback.rate(self.store, ref, signal, self._clock(), session, by_person=is_human(actor), scopes=scopes)
+        return feedback.rate(self.store, ref, signal, self._clock(), session, actor=actor, scopes=scopes)
 
     def relate(
         self,

@@ -48,7 +48,7 @@ class SessionMemo:
     def seconds_since(self, what: str) -> float:
         """How long ago the session was told something; infinite if never."""
         at = self._fields.get(what)
-        return time.time() - at if isinstance(at, int | float) else float("inf")
+        return abs(time.time() - at) if isinstance(at, int | float) else float("inf")
 
     def note(self, what: str) -> None:
         """Note that the session is told something now."""

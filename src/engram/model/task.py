@@ -105,7 +105,8 @@ def moved(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRu
     if checked_state(state) not in allowed:
         can = f"it can become {' or '.join(sorted(allowed))}" if allowed else "that state is final"
         raise InvalidInput(f"{task.id} is {task.status} and cannot become {state}; {can}")
-    ended = now if state in FINISHED else None
+    # The clock may have been set back since the task began.
+    ended = max(now, task.created) if state in FINISHED else None
     return replace(
         task, status=state, updated=now, ended=ended, outcome=outcome or ("" if ended is None else task.outcome)
     )

@@ -14,7 +14,7 @@ from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.recall.cutoff import ABOUT, HALF, best_of
 from engram.recall.query import selects
-from engram.rules.eligibility import is_valid
+from engram.rules.eligibility import is_effective
 from engram.rules.sources import is_evidence, may_replace, said_by
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import start_of
@@ -107,7 +107,8 @@ def replacements(
     are compared with later ones; None stands for all of them. The hits say how much each is about the question. `heed_trust`
     leaves out what unconfirmed evidence says about more trusted memories, which otherwise is mentioned.
     """
-    ordered = sorted(memories, key=_said)
+    ordered = _in_order(memories)
+    places = {memory.id: place for place, memory in enumerate(ordered)}
     steps = [
         (early, late)
         for at, late in enumerate(ordered)
@@ -126,7 +127,7 @@ def replacements(
     newer: dict[str, list[Memory]] = {}
     unsure = set()
     for early, late in sorted(
-        recorded + [step for step in rivals if _ids(*step) not in doubtful], key=lambda step: _said(step[1])
+        recorded + [step for step in rivals if _ids(*step) not in doubtful], key=lambda step: places[step[1].id]
     ):
         newer.setdefault(early.id, []).append(late)
         if early.superseded_by != late.id and not (_may_come_first(early, late) and _ids(early, late) not in doubtful):
@@ -160,6 +161,15 @@ def _counts(early: Memory, late: Memory) -> bool:
 
 def _may_come_first(early: Memory, late: Memory) -> bool:
     return may_replace(late.source, early) and (late.status != "candidate" or _waits_alone(late))
+
+
+def _in_order(memories: Sequence[Memory]) -> list[Memory]:
+    """Memories by when they began to hold, each before those that superseded it, whatever the clock said."""
+    keys = {memory.id: _said(memory) for memory in memories}
+    for memory in sorted(memories, key=lambda one: one.revision, reverse=True):
+        for older in {one.id for one in memories if one.superseded_by == memory.id}:
+            keys[older] = min(keys[older], (*keys[memory.id][:2], ""))
+    return sorted(memories, key=lambda memory: (keys[memory.id], memory.revision))
 
 
 def _said(memory: Memory) -> tuple[datetime, datetime, str]:
@@ -296,7 +306,7 @@ def _hit(memory: Memory) -> Hit:
 
 
 def _holds(memory: Memory, now: datetime) -> bool:
-    return memory.status in (*LIVE, "candidate") and is_valid(memory, now)
+    return memory.status in (*LIVE, "candidate") and is_effective(memory, now)
 
 
 def noted(hits: Hits, found: Replacements) -> Hits:

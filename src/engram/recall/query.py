@@ -147,10 +147,14 @@ def ever(filters: Filters) -> Filters:
 
 def was_current(memory: Memory, filters: Filters) -> bool:
     """Whether a memory, as it was at `known_at`, was visible, and current at the moment asked about."""
-    if not shows(filters.scopes, memory.scope):
+    if not shows(filters.scopes, memory.scope) or not _was_known(memory, filters.known_at):
         return False
     moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
     return moment is None or is_valid(memory, moment)
+
+
+def _was_known(memory: Memory, known_at: datetime | None) -> bool:
+    return known_at is None or (memory.created is not None and memory.created <= known_at)
 
 
 def selects(filters: Filters, memory: Memory) -> bool:

@@ -33,6 +33,8 @@ _CONFIRMING = (APPROVE, "verify", "resolve")
 """Entries by which a person confirms what is stored already."""
 KEPT = "a person confirmed it; --include-confirmed takes it out as well"
 """Why a memory of a distrusted source stays that a person confirmed and did not write."""
+_RECENT = 200
+"""How many decisions are compared with the time of a distrust."""
 TAKEN = ("candidate", *CURRENT, "archived", "superseded")
 """What is taken out; rejected and retired memories are out already."""
 
@@ -200,8 +202,10 @@ class Distrust:
         self._note_last(pattern, undone=False)
 
     def _note_last(self, pattern: str, *, undone: bool) -> None:
-        newest = self.store.decisions(1)
-        at, after = self.clock().isoformat(), newest[0].seq if newest else 0
+        newest = self.store.decisions(_RECENT)
+        after = newest[0].seq if newest else 0
+        # The clock may have been set back: no decision so far is later than this one.
+        at = max([self.clock(), *(one.at for one in newest)]).isoformat()
         self.store.change_state(LAST, lambda _: {"source": pattern, "after": after, "at": at, "undone": undone})
 
     def _slice(self, ids: Sequence[str], taken: set[str], pattern: str, actor: str, mark: str) -> list[Memory]:

@@ -5,8 +5,8 @@ was true; the journal has the recorded time. A version that ends before the curr
 current while it holds, and the other alone afterwards.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Unpack
 
 from engram.model.errors import InvalidInput, Refused
@@ -16,12 +16,13 @@ from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
 from engram.review.authority import refuse_changed, refuse_overturning
-from engram.rules.eligibility import is_valid, outlasts
+from engram.rules.eligibility import has_begun, is_effective, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
+from engram.store.history import is_automatic
 from engram.store.protocol import Image, Store, Transaction
-from engram.store.records import CURRENT, locked_memory, refuse_foreign_ids, start_of
+from engram.store.records import CURRENT, in_order, locked_memory, refuse_foreign_ids, start_of
 from engram.store.references import Scopes, find_locked, find_memory, has_foreign, no_memory, refuse_change
 
 VERSIONS = (*CURRENT, "superseded")
@@ -34,7 +35,7 @@ def settled(members: Sequence[Memory], now: datetime) -> list[Memory]:
     An end that is no other version's beginning is the version's own and stays. A version that begins later leaves the one
     before it current until then; no decision is needed on that day.
     """
-    versions = sorted((m for m in members if m.status in VERSIONS), key=lambda m: (start_of(m), m.revision, m.id))
+    versions = [memory for memory in in_order(members) if memory.status in VERSIONS]
     placed = []
     for i, memory in enumerate(versions):
         later = next((m for m in versions[i + 1 :] if not _is_exception(m, memory, members)), None)
@@ -60,19 +61,23 @@ def _replaces(later: Memory, memory: Memory, members: Sequence[Memory]) -> bool:
 
 
 def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], now: datetime) -> Memory:
-    ends = [end for end in (_own_end(memory, members), start_of(later) if later else None) if end is not None]
+    # The clock may have been set back between the two: no version ends before it begins.
+    replaced_at = max(start_of(memory), start_of(later)) if later is not None else None
+    ends = [end for end in (_own_end(memory, members), replaced_at) if end is not None]
     memory = memory.but(valid_until=min(ends, default=None))
     if memory.status == "superseded" and not memory.superseded_by:
         return memory  # nothing replaced it: its document no longer states it, and the removal of another version does not restore it
-    if later is None or start_of(later) > now:
+    if later is None or not has_begun(later, now):
         return memory.but(status=memory.status if memory.status in CURRENT else "active", superseded_by="")
     return memory.but(status="superseded", superseded_by=later.id)
 
 
 def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
     """The end a version was given itself, not the one it has because another began."""
-    others = {start_of(other) for other in members if other.id != memory.id}
-    return None if memory.valid_until in others else memory.valid_until
+    end = memory.valid_until
+    if end is None or end <= start_of(memory):
+        return None
+    return None if end in {start_of(other) for other in members if other.id != memory.id} else end
 
 
 RENEWED = (
@@ -90,8 +95,6 @@ WRITTEN = frozenset({"statement", "situation", "form"})
 """Fields that are what a memory says: a person who writes them is its source from then on."""
 BY_HAND = "manual"
 """`learned_by` of what a person reworded."""
-CLOCKS_DIFFER = timedelta(minutes=1)
-"""How much the clocks of two machines may differ without reordering their versions."""
 
 
 def replaced_by(deciding: Transaction, memory: Memory) -> list[Memory]:
@@ -166,14 +169,10 @@ def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None
         )
 
 
-BOOKKEEPING = frozenset(("export", "redact_evidence"))
-"""Entries that are no decisions: a name that an export gave, evidence that a purge removed. Both outlast an undo."""
-
-
 def last_decision(history: Sequence[Image]) -> Image:
-    """The last entry that changed more than usage and bookkeeping do."""
+    """The last deliberate entry that changed more than the memory's strength."""
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
-        if later.op in BOOKKEEPING:
+        if is_automatic(later):
             continue
         if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
             return later
@@ -198,15 +197,16 @@ def superseding(
 ) -> Memory:
     """The new version, placed among the others by its beginning; those stay readable, each true until the next begins.
 
-    A version that began before the current head is part of the history: the head stays. So does a head that outlasts the new
-    version, unless it is replaced `for_good`; what the new version supersedes then says so.
+    Without a given date it follows every version that has begun, whatever the clock said when that one was stored. A version that
+    is dated before the current head is part of the history: the head stays. So does a head that outlasts the new version, unless
+    it is replaced `for_good`; what the new version supersedes then says so.
     """
-    latest = max(heads, key=lambda m: (start_of(m), m.revision))
+    latest = in_order(heads)[-1]
     lineage = latest.lineage or latest.id
     known = _versions(deciding, heads)
-    start = new.valid_from or new.occurred_at or _beginning(known, now)
+    start = new.valid_from or new.occurred_at or now
     lasting = {head.id for head in heads if outlasts(head, new) and not for_good}
-    older = [head.id for head in heads if start_of(head) <= start and head.id not in lasting]
+    older = [head.id for head in heads if _is_before(head, start, now) and head.id not in lasting]
     named = [i for i in new.supersedes if i not in lasting] if older or not lasting else []
     new = new.but(
         supersedes=tuple(dict.fromkeys((*named, *older))),
@@ -214,7 +214,9 @@ def superseding(
         revision=max(version.revision for version in known) + 1,
         valid_from=start,
     )
-    followed = settled([*(version.but(lineage=lineage) for version in known), new], now)
+    if start <= now and (new.created is None or new.created < start):
+        new = new.but(updated=now)  # shows that it had begun when it was written
+    followed = settled([*(_follow(version, new, older).but(lineage=lineage) for version in known), new], now)
     for version in followed:
         if version.id != new.id:
             _put_changed(deciding, version, now)
@@ -227,10 +229,14 @@ def _versions(deciding: Transaction, heads: Sequence[Memory]) -> list[Memory]:
     return list((known | {head.id: head for head in heads}).values())
 
 
-def _beginning(known: Sequence[Memory], now: datetime) -> datetime:
-    """When a version without a date begins: now, or after those that have begun by their writer's clock."""
-    begun = [start_of(version) for version in known if start_of(version) <= now + CLOCKS_DIFFER]
-    return max([now, *begun])
+def _is_before(head: Memory, start: datetime, now: datetime) -> bool:
+    """Whether a version that starts then follows the head. A head dated after now, although it has begun, was dated by a wrong clock."""
+    return start_of(head) <= start or (start_of(head) > now and has_begun(head, now))
+
+
+def _follow(version: Memory, new: Memory, older: Collection[str]) -> Memory:
+    """The version, superseded by the new one if it is one of the older ones."""
+    return version.but(superseded_by=new.id) if version.id in older else version
 
 
 def settle(
@@ -253,10 +259,14 @@ def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
 
 def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
     """Raise `Refused` where a memory would be current next to another with the same conflict key."""
-    if memory.status not in CURRENT or not is_valid(memory, now):
+    if memory.status not in CURRENT or not is_effective(memory, now):
         return
     for other in deciding.heads(memory.conflict_key, memory.scope):
-        if other.id != memory.id and is_valid(other, now) and (not memory.lineage or other.lineage != memory.lineage):
+        if (
+            other.id != memory.id
+            and is_effective(other, now)
+            and (not memory.lineage or other.lineage != memory.lineage)
+        ):
             raise Refused(
                 f"{memory.id} cannot be current next to {other.id}, which is the current version of the same fact in "
                 f"{memory.scope}; forget that one first, or `revise` it"
@@ -320,7 +330,7 @@ class Lineages:
 
     def _current(self, memory: Memory) -> Memory:
         seen = {memory.id}
-        while memory.status not in CURRENT or not is_valid(memory, self.clock()):
+        while memory.status not in CURRENT or not is_effective(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
             if newer.status not in CURRENT:
                 # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
@@ -495,7 +505,7 @@ def _revised(head: Memory, changes: dict[str, Any], actor: str, now: datetime) -
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
     """The current version, else the newest that was not forgotten."""
     live = [v for v in versions if v.status in CURRENT]
-    heads = [v for v in live if is_valid(v, now)] or live
+    heads = [v for v in live if is_effective(v, now)] or live
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept
     return found[-1] if found else None

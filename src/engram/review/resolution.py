@@ -9,6 +9,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
 from engram.review.lineage import superseding
+from engram.rules.eligibility import has_begun
 from engram.rules.sources import CONFIRMED
 from engram.rules.strength import consolidated
 from engram.store.protocol import Transaction
@@ -33,7 +34,7 @@ def keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime
                 deciding.put(version.but(lineage=lineage, updated=now))
     loser = loser.but(lineage=lineage, updated=now)
     deciding.put(loser)
-    begins = max(winner.valid_from or now, start_of(loser))
+    begins = max(winner.valid_from or now, min(start_of(loser), now) if has_begun(loser, now) else start_of(loser))
     winner = superseding(deciding, winner.but(lineage="", valid_from=begins), [loser], now)
     deciding.put(winner)
     return winner

@@ -3,25 +3,29 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 from engram.model.decision import DISTRUST
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.memory import Memory
+from engram.model.lazy import fields, replace
+from engram.model.memory import Activation, Association, Evidence, Memory
 from engram.review.authority import refuse_overturning
 from engram.review.bulk import BulkDecision, is_bulk, new_bulk, sliced
-from engram.review.lineage import BOOKKEEPING, last_decision, refuse_second_head, refuse_undoing, settle
+from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
 from engram.rules.scopes import may_change
-from engram.store.history import MAKING
+from engram.store.history import MAKING, is_automatic
 from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
-SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
+SEPARATE = frozenset({"add", "import", "edit", "remove", "reread"})
 """Entries about several unrelated memories, which are undone one by one, like those of a bulk decision; others are undone as a whole."""
-UNDECIDED = frozenset({"use", "purge", "reread", "split"}) | BOOKKEEPING
-"""Entries that nobody decided, or that cannot be undone."""
-RECENT = 200
-"""How many entries `undo_last` looks at."""
+_SKIPPED = frozenset({"purge", "reread"})
+"""Decisions that `undo_last` passes over: a purge cannot be undone, and the facts of a document follow the document."""
+_PAGE = 200
+"""How many entries `undo_last` reads at first."""
+_STRENGTHENING = frozenset({"reinforce", "rate"})
+"""Decisions about a memory's strength; an undo of others leaves the strength alone."""
 
 
 def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual", scopes: Scopes = None) -> Memory:
@@ -124,7 +128,7 @@ def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDeci
     """
     from engram.review.distrust import Distrust, distrusted_last
 
-    last = next((one for one in store.decisions(RECENT) if one.op not in UNDECIDED), None)
+    last = _last_deliberate(store)
     if source := distrusted_last(store, last):
         return Distrust(store, lambda: now).undo(source, actor)
     if last is None:
@@ -136,6 +140,17 @@ def undo_last(store: Store, now: datetime, *, actor: str = "manual") -> BulkDeci
         others = (store.get(i) for i in last.ids if i != undone.id)
         return BulkDecision("", "undo", (undone, *(other for other in others if other is not None)))
     return undo_entries(store, [last], now, actor)
+
+
+def _last_deliberate(store: Store) -> Image | None:
+    """The store's last decision that can be undone; there may be any number of automatic entries after it."""
+    limit = _PAGE
+    while True:
+        entries = store.decisions(limit)
+        found = next((one for one in entries if one.op not in _SKIPPED and not is_automatic(one)), None)
+        if found is not None or len(entries) < limit:
+            return found
+        limit *= 10
 
 
 def _unrestorable(history: Sequence[Image], decisions: Collection[int], actor: str) -> str:
@@ -250,11 +265,9 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
     current = locked_memory(deciding, memory_id)
     before = _before(history, last)
     if before is not None:
-        # Uses folded in since then must not be folded in again.
-        activation = before.activation if last.op == "reinforce" else current.activation
         lineage = before.lineage or ("" if _has_joined(current, before) else current.lineage)
-        kept = _bookkept(before, history, last)
-        return kept.but(activation=activation, updated=now, lineage=lineage)
+        restored = _with_automatic_changes(before, history, last)
+        return restored.but(activation=_activation(current, before, last, history), updated=now, lineage=lineage)
     if history[0].op not in MAKING:
         raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
     if current.status == "retired":
@@ -262,18 +275,45 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
     return current.but(status="retired", updated=now)
 
 
-def _bookkept(before: Memory, history: list[Image], last: Image) -> Memory:
-    """A memory as it was, with the names that exports gave it since, and without the evidence that was purged since."""
-    steps = [(early, late) for early, late in pairwise(history) if late.seq > last.seq and late.op in BOOKKEEPING]
-    for early, late in steps:
-        if early.memory is None or late.memory is None:
+def _activation(current: Memory, before: Memory, last: Image, history: Sequence[Image]) -> Activation:
+    """The strength after an undo. Uses folded in before the undone decision are not folded in again; later ones are."""
+    if last.op not in _STRENGTHENING:
+        return current.activation
+    decided = next((image.memory for image in history if image.seq == last.seq), None)
+    return replace(before.activation, seq=(decided or before).activation.seq)
+
+
+def _with_automatic_changes(before: Memory, history: Sequence[Image], last: Image) -> Memory:
+    """A memory as it was before a decision, with what changed by itself since: links, ratings, names of exports, purged evidence."""
+    for early, late in pairwise(history):
+        if late.seq <= last.seq or not is_automatic(late) or early.memory is None or late.memory is None:
             continue
-        gone = [one.event for one in early.memory.evidence if one not in late.memory.evidence]
-        before = before.but(
-            aliases=tuple(dict.fromkeys((*before.aliases, *late.memory.aliases))),
-            evidence=tuple(one for one in before.evidence if one.event not in gone),
-        )
+        changed = [name for name in _FIELDS if getattr(early.memory, name) != getattr(late.memory, name)]
+        merged = {
+            name: _merge_change(*(getattr(memory, name) for memory in (before, early.memory, late.memory)))
+            for name in changed
+        }
+        before = before.but(**merged)
     return before
+
+
+def _merge_change(value: Any, early: Any, late: Any) -> Any:
+    """The value of a field with a later change applied to it; of a list, only the entries that changed."""
+    if not isinstance(late, tuple):
+        return late
+    gone = [_key(one) for one in early if one not in late]
+    added = [one for one in late if one not in early]
+    return (*(one for one in value if _key(one) not in gone and one not in added), *added)
+
+
+def _key(entry: Any) -> Any:
+    """Identifies an entry of a list: a link by its target and type, evidence by its event, other entries by themselves."""
+    if isinstance(entry, Association):
+        return entry.target, entry.type
+    return entry.event if isinstance(entry, Evidence) else entry
+
+
+_FIELDS = tuple(part.name for part in fields(Memory) if part.name not in ("id", "activation", "updated"))
 
 
 def _has_joined(current: Memory, before: Memory) -> bool:

@@ -66,6 +66,18 @@ def is_valid(memory: Memory, at: datetime) -> bool:
     return memory.valid_until is None or at < memory.valid_until
 
 
+def has_begun(memory: Memory, now: datetime) -> bool:
+    """Whether a memory's validity has begun: by the clock, or when the memory was written. A clock that is set back revokes nothing."""
+    if memory.valid_from is None or memory.valid_from <= now:
+        return True
+    return any(written is not None and memory.valid_from <= written for written in (memory.created, memory.updated))
+
+
+def is_effective(memory: Memory, now: datetime) -> bool:
+    """Whether a memory holds now. `is_valid` answers the same for any moment, by the recorded times alone."""
+    return has_begun(memory, now) and (memory.valid_until is None or now < memory.valid_until)
+
+
 def is_over(memory: Memory, now: datetime) -> bool:
     """Whether a memory holds no more: its validity has ended, or it was a guess that expired. Told again, it is learned again."""
     return has_expired(memory, now) or (memory.valid_until is not None and memory.valid_until <= now)
@@ -120,10 +132,9 @@ def _by_validity(memory: Memory, now: datetime, value: float) -> Eligibility | N
     if has_expired(memory, now):
         reason = f"a guess that nothing confirmed for {n.SPECULATIVE_DAYS} days"
         return Eligibility(False, False, False, "expired", reason, 0.0, value)
-    if is_valid(memory, now):
+    if is_effective(memory, now):
         return None
-    early = memory.valid_from is not None and now < memory.valid_from
-    word = "not yet valid" if early else "no longer valid"
+    word = "no longer valid" if has_begun(memory, now) else "not yet valid"
     return Eligibility(False, False, False, word, word, 0.0, value)
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
+from engram.rules.sources import Rank, rank_of
 from engram.rules.strength import co_accessed, folded, rated
+from engram.store.history import ENGRAM
 from engram.store.protocol import Store
 from engram.store.references import Scopes, find_memory
 
@@ -23,7 +25,7 @@ def rate(
     at: datetime,
     session: str = "",
     *,
-    by_person: bool = False,
+    actor: str = "manual",
     scopes: Scopes = None,
 ) -> Memory:
     """Rate a memory: the rating is recorded, and folded in at once where the memory is the owner's own.
@@ -34,19 +36,26 @@ def rate(
     if signal not in SIGNALS:
         raise InvalidInput(f"Unknown signal {signal!r}; choose {', '.join(SIGNALS)}")
     memory = find_memory(store, ref, scopes)
+    by_person = rank_of(actor) == Rank.PERSON
     kind = RATED_BY_PERSON if by_person else RATED
     store.note_use(Use(kind, (memory.id,), at, session, signal))
     memory = rated(memory, signal, at, by_person=by_person)
     with suppress(StoreError):
-        fold(store, [memory.id], session=session)
+        fold(store, [memory.id], session=session, op="rate", actor=actor)
         memory = store.get(memory.id) or memory
     return memory
 
 
 def fold(
-    store: Store, ids: Iterable[str], *, session: str = "", then: "Callable[[Memory], Memory] | None" = None
+    store: Store,
+    ids: Iterable[str],
+    *,
+    session: str = "",
+    then: "Callable[[Memory], Memory] | None" = None,
+    op: str = "use",
+    actor: str = ENGRAM,
 ) -> list[str]:
-    """Fold every recorded use into these memories, as one decision; `then` may change each further. Returns the changed ids."""
+    """Fold every recorded use into these memories, as one journal entry; `then` may change each further. Returns the changed ids."""
     wanted = store.owned(dict.fromkeys(ids))
     if not wanted:
         return []
@@ -54,7 +63,7 @@ def fold(
     for use in store.uses_of(wanted):
         uses[use.ids[0]].append(use)
     changed = []
-    with store.deciding("use", actor="engram", session=session, about=wanted) as deciding:
+    with store.deciding(op, actor=actor, session=session, about=wanted) as deciding:
         for memory_id in wanted:
             memory = deciding.get(memory_id)
             if memory is None:

@@ -103,7 +103,7 @@ class Sessions:
                 session = replace(session, summary=text, summary_through=0, summary_style="", summary_by="")
             elif self.store.events(session.id, after=session.summary_through, last=1):
                 session = self.summarise(session.id)
-            session = replace(session, ended=self.clock())
+            session = replace(session, ended=max(self.clock(), session.started))
             self._record_summary(session)
             self.store.save_session(session)
         assert session.ended is not None

@@ -66,7 +66,7 @@ def memory_document(memory: Memory) -> Document:
         parent="",
         position=0,
         time=memory.when,
-        known=memory.created,
+        known=_known_since(memory),
         valid_from=memory.valid_from,
         valid_until=memory.valid_until,
         pinned=memory.pinned,
@@ -80,6 +80,17 @@ def memory_document(memory: Memory) -> Document:
         conflict_key=memory.conflict_key,
         critical_slot=memory.critical_slot,
     )
+
+
+def _known_since(memory: Memory) -> datetime | None:
+    """When a memory was stored; for one that began later than that and before its last change, when it began.
+
+    So a filter sees that it had begun when it was written, even after the clock was set back.
+    """
+    begun = memory.valid_from is not None and memory.updated is not None and memory.valid_from <= memory.updated
+    if begun and memory.created is not None and memory.valid_from is not None:
+        return max(memory.created, memory.valid_from)
+    return memory.created
 
 
 def _is_purged(event: Event) -> bool:

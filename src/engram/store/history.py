@@ -6,7 +6,17 @@ from itertools import pairwise
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import Image
 
-__all__ = ["MAKING", "OUT", "decided_by_person", "is_reworded", "kept_from", "placed_by"]
+__all__ = [
+    "ENGRAM", "FROM_USE", "MAKING", "OUT", "decided_by_person", "is_automatic", "is_reworded", "kept_from", "placed_by",
+]  # fmt: skip
+
+ENGRAM = "engram"
+"""The actor of what Engram does by itself."""
+FROM_USE = frozenset({"use", "rate", "derive"})
+"""Operations that count uses, ratings and repetitions."""
+_AUTOMATIC = frozenset({"use", "refresh", "split", "export", "redact_evidence"})
+"""Operations that nobody decides: usage and links from use, a longer time to live after a read, a shared file split, a name that an
+export gave, evidence that a purge removed."""
 
 OUT = ("rejected", "retired", "superseded")
 """The statuses of what was taken out of use."""
@@ -15,6 +25,14 @@ MAKING = frozenset({"add", "learn", "import", "edit", "split", "separate", "revi
 _PLACING = MAKING | {"reject", "forget", "distrust", "resolve", "merge", "approve", "undo", "compare"}
 """Decisions that take memories out of use. Others, such as `verify`, find them so."""
 _SAID = ("statement", "situation", "form", "type", "scope", "rationale", "supersedes", "pinned")
+
+
+def is_automatic(entry: Image) -> bool:
+    """Whether a journal entry follows from use or upkeep, so that `undo` never takes it back.
+
+    A repetition that only counts is automatic; if it changes what the memory is, its source is the actor.
+    """
+    return entry.op in _AUTOMATIC or (entry.op == "derive" and entry.actor == ENGRAM)
 
 
 def placed_by(history: Sequence[Image]) -> Image | None:

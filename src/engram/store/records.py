@@ -1,7 +1,7 @@
 """A memory as every backend keeps it (the mapping of its file), and versions of a fact."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,8 +80,15 @@ def heads_among(memories: Iterable[Memory | None], conflict_key: str, scope: str
 def versions_among(memories: Iterable[Memory], lineage_id: str) -> list[Memory]:
     """The versions of a fact in the order they were true; of a memory given twice, the later counts."""
     newest = {memory.id: memory for memory in memories}
-    members = (m for m in newest.values() if lineage_id and m.lineage == lineage_id)
-    return sorted(members, key=lambda m: (start_of(m), m.revision, m.id))
+    return in_order([m for m in newest.values() if lineage_id and m.lineage == lineage_id])
+
+
+def in_order(versions: Sequence[Memory]) -> list[Memory]:
+    """Versions in the order they were true: by their beginnings, but each before the one that superseded it, whatever the clock said."""
+    starts = {memory.id: start_of(memory) for memory in versions}
+    for memory in sorted(versions, key=lambda m: m.revision, reverse=True):
+        starts[memory.id] = min(starts[memory.id], starts.get(memory.superseded_by, starts[memory.id]))
+    return sorted(versions, key=lambda m: (starts[m.id], m.revision, m.id))
 
 
 def start_of(memory: Memory) -> datetime:
@@ -107,3 +114,14 @@ def locked_memory(deciding: Transaction, memory_id: str) -> Memory:
     if memory is None:
         raise NotFound(f"{memory_id} was purged in the meantime")
     return memory
+
+
+def keep_begun(memory: Memory, stored: Callable[[str], Memory | None]) -> Memory:
+    """The memory as it may be written: if it had begun when it was written last, `updated` still shows that after a clock was set back."""
+    since, written = memory.valid_from, memory.updated
+    if since is None or written is None or since <= written or (memory.created is not None and since <= memory.created):
+        return memory
+    before = stored(memory.id)
+    if before is None or before.valid_from != since or before.updated is None or before.updated < since:
+        return memory
+    return memory.but(updated=before.updated)

@@ -99,10 +99,13 @@ class FilterCondition(ABC):
         for condition, at in (
             ("d.time >= {}", filters.since),
             ("d.time < {}", filters.until),
-            ("d.known <= {}", filters.known_at),
         ):
             if at is not None:
                 self.add(condition, self.moment(at))
+        if filters.known_at is not None:
+            # `known` of a memory that began after it was stored is its beginning; `time` is not later than when it was stored.
+            moment = self.moment(filters.known_at)
+            self.add("(d.known <= {} OR d.time <= {})", moment, moment)
 
     def _add_validity(self, filters: "Filters") -> None:
         """What was true at a moment. `as_of` asks for the past: what is superseded now counts as well."""
@@ -110,7 +113,9 @@ class FilterCondition(ABC):
         if filters.valid_at is not None:
             moment = self.moment(filters.valid_at)
             since = f"coalesce(d.valid_from, d.time, d.known, {self.EARLIEST})" if past else "d.valid_from"
-            self.add(f"{since} <= {{}}" if past else f"({since} IS NULL OR {since} <= {{}})", moment)
+            begun = f"{since} <= {{}}"
+            # What had begun when it was stored has begun, although the clock may have been set back since.
+            self.add(begun if past else f"({since} IS NULL OR {begun} OR {since} <= d.known)", moment)
             self.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
         if past:
             self.not_among("d.status", _PAST)

@@ -1,7 +1,7 @@
 """Tasks, checkpoints and jobs as JSON-safe data, and the rules for leases; the same on every backend."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from engram.model.errors import InvalidInput, Refused
@@ -45,13 +45,18 @@ def _value(name: str, kind: Any, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+LONGEST_WAIT = timedelta(days=2)
+"""A job that waits longer, or a lease that lasts longer, was dated by a clock that ran ahead: the job is due."""
+
+
 def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
     """Whether a worker may lease a job: it is due, or its lease has expired."""
     if kinds is not None and job.kind not in kinds:
         return False
     if job.status == "leased":
-        return job.leased_until is None or job.leased_until <= now
-    return job.status == "waiting" and job.run_after <= now
+        return job.leased_until is None or not now < job.leased_until <= now + LONGEST_WAIT
+    was_ahead = job.created > now and job.run_after > now + LONGEST_WAIT
+    return job.status == "waiting" and (job.run_after <= now or was_ahead)
 
 
 def leased(job: Job, owner: str, until: datetime) -> Job:

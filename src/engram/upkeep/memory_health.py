@@ -13,7 +13,7 @@ from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Memory
 from engram.model.report import Finding
 from engram.review.conflicts import outdated
 from engram.review.lineage import contradicted
-from engram.rules.eligibility import is_stale, is_valid
+from engram.rules.eligibility import is_effective, is_stale
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Store
 from engram.store.records import CURRENT
@@ -64,7 +64,7 @@ class _MemoryCensus:
             self._judge(memory, now)
         if any(link.type == MAY_SUPERSEDE for link in memory.associations):
             self.may_supersede.append(memory)
-        if memory.conflict_key and is_valid(memory, now):
+        if memory.conflict_key and is_effective(memory, now):
             self.keys.setdefault((memory.scope, memory.conflict_key), []).append(memory.id)
         self.changes.append(change_of(memory))
 

@@ -23,6 +23,7 @@ from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.lazy import cached_property, dataclass, field
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store
+from engram.store.records import start_of
 from engram.text.content_hash import content_hash
 from engram.text.sentences import document_sentences
 
@@ -195,7 +196,9 @@ class Reingest:
             if others:
                 return memory.but(evidence=others, updated=now)
             superseded.append(memory.id)
-            return memory.but(status="superseded", valid_until=memory.valid_until or now, updated=now)
+            return memory.but(
+                status="superseded", valid_until=memory.valid_until or max(now, start_of(memory)), updated=now
+            )
 
         # A fact that a new one replaced by its conflict key is superseded already.
         replaced = self._change("no longer states it", gone, change)

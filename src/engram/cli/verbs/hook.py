@@ -130,7 +130,7 @@ def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], li
         f"SELECT d.id, -bm25(words, {weights}), r.record FROM words JOIN docs d ON d.n = words.rowid "
         f"JOIN records r ON r.n = d.n WHERE words MATCH ? AND d.kind = 'memory' "
         f"AND d.scope IN ({', '.join('?' * len(scopes))}) AND d.status IN ('active', 'dormant') "
-        "AND (d.valid_from IS NULL OR d.valid_from <= ?) AND (d.valid_until IS NULL OR d.valid_until > ?) "
+        "AND (d.valid_from IS NULL OR d.valid_from <= ? OR d.valid_from <= d.known) AND (d.valid_until IS NULL OR d.valid_until > ?) "
         "ORDER BY 2 DESC, 1 LIMIT ?",
         (" OR ".join(f'"{term}"' for term in terms), *scopes, now, now, limit),
     ).fetchall()

@@ -21,10 +21,10 @@ from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, selects
 from engram.recall.search import Searcher
 from engram.recall.trace import leaving_out
-from engram.rules.eligibility import is_valid
+from engram.rules.eligibility import is_effective
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.protocol import LIVE, Filters, Store
-from engram.store.records import start_of
+from engram.store.records import in_order, start_of
 from engram.text.entities import entities
 from engram.text.stems import stem
 from engram.text.time.windows import Window
@@ -416,13 +416,15 @@ class FactFinder:
     def _head(self, hit: Hit, filters: Filters) -> Hit | None:
         """The current version of a hit, of those that pass the filters; None where there is none."""
         memory, now = hit.memory, self.clock()
-        if memory is None or (memory.status in LIVE and is_valid(memory, now)):
+        if memory is None or (memory.status in LIVE and is_effective(memory, now)):
             return hit
         if memory.status in LIVE or hit.relevance < NEAREST:
             return None
         follower = self.store.get(memory.superseded_by) if memory.superseded_by else None
         versions = (*versions_of(memory, self.store, filters), *([follower] if follower is not None else []))
-        heads = [each for each in versions if each.status in LIVE and is_valid(each, now) and selects(filters, each)]
+        heads = [
+            each for each in versions if each.status in LIVE and is_effective(each, now) and selects(filters, each)
+        ]
         return shown(heads[-1], hit) if heads else None
 
     def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
@@ -489,7 +491,7 @@ class FactFinder:
         for key in slots.conflict_keys if plain else ():
             heads = [memory for scope in filters.scopes or () for memory in self.store.heads(key, scope)]
             if filters.valid_at is not None and not filters.as_of:
-                heads = [memory for memory in heads if is_valid(memory, self.clock())]
+                heads = [memory for memory in heads if is_effective(memory, self.clock())]
             if heads:
                 return heads
         return []
@@ -528,7 +530,7 @@ def _merged(histories: Sequence[FactHistory], replaced: Replacements) -> FactHis
     ends = {version.id: replaced.end(version.id) for version in stored if version.valid_until is None}
     versions = [version.but(valid_until=ends[version.id]) if ends.get(version.id) else version for version in stored]
     ended = {version.id: (version, replaced.note(version)) for version in stored if ends.get(version.id)}
-    return FactHistory(histories[0].best, tuple(sorted(versions, key=start_of)), ended)
+    return FactHistory(histories[0].best, tuple(in_order(versions)), ended)
 
 
 def _topic(question: str) -> str:

@@ -90,7 +90,7 @@ def _is_abandoned(entry: "os.DirEntry[str]", now: float) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return now - entry.stat(follow_symlinks=False).st_ctime > CLAIM_SECONDS
+        return abs(now - entry.stat(follow_symlinks=False).st_ctime) > CLAIM_SECONDS
     finally:
         os.close(descriptor)
     return True

@@ -19,16 +19,15 @@ from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.team import trust_own_writes
+from engram.store.history import FROM_USE
 from engram.store.protocol import LIVE, ProposalKeys
-from engram.store.records import decode_record, encoded_image, heads_among, image, versions_among
+from engram.store.records import decode_record, encoded_image, heads_among, image, keep_begun, versions_among
 from engram.store.screen import Decider, Screen
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 TEAM_TOKEN_BYTES = 6
-UNDECIDED = frozenset({"use", "derive"})
-"""Operations made by mere use; for an unreadable file they change the record alone until it is repaired."""
 
 
 @dataclass(slots=True)
@@ -94,6 +93,10 @@ class FilesTransaction:
         """A memory as it was before this decision."""
         row = self._context.index.one("by_ref", memory_id)
         return decode_record(row[2]) if row else None
+
+    def _before(self, memory_id: str) -> Memory | None:
+        known = self._pending.get(memory_id)
+        return known.memory if known is not None else self.stored(memory_id)
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
@@ -162,6 +165,7 @@ class FilesTransaction:
 
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
         """Add or replace a memory."""
+        memory = keep_begun(memory, self._before)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
@@ -177,7 +181,7 @@ class FilesTransaction:
         place = self._split_if_shared(place, memory.id)
         if file_sync.stamp_known(self._context, place) is None:
             self._pick_up(place)
-        if file_sync.is_broken(self._context, place) and self._op not in UNDECIDED:
+        if file_sync.is_broken(self._context, place) and self._op not in FROM_USE:
             raise StoreCorrupt(
                 f"{self._context.path(place)} cannot be read; repair it first (`engram doctor` says how), nothing was changed"
             )

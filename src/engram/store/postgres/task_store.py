@@ -11,7 +11,7 @@ from engram.store.postgres.context import TenantContext
 from engram.store.postgres.write import Work, to_json
 from engram.store.screen import Screen
 from engram.store.states import StateChange, changed, checked_name, from_text, to_text
-from engram.store.tasks import from_fields, leased, same_lease, to_fields
+from engram.store.tasks import LONGEST_WAIT, from_fields, leased, same_lease, to_fields
 
 
 class PostgresTaskStore:
@@ -87,7 +87,8 @@ class PostgresTaskStore:
     ) -> list[Job]:
         """Lease jobs that are due, oldest first."""
         database = self.context.database
-        wanted = {"now": now, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
+        ahead = now + LONGEST_WAIT
+        wanted = {"now": now, "ahead": ahead, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
         with database.transaction():
             found = [_job(record) for (record,) in database.run("due_jobs", **wanted)]
             taken = [leased(job, owner, until) for job in found]

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from engram.store.postgres import neighbours
 from engram.store.postgres.database import Database
+from engram.store.tasks import LONGEST_WAIT
 
 TENANT_TABLES = """
 SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -69,7 +70,13 @@ class DueTenants:
         return found
 
     def _some(self, now: datetime) -> list[str]:
-        wanted = {"after": self._after, "now": now, "kinds": self._kinds, "limit": self._rows}
+        wanted = {
+            "after": self._after,
+            "now": now,
+            "ahead": now + LONGEST_WAIT,
+            "kinds": self._kinds,
+            "limit": self._rows,
+        }
         return [tenant for (tenant,) in self._database.run("due_tenants", **wanted)]
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from engram.store.postgres.write import (
     number_documents,
 )
 from engram.store.protocol import LIVE, ProposalKeys
-from engram.store.records import decode_record, encoded_image, heads_among, versions_among
+from engram.store.records import decode_record, encoded_image, heads_among, keep_begun, versions_among
 from engram.store.screen import Decider, Screen
 
 if TYPE_CHECKING:
@@ -116,6 +116,10 @@ class PostgresTransaction:
     def stored(self, memory_id: str) -> Memory | None:
         """A memory as it was before this decision."""
         return self._stored.get(memory_id)
+
+    def _before(self, memory_id: str) -> Memory | None:
+        known = self._pending.get(memory_id)
+        return known.memory if known is not None else self.stored(memory_id)
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
@@ -215,6 +219,7 @@ class PostgresTransaction:
         """Add or replace a memory."""
         if team:
             raise InvalidInput("a team store consists of files; this store is on Postgres")
+        memory = keep_begun(memory, self._before)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)

@@ -47,8 +47,9 @@ ON CONFLICT (tenant, id) DO NOTHING
 -- name: due_jobs
 -- Skips jobs that another worker is leasing at this moment.
 SELECT record::text FROM engram.memory_jobs
-WHERE tenant = %(tenant)s AND status IN ('waiting', 'leased') AND run_after <= %(now)s
-    AND (status = 'waiting' OR leased_until <= %(now)s) AND (%(any)s OR kind = ANY(%(kinds)b::text[]))
+WHERE tenant = %(tenant)s AND status IN ('waiting', 'leased') AND (run_after <= %(now)s
+        OR (run_after > %(ahead)s AND (record ->> 'created')::timestamptz > %(now)s))
+    AND (status = 'waiting' OR leased_until <= %(now)s OR leased_until > %(ahead)s) AND (%(any)s OR kind = ANY(%(kinds)b::text[]))
 ORDER BY run_after, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 
 -- name: see_all_tenants
@@ -59,8 +60,9 @@ SET LOCAL engram.worker = 'on'
 -- The one statement that looks across tenants, for a worker of all of them: names only, no record, no lock; on Citus it goes to
 -- every shard. One name for each job, so that a few rows are read and no more: the caller continues after the last name.
 SELECT tenant FROM engram.memory_jobs
-WHERE tenant > %(after)s AND status IN ('waiting', 'leased') AND run_after <= %(now)s
-    AND (status = 'waiting' OR leased_until <= %(now)s) AND kind = ANY(%(kinds)b::text[])
+WHERE tenant > %(after)s AND status IN ('waiting', 'leased') AND (run_after <= %(now)s
+        OR (run_after > %(ahead)s AND (record ->> 'created')::timestamptz > %(now)s))
+    AND (status = 'waiting' OR leased_until <= %(now)s OR leased_until > %(ahead)s) AND kind = ANY(%(kinds)b::text[])
 ORDER BY tenant, run_after LIMIT %(limit)s
 
 -- name: lock_job
