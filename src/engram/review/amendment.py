@@ -22,6 +22,7 @@ from engram.rules.sources import said_by
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT, find_memory, locked_memory
+from engram.text.invisible import remove_invisible
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -124,6 +125,7 @@ class Amender:
     ) -> Memory:
         """One memory in place of several, with a statement of its own. All others are superseded by it."""
         found = self._mergeable(refs)
+        statement = remove_invisible(statement)
         if not statement.strip():
             raise InvalidInput("merge needs a merged statement: --statement TEXT")
         self._refuse_command(found[0].but(statement=statement), actor)
