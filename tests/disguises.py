@@ -21,7 +21,9 @@ def ignorables() -> str:
 @cache
 def lookalikes() -> dict[str, str]:
     """The letters of other scripts that look like each ASCII letter."""
-    return {letter: "".join(char for char in alike if char.isalpha()) for letter, alike in read_table("confusables.txt")}
+    return {
+        letter: "".join(char for char in alike if char.isalpha()) for letter, alike in read_table("confusables.txt")
+    }
 
 
 @st.composite

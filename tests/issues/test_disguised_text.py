@@ -14,7 +14,7 @@ from engram.store.protocol import Filters
 from engram.text.confusables import fold_text
 from tests.backends import Backend
 from tests.disguises import disguised
-from tests.issues.test_every_door import AGENT, DOORS, KINDS, Door, SAID, SCOPE, World, filled
+from tests.issues.test_every_door import AGENT, DOORS, KINDS, SAID, SCOPE, Door, World, filled
 from tests.properties import examples
 
 STATEMENTS = {
@@ -29,7 +29,9 @@ PERSONS: dict[str, Door] = {
     "revise: a person": lambda w, t: w.mem.revise(w.own, statement=t, actor="human"),
     "learn: situation": lambda w, t: w.mem.learn("Fridges are cold", situation=t, source=AGENT, scope=SCOPE),
     "learn: rationale": lambda w, t: w.mem.learn("Fridges are cold", rationale=t, source=AGENT, scope=SCOPE),
-    "learn: form": lambda w, t: w.mem.learn(situation="cooking", behavior="b", impact="i", action=t, source=AGENT, scope=SCOPE),
+    "learn: form": lambda w, t: w.mem.learn(
+        situation="cooking", behavior="b", impact="i", action=t, source=AGENT, scope=SCOPE
+    ),
     "learn: entities": lambda w, t: w.mem.learn("Fridges are cold", entities=[t], source=AGENT, scope=SCOPE),
 }
 CALLS = sorted(name for name in (*DOORS, *PERSONS) if "undo" not in name and name != "update: status")
@@ -73,6 +75,8 @@ def doors(backend: Backend, tmp_path: Path) -> Doors:
 
 @examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(STATEMENTS)), st.sampled_from(CALLS), st.data())
-def test_disguised_statements_are_decided_as_plain_ones(doors: Doors, kind: str, call: str, data: st.DataObject) -> None:
+def test_disguised_statements_are_decided_as_plain_ones(
+    doors: Doors, kind: str, call: str, data: st.DataObject
+) -> None:
     text = STATEMENTS[kind]
     assert doors.effect(call, data.draw(disguised(text))) == doors.plain(call, text)

@@ -257,7 +257,10 @@ class _GateRun:
         head = ([head for head in heads if not outlasts(head, self.memory)] or heads)[-1]
         if found.status == "active":
             return self._answer(
-                Outcome.SUPERSEDED, "policy", f"supersedes {self._mention(head)}, the previous value of {word(key)}", head
+                Outcome.SUPERSEDED,
+                "policy",
+                f"supersedes {self._mention(head)}, the previous value of {word(key)}",
+                head,
             )
         reason = f"would supersede {self._mention(head)}, the current value of {word(key)}; {found.reason}"
         return self._answer(Outcome.CONTRADICTION, "policy", reason, head)

@@ -222,9 +222,7 @@ def _decoded(found: re.Match[str]) -> str:
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _VOTING_CHARS = 2_000
 _FOREIGN = frozenset(
-    "ich wir sie er bei wie war hat im am der die das den dem ein eine und ist sind nicht mit fur von zu auf le la les des du une est sont et dans pour pas que qui el los las "
-    "es son con por para una del il lo gli di che per non sono della uma os nao com em na se de het een van niet voor og att det som "
-    "ar pa w z nie jest sie nem egy bir ve icin ile".split()
+    ["ich", "wir", "sie", "er", "bei", "wie", "war", "hat", "im", "am", "der", "die", "das", "den", "dem", "ein", "eine", "und", "ist", "sind", "nicht", "mit", "fur", "von", "zu", "auf", "le", "la", "les", "des", "du", "une", "est", "sont", "et", "dans", "pour", "pas", "que", "qui", "el", "los", "las", "es", "son", "con", "por", "para", "una", "del", "il", "lo", "gli", "di", "che", "per", "non", "sono", "della", "uma", "os", "nao", "com", "em", "na", "se", "de", "het", "een", "van", "niet", "voor", "og", "att", "det", "som", "ar", "pa", "w", "z", "nie", "jest", "sie", "nem", "egy", "bir", "ve", "icin", "ile"]
 )
 """Common words of other languages with accents, without them."""
 
@@ -325,6 +323,6 @@ def _is_among_latin(words: list[re.Match[str]], at: int) -> bool:
     """Whether a word of look-alikes alone is next to Latin words only, so that a reader takes it for one."""
     if len(words[at][0]) == 1 and unicodedata.name(words[at][0], "").startswith("GREEK"):
         return False  # a sign, as in "set α to 0.1"
-    near = [words[place][0] for place in range(max(0, at - 2), at + 3) if place != at and place < len(words)]
+    near = [word[0] for word in words[max(0, at - 4) : at + 5]]
     latin = [word for word in near if word.isascii() and len(word) > 1]
     return len(latin) > 1 and all(all(_is_latin(char) or _look(char) for char in word) for word in near)
