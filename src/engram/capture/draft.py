@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from engram.gates.folding import TEXTS, WORDS
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.fields import FIELD_ALIASES, aware
@@ -26,6 +27,7 @@ from engram.model.reserved_keys import OF_MEMORIES, refuse_reserved
 from engram.model.types import memory_type
 from engram.rules import numbers as n
 from engram.rules.scopes import parse_scope
+from engram.text.invisible import remove_invisible
 
 _TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
 _UNIT = ("confidence", "importance")
@@ -35,6 +37,7 @@ _TEXTS = (
 )  # fmt: skip
 _LIKE_AN_ID = re.compile(r"(?:ENG|ABS|META|EVT|CHK|SRC)-\w+-")
 _NOT_YOURS = frozenset({"id", "version", "activation", "extra", "learned_by"})
+_READ = frozenset((*TEXTS, *WORDS, "form"))
 _FIELDS = frozenset(field.name for field in fields(Memory)) - _NOT_YOURS
 
 
@@ -83,9 +86,19 @@ def _checked(field: str, value: Any) -> Any:
     if check is None:
         return value
     try:
-        return check(value)
+        checked = check(value)
+        return _without_invisible(checked) if field in _READ else checked
     except InvalidInput as error:
         raise error if field in str(error) else InvalidInput(f"{field}: {error}") from None
+
+
+def _without_invisible(value: Any) -> Any:
+    """A text, words or a form without the characters that nobody sees."""
+    if isinstance(value, str):
+        return remove_invisible(value)
+    if isinstance(value, Mapping):
+        return {part: remove_invisible(text) for part, text in value.items()}
+    return tuple(filter(None, map(remove_invisible, value)))
 
 
 def _unit(value: Any) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from engram.capture.draft import draft
 from engram.capture.import_run import CURRENT, ImportRun
 from engram.capture.import_trust import without_trust_claims
+from engram.gates.folding import without_invisible
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human
@@ -33,7 +34,7 @@ class RecordDrafts:
 
     def draft(self, record: "Memory | Mapping[str, Any]") -> Memory:
         """The memory a record describes. Raises `EngramError` or what its fields raise if it is none that may be stored."""
-        memory = self._stamped(self._memory(record))
+        memory = self._stamped(without_invisible(self._memory(record)))
         readable_image(memory if memory.id else memory.but(id="the record"))
         return memory
 

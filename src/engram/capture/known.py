@@ -13,6 +13,7 @@ from engram.rules.sources import Rank, rank_of
 from engram.store.history import placed_by
 from engram.store.protocol import Filters, Image, Query, Store
 from engram.store.records import heads_among
+from engram.text.confusables import fold_text
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms, tokens
 
@@ -58,7 +59,8 @@ def reaches(scope: str, other: str) -> bool:
 
 def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
     """A memory with its content hash and tokens, as the gates compare it."""
-    return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(memory.statement[:20_000])))
+    said = fold_text(memory.statement[:20_000])
+    return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(said)))
 
 
 @dataclass(slots=True)

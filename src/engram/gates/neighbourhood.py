@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engram.gates.certainty import adds_nothing, holds, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
+from engram.gates.folding import fold_memory
 from engram.gates.forms import FormComparison, about_same_subject, compare_forms, in_same_form
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.gates.succession import names_another_subject
@@ -152,8 +153,8 @@ def told_before(proposal: Proposal, decided: Sequence[Neighbour]) -> Neighbour |
     """The one of these that says the same as a proposal, in the same or in other words, whatever the caller says about it, and wherever."""
     if not decided:
         return None
-    memory = proposal.memory.but(supersedes=())
-    here = [replace(one, memory=one.memory.but(scope=memory.scope, situation="")) for one in decided]
+    memory = fold_memory(proposal.memory).but(supersedes=())
+    here = [replace(one, memory=fold_memory(one.memory).but(scope=memory.scope, situation="")) for one in decided]
     near = Neighbourhood(replace(proposal, memory=memory, named=(), relation=""), here)
     twin = near.duplicate() or near.paraphrase() or near.wrapped()
     return next((one for one in decided if twin is not None and one.memory.id == twin.id), None)
@@ -161,8 +162,8 @@ def told_before(proposal: Proposal, decided: Sequence[Neighbour]) -> Neighbour |
 
 def in_conflict(older: Memory, newer: Memory) -> bool:
     """Whether one memory may outdate or contradict another."""
-    proposal = Proposal(newer.but(supersedes=()), False, "", ())
-    return bool(Neighbourhood(proposal, [Neighbour(older, nan)]).conflicts())
+    proposal = Proposal(fold_memory(newer).but(supersedes=()), False, "", ())
+    return bool(Neighbourhood(proposal, [Neighbour(fold_memory(older), nan)]).conflicts())
 
 
 def _conflict(memory: Memory, other: Memory, found: "Relation") -> Conflict | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from engram.gates.certainty import adds_nothing
 from engram.gates.comparison import covering, exact_duplicate, relation
+from engram.gates.folding import FoldedLookup, fold_proposal
 from engram.gates.form_quality import form_problems
 from engram.gates.forms import statements_of
 from engram.gates.instructions import injection_problem
@@ -40,8 +41,13 @@ GATES = (
 
 
 def judge(proposal: Proposal, known: Known, settings: GateSettings) -> Verdict:
-    """Run a proposal through the gates. The verdict names the gate that decided and the gates passed before it."""
-    return _GateRun(proposal, settings).verdict(known)
+    """Run a proposal through the gates. The verdict names the gate that decided and the gates passed before it.
+
+    The gates read the folded texts of the proposal and of the memories it is compared with; the verdict has these as they are stored.
+    """
+    lookup = FoldedLookup(known, proposal.named)
+    verdict = _GateRun(proposal, settings, lookup).verdict(lookup)
+    return lookup.restore(verdict)
 
 
 _STATUS: dict[Outcome, Status] = {
@@ -56,9 +62,12 @@ _REPEATABLE = ("active", "dormant", "candidate")
 class _GateRun:
     """One proposal, the gates it has passed so far, and what makes it suspicious."""
 
-    def __init__(self, proposal: Proposal, settings: GateSettings) -> None:
-        self.proposal = proposal
-        self.memory = proposal.memory
+    def __init__(self, proposal: Proposal, settings: GateSettings, lookup: FoldedLookup) -> None:
+        self.given = proposal.memory
+        """The memory as it would be stored."""
+        self.proposal = fold_proposal(proposal)
+        self.memory = self.proposal.memory
+        self._lookup = lookup
         self.settings = settings
         self.passed: list[str] = []
         self.suspicion = ""
@@ -71,7 +80,7 @@ class _GateRun:
 
     def verdict(self, known: Known) -> Verdict:
         return (
-            self._refuse("shape", statement_problem(self.memory, self.settings))
+            self._refuse("shape", statement_problem(self.given, self.settings))
             or self._secrets()
             or self._instructions()
             or self._quality()
@@ -98,18 +107,21 @@ class _GateRun:
             outcome == Outcome.CONTRADICTION and self._trust().status == "active",
         )
 
+    def _mention(self, memory: Memory) -> str:
+        return mention(self._lookup.original(memory))
+
     def _secrets(self) -> Verdict | None:
-        return self._refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.memory))
+        return self._refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.given))
 
     def _exact(self, known: Known) -> Verdict | None:
         twin = exact_duplicate(self.proposal, known)
         if twin is not None and not self._is_over(twin):
-            return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {mention(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {self._mention(twin)}", twin)
         self.passed.append("exact")
         return None
 
     def _instructions(self) -> Verdict | None:
-        problem = "" if is_human(self.memory.source) else injection_problem(self.memory)
+        problem = "" if is_human(self.memory.source) else injection_problem(self.given)
         if problem and (self.proposal.autonomous or is_untrusted(self.memory.source)):
             return self._refuse("instructions", problem)
         self.suspicion = problem
@@ -152,13 +164,13 @@ class _GateRun:
             return None
         told = statements_of(self.proposal)
         if (twin := _first_told(told, known.rejected)) is not None:
-            reason = f"{mention(twin.memory)} was {twin.decided}; a person may say it again, or undo that"
+            reason = f"{self._mention(twin.memory)} was {twin.decided}; a person may say it again, or undo that"
             return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
         if refused := self._particulars(known):
             return refused
         self.passed.append("rejected")
         if (twin := _first_told(told, known.withdrawn)) is not None:
-            self.withdrawn = f"{mention(twin.memory)} was {twin.decided}; told again, it waits for review"
+            self.withdrawn = f"{self._mention(twin.memory)} was {twin.decided}; told again, it waits for review"
         return None
 
     def _particulars(self, known: Known) -> Verdict | None:
@@ -167,17 +179,17 @@ class _GateRun:
             return None
         if (found := rejected_particular(self.proposal, known)) is not None:
             name, twin = found
-            reason = f"its {name} says what {mention(twin.memory)} does, which was {twin.decided}"
+            reason = f"its {name} says what {self._mention(twin.memory)} does, which was {twin.decided}"
             return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
         self.particular = particular_problem(self.memory)
         if not self.particular and (other := situation_conflict(self.proposal, known)) is not None:
-            self.particular = f"its situation contradicts {mention(other)}; it waits for review"
+            self.particular = f"its situation contradicts {self._mention(other)}; it waits for review"
         return None
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
         twin = covering(self.proposal, neighbours)
         if twin is not None:
-            return self._answer(Outcome.DUPLICATE, "redundancy", f"already covered by {mention(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "redundancy", f"already covered by {self._mention(twin)}", twin)
         self.passed.append("redundancy")
         return None
 
@@ -186,9 +198,9 @@ class _GateRun:
         if self.proposal.relation == "same" and twin is not None:
             if not (why := self._not_the_same(twin)):
                 return self._answer(
-                    Outcome.DUPLICATE, "relation", f"the same as {mention(twin)}, as the caller says", twin
+                    Outcome.DUPLICATE, "relation", f"the same as {self._mention(twin)}, as the caller says", twin
                 )
-            self.note = f"the caller called it the same as {mention(twin)}, {why}; "
+            self.note = f"the caller called it the same as {self._mention(twin)}, {why}; "
             self.proposal = replace(self.proposal, named=(), relation="")
         self.passed.append("relation")
         return None
@@ -206,7 +218,7 @@ class _GateRun:
         near = Neighbourhood(self.proposal, neighbours)
         twin = near.duplicate()
         if twin is not None:
-            return self._answer(Outcome.DUPLICATE, "near", f"near duplicate of {mention(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "near", f"near duplicate of {self._mention(twin)}", twin)
         self.passed.append("near")
         if changed := self._policy(known):
             return changed
@@ -245,16 +257,19 @@ class _GateRun:
         head = ([head for head in heads if not outlasts(head, self.memory)] or heads)[-1]
         if found.status == "active":
             return self._answer(
-                Outcome.SUPERSEDED, "policy", f"supersedes {mention(head)}, the previous value of {word(key)}", head
+                Outcome.SUPERSEDED,
+                "policy",
+                f"supersedes {self._mention(head)}, the previous value of {word(key)}",
+                head,
             )
-        reason = f"would supersede {mention(head)}, the current value of {word(key)}; {found.reason}"
+        reason = f"would supersede {self._mention(head)}, the current value of {word(key)}; {found.reason}"
         return self._answer(Outcome.CONTRADICTION, "policy", reason, head)
 
     def _contradicts(self, conflict: Conflict) -> Verdict:
         other, key = conflict.other, self.memory.conflict_key
         found = self._trusted_over([other])
         verb = "updates" if conflict.relation == "update" else "contradicts"
-        why = f"{verb} {mention(other)}" + (f": {conflict.why}" if conflict.why else "")
+        why = f"{verb} {self._mention(other)}" + (f": {conflict.why}" if conflict.why else "")
         replaces = (conflict.is_sure and other.status != "candidate") or (key and key == other.conflict_key)
         if replaces and found.status == "active":
             return self._answer(Outcome.SUPERSEDED, "contradiction", f"{why}; superseded by the newer statement", other)
@@ -283,7 +298,7 @@ class _GateRun:
         if similar is None:
             self.passed.append("paraphrase")
         found = self._trust()
-        merging = f"paraphrases {mention(similar)}; consider merging the two" if similar else ""
+        merging = f"paraphrases {self._mention(similar)}; consider merging the two" if similar else ""
         if similar is not None and found.status == "active" and not is_human(self.memory.source):
             tier = type_or_default(self.memory.type).tier if is_told(self.memory) else tier_of(self.memory)
             if tier > 1:

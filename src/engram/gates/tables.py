@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from engram.model.lazy import dataclass
+from engram.text.confusables import fold_text
 
 __all__ = ["Phrases", "phrases", "places", "plain", "rows", "sections", "table_text"]
 
@@ -41,6 +42,7 @@ class Phrases:
 
 def plain(text: str) -> str:
     """The text as words between single spaces, lower-cased, with a space at both ends, for `Phrases.find`."""
+    text = fold_text(text)
     text = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("’", "'")
     return f" {' '.join(_NOT_WORD.sub(' ', text.casefold()).split())} "
 

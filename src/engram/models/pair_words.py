@@ -8,6 +8,7 @@ from typing import Any
 from engram.embedding.products import dot
 from engram.model.forks import ForkedLock
 from engram.model.lazy import cached_property, dataclass
+from engram.text.confusables import fold_text
 from engram.text.polarity import canonical, is_contrastive
 from engram.text.stems import stem
 from engram.text.verbs import is_past, kind_of, revises
@@ -370,8 +371,8 @@ word_vectors = _WordVectors().of
 
 @lru_cache(maxsize=4096)
 def read_statement(text: str) -> Statement:
-    """A statement as it is compared; of a long text, the beginning."""
-    return Statement(text)
+    """A statement as it is compared, folded; of a long text, the beginning."""
+    return Statement(fold_text(text))
 
 
 WORDING = ("not", "me", "we", "past", "change", "state", "clauses", "begins", "refers", "formal")

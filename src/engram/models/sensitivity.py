@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from engram.models.linear import Linear
+from engram.text.confusables import fold_text
 from engram.text.sentences import split_sentences
 
 __all__ = ["FRAGMENT_MARGIN", "MARGIN", "PLAIN", "SENSITIVE", "features", "subject_of"]
@@ -36,7 +37,7 @@ _NAME = "<name>"
 def subject_of(text: str, margin: int = MARGIN) -> str:
     """The sensitive subject of a text, one of `SENSITIVE`; "" for none. Each sentence is scored by itself."""
     best, found = margin, ""
-    for sentence in split_sentences(text.replace(";", "\n")):
+    for sentence in split_sentences(fold_text(text).replace(";", "\n")):
         plain, *sums = _sums(sentence)
         likely = max(range(len(SENSITIVE)), key=sums.__getitem__)
         if sums[likely] - plain > best:

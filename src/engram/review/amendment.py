@@ -30,6 +30,7 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT
 from engram.store.references import Scopes, find_locked, find_memory, refuse_change
+from engram.text.invisible import remove_invisible
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -139,6 +140,7 @@ class Amender:
     ) -> Memory:
         """One memory in place of several, with a statement of its own. All others are superseded by it."""
         found = self._mergeable(refs, scopes)
+        statement = remove_invisible(statement)
         if not statement.strip():
             raise InvalidInput("merge needs a merged statement: --statement TEXT")
         self._refuse_command(found[0].but(statement=statement), actor)

@@ -1,27 +1,24 @@
-"""Folds text for matching, with a mapping back to the original positions.
+"""Folds text for comparison: two texts that a reader takes for the same fold to the same text.
 
-Full-width letters become plain ones, letters that look like Latin ones become those, invisible characters are removed.
+Invisible characters go, compatibility forms (full-width, mathematical and circled letters, ligatures) become plain, HTML entities
+inside words are decoded, stray marks and accents are removed, and letters that look like Latin ones become those. Text in other scripts and
+languages stays as it is: a word that mixes scripts is folded only if all of its letters look Latin, accents only in English.
+
+`fold_text` gives the text that every gate, model and comparison reads; `folded` also maps positions back to the original.
 """
 
 import re
 import unicodedata
 from bisect import bisect_right
+from functools import lru_cache
 
-from engram.model.lazy import dataclass
-from engram.text.display import BLANK, INVISIBLE
+from engram.model.lazy import dataclass, lazy_pattern
+from engram.text.display import BLANK, FLAG, INVISIBLE
+from engram.text.invisible import remove_invisible
+from engram.text.stems import stem
+from engram.text.word_tables import read_table
 
-__all__ = ["Folded", "folded", "readings"]
-
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-# Cyrillic and Greek letters, and the Latin letters they look like (Unicode's confusables.txt has many more).
-_ALIKE = str.maketrans(
-    "аеорсухіјѕһԁԝԛгкАВЕКМНОРСТХІЈЅԌαορνκιτυχγεηωΑΒΕΖΗΙΚΜΝΟΡΤΥΧɡ",
-    "aeopcyxijshdwqrkABEKMHOPCTXIJSGaopvkituxyenwABEZHIKMNOPTYXg",
-)
-_LOOKS = "".join(map(chr, _ALIKE))
-_LOOK = re.compile(f"[{_LOOKS}]")
-# A word of such letters only, with a Latin letter or a rare one among them: real Cyrillic is left alone.
-_DISGUISED = re.compile(rf"(?<![^\W\d_])(?=[{_LOOKS}]*[a-zA-Zѕԁԝԛ])[a-zA-Z]*+[{_LOOKS}][a-zA-Z{_LOOKS}]*+(?![^\W\d_])")
+__all__ = ["Folded", "fold_disguised", "fold_mixed_words", "fold_text", "folded", "readings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Folded:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The original span of a span of the folded text."""
-        return (self._origin(start), self._origin(end - 1) + 1) if self.starts else (start, end)
+        return (self._origin(start), self._last(end - 1) + 1) if self.starts else (start, end)
 
     def _origin(self, place: int) -> int:
         run = bisect_right(self.starts, place) - 1
@@ -42,35 +39,380 @@ class Folded:
         # Several characters may come from one original character.
         return min(origin, self.origins[run + 1] - 1) if run + 1 < len(self.origins) else origin
 
+    def _last(self, place: int) -> int:
+        """The last original character of one of the folded text, which may come from several."""
+        run = bisect_right(self.starts, place) - 1
+        is_end = run + 1 < len(self.starts) and place + 1 == self.starts[run + 1]
+        return max(self._origin(place), self.origins[run + 1] - 1) if is_end else self._origin(place)
+
 
 def readings(text: str) -> list[Folded]:
     """The folded text; in both ways if a character in it may be a space or nothing."""
-    first = folded(text)
     if text.isascii() or not BLANK.search(text):
-        return [first]
-    return [first, folded(BLANK.sub(" ", text))]
+        return [folded(text)]
+    return [folded(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
+
+
+def fold_text(text: str) -> str:
+    """The text as it is compared and judged. ASCII without entities is returned as it is."""
+    if "&" in text:
+        text = _decode_entities(text)
+    if text.isascii():
+        return text
+    plain = _plain_text(text)
+    if _MARKED.search(plain):
+        plain = _MARKED.sub(lambda found: _compose(found[0]), plain)
+    if not unicodedata.is_normalized("NFC", plain):
+        plain = unicodedata.normalize("NFC", plain)
+    return _fold_words(plain)
+
+
+def fold_disguised(text: str) -> Folded:
+    """The folded text if anything in it but an emoji or a script's own joiners needs folding; else the text as it is."""
+    if text.isascii() and "&" not in text:
+        return Folded(text)
+    is_plain = remove_invisible(text) == text and fold_text(text) == INVISIBLE.sub("", text)
+    return Folded(text) if is_plain else folded(text)
+
+
+def fold_mixed_words(text: str) -> str:
+    """The text with Latin letters for those that look like them in words that mix both: what an index can fold word by word."""
+    if text.isascii() or not any(map(_look, set(text))):
+        return text
+    return _letters().sub(lambda word: _with_latin_letters(word[0]) or word[0], text)
 
 
 def folded(text: str) -> Folded:
-    """Fold a text. Most texts need no folding and are returned as they are."""
-    if text.isascii():
+    """Fold a text, with the original positions. Most texts need no folding and are returned as they are."""
+    if text.isascii() and "&" not in text:
         return Folded(text)
-    if unicodedata.is_normalized("NFKC", text) and not INVISIBLE.search(text):
-        return Folded(_undisguised(text))
     pieces, starts, origins, size, position = [], [0], [0], 0, 0
-    for found in _NOT_ASCII.finditer(text):
-        plain = "" if INVISIBLE.match(found[0]) else unicodedata.normalize("NFKC", found[0])
+    for found in _SEGMENT.finditer(text):
+        plain = _plain_segment(found)
         if plain == found[0]:
             continue
-        pieces += [text[position : found.start()], plain]
-        size += found.start() - position
+        start, end = found.span()
+        pieces += [text[position:start], plain]
+        size += start - position
         starts += [size, size + len(plain)]
-        origins += [found.start(), found.end()]
-        size, position = size + len(plain), found.end()
+        origins += [start, end]
+        size, position = size + len(plain), end
+    if not pieces:
+        return Folded(_fold_words(text))
     pieces.append(text[position:])
-    return Folded(_undisguised("".join(pieces)), tuple(starts), tuple(origins))
+    return Folded(_fold_words("".join(pieces)), tuple(starts), tuple(origins))
 
 
-def _undisguised(text: str) -> str:
-    """The text with look-alike letters replaced by Latin ones, at the same positions."""
-    return _DISGUISED.sub(lambda word: word[0].translate(_ALIKE), text) if _LOOK.search(text) else text
+def _plain_segment(found: re.Match[str]) -> str:
+    """A character outside ASCII, a letter with its marks, or an entity, in its plain form."""
+    given = found[0]
+    if given[0] == "&":
+        given = _decoded(found)
+        return given if given == found[0] else given.translate(_PLAIN)
+    if len(given) == 1:
+        return _PLAIN[ord(given)]
+    return given if given[0] == _FLAG_BEGIN else _compose(given.translate(_PLAIN))
+
+
+# -- characters
+
+
+class _Plain(dict[int, str]):
+    """Maps a character to its plain form; a lazily filled table for `str.translate`."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = plain = _plain(chr(code))
+        return plain
+
+
+_HYPHENS = frozenset("\u2010\u2011\u2043\u2212\ufe63\uff0d")
+_SLASHES = frozenset("\u2044\u2215")
+# Sentences of scripts with wide letters are split at these.
+_WIDE_PUNCTUATION = frozenset("，．；：！？（）")
+_FLAG_BEGIN = "\U0001f3f4"
+_BRAILLE_BLANK = "\u2800"
+
+
+def _plain(char: str) -> str:
+    if char.isascii() or char in _WIDE_PUNCTUATION:
+        return char
+    if char.isspace() or char == _BRAILLE_BLANK:
+        return "\n" if char in "\x85\u2028\u2029" else " "
+    if INVISIBLE.match(char):
+        return ""
+    if char in _HYPHENS:
+        return "-"
+    if char in _SLASHES:
+        return "/"
+    form, *_ = unicodedata.decomposition(char).split(maxsplit=1) or [""]
+    if form[:1] != "<":
+        return char
+    plain = unicodedata.normalize("NFKC", char)
+    if form == "<fraction>":
+        return f" {plain.replace('⁄', '/')}"
+    if form == "<super>" and plain.isdigit():
+        return f"^{plain}"  # 10² is not 102
+    if form == "<compat>" and (unicodedata.category(char) == "Lo" or not any(map(str.isalnum, plain))):
+        return char  # parts of letters (Thai, Lao, Korean), and marks such as the ellipsis
+    return plain
+
+
+_PLAIN = _Plain()
+_MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_MARKED = lazy_pattern(f"[^{_MARKS}]?[{_MARKS}]+")
+"""A character and the marks on it, of those that European scripts use."""
+_LOOSE_MARKS = lazy_pattern(f"[{_MARKS}]+")
+_FLAGS = lazy_pattern(f"({FLAG})")
+_ENCODED = r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});?|[A-Za-z][A-Za-z0-9]{1,31};)"
+_ENTITY = lazy_pattern(_ENCODED)
+_SEGMENT = lazy_pattern(rf"{_ENCODED}|{FLAG}|[^{_MARKS}]?[{_MARKS}]+|[^\x00-\x7f]")
+_MOST_ENCODED = 3
+"""How often a text may be encoded: `&amp;#83;` is an `S` that was encoded twice."""
+
+
+def _plain_text(text: str) -> str:
+    if _FLAG_BEGIN not in text:
+        return text.translate(_PLAIN)
+    return "".join(part if at % 2 else part.translate(_PLAIN) for at, part in enumerate(_FLAGS.split(text)))
+
+
+def _compose(marked: str) -> str:
+    """A character and its marks as one letter, without the marks that no letter of a language has."""
+    letter, composed = marked[:1], unicodedata.normalize("NFC", marked)
+    if not letter.isalpha():
+        # A sign may be one with its mark (≠); on a digit or a space, marks mean nothing.
+        return "" if unicodedata.combining(letter or "\u0300") else composed[0]
+    if not _is_european(letter):
+        return letter
+    # On an accented letter, one more mark may be its tone.
+    is_accented = unicodedata.normalize("NFD", composed[0]) != composed[0]
+    return composed[:2] if is_accented else composed[0]
+
+
+@lru_cache(maxsize=1024)
+def _is_european(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(("LATIN", "CYRILLIC", "GREEK"))
+
+
+# -- entities
+
+
+def _decode_entities(text: str) -> str:
+    for _ in range(_MOST_ENCODED):
+        decoded = _ENTITY.sub(_decoded, text)
+        if decoded == text:
+            break
+        text = decoded
+    return text
+
+
+def _decoded(found: re.Match[str]) -> str:
+    """The character that an entity inside a word stands for; by itself an entity is what the text is about."""
+    from html import unescape
+
+    text, (start, end) = found.string, found.span()
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if not (before.isalnum() or after.isalnum() or before == ";" or (after and after in "&#")):
+        return found[0]
+    return unescape(found[0])
+
+
+# -- accents
+
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_VOTING_CHARS = 2_000
+_FOREIGN = frozenset(
+    [
+        "ich",
+        "wir",
+        "sie",
+        "er",
+        "bei",
+        "wie",
+        "war",
+        "hat",
+        "im",
+        "am",
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "ein",
+        "eine",
+        "und",
+        "ist",
+        "sind",
+        "nicht",
+        "mit",
+        "fur",
+        "von",
+        "zu",
+        "auf",
+        "le",
+        "la",
+        "les",
+        "des",
+        "du",
+        "une",
+        "est",
+        "sont",
+        "et",
+        "dans",
+        "pour",
+        "pas",
+        "que",
+        "qui",
+        "el",
+        "los",
+        "las",
+        "es",
+        "son",
+        "con",
+        "por",
+        "para",
+        "una",
+        "del",
+        "il",
+        "lo",
+        "gli",
+        "di",
+        "che",
+        "per",
+        "non",
+        "sono",
+        "della",
+        "uma",
+        "os",
+        "nao",
+        "com",
+        "em",
+        "na",
+        "se",
+        "de",
+        "het",
+        "een",
+        "van",
+        "niet",
+        "voor",
+        "og",
+        "att",
+        "det",
+        "som",
+        "ar",
+        "pa",
+        "w",
+        "z",
+        "nie",
+        "jest",
+        "sie",
+        "nem",
+        "egy",
+        "bir",
+        "ve",
+        "icin",
+        "ile",
+    ]
+)
+"""Common words of other languages with accents, without them."""
+
+
+@lru_cache(maxsize=1)
+def _english_words() -> frozenset[str]:
+    return frozenset(word for row in read_table("stopwords.txt") for word in row)
+
+
+@lru_cache(maxsize=1)
+def _english_stems() -> frozenset[str]:
+    return frozenset(stemmed for stemmed, _ in read_table("words.txt"))
+
+
+def _has_stray_accents(text: str) -> bool:
+    """Whether a text is English without its accents, so that they say nothing."""
+    words = _WORD.findall("".join(map(_bare_letter, text[:_VOTING_CHARS])).lower())
+    if not _FOREIGN.isdisjoint(words):
+        return False
+    return not _english_words().isdisjoint(words) or any(stem(word) in _english_stems() for word in words)
+
+
+# -- words
+
+
+@lru_cache(maxsize=1)
+def _lookalikes() -> dict[str, str]:
+    """Each character that looks like an ASCII letter, with that letter."""
+    return {char: letter for letter, alike in read_table("confusables.txt") for char in alike}
+
+
+@lru_cache(maxsize=1)
+def _letters() -> re.Pattern[str]:
+    """A word: letters, and signs and digits that look like letters."""
+    signs = "".join(char for char in _lookalikes() if not char.isalpha())
+    return re.compile(rf"(?:[^\W\d_]|[{signs}])+")
+
+
+@lru_cache(maxsize=4096)
+def _look(char: str) -> str:
+    """The ASCII letter that a letter of another script looks like, with or without its accents; "" for none."""
+    alike = _lookalikes()
+    return alike.get(char) or alike.get(unicodedata.normalize("NFD", char)[0], "")
+
+
+@lru_cache(maxsize=4096)
+def _is_latin(char: str) -> bool:
+    return char.isascii() or unicodedata.name(char, "").startswith(("LATIN ", "MODIFIER LETTER"))
+
+
+def _fold_words(text: str) -> str:
+    """The text with Latin letters for those that look like them, at the same positions."""
+    if text.isascii():
+        return text
+    foreign = [char for char in set(text) if not char.isascii()]
+    has_alike = any(map(_look, foreign))
+    has_accents = any(_is_latin(char) and char.isalpha() for char in foreign)
+    if not has_alike and not has_accents:
+        return text
+    words = list(_letters().finditer(text))
+    changed = {
+        at: _with_latin_letters(word[0], is_among_latin=_is_among_latin(words, at)) or word[0]
+        for at, word in enumerate(words)
+        if not word[0].isascii()
+    }
+    plain = _replace_words(text, words, changed)
+    if not has_accents or not _has_stray_accents(plain):
+        return plain
+    return _LOOSE_MARKS.sub("", "".join(map(_bare_letter, plain)))
+
+
+def _replace_words(text: str, words: list[re.Match[str]], changed: dict[int, str]) -> str:
+    pieces, end = [], 0
+    for at, word in changed.items():
+        pieces += [text[end : words[at].start()], word]
+        end = words[at].end()
+    return "".join([*pieces, text[end:]])
+
+
+def _bare_letter(char: str) -> str:
+    """A Latin letter without its accent, stroke or hook."""
+    if char.isascii() or not _is_latin(char):
+        return char
+    base = unicodedata.normalize("NFD", char)[0]
+    return base if base.isascii() else _lookalikes().get(char, char)
+
+
+def _with_latin_letters(word: str, *, is_among_latin: bool = False) -> str:
+    """A word with Latin letters for those that only look Latin; "" for a word of another script."""
+    if not all(_is_latin(char) or _look(char) for char in word):
+        return ""
+    if not is_among_latin and not any(map(_is_latin, word)):
+        return ""
+    return "".join(char if _is_latin(char) else _look(char) for char in word)
+
+
+def _is_among_latin(words: list[re.Match[str]], at: int) -> bool:
+    """Whether a word of look-alikes alone is next to Latin words only, so that a reader takes it for one."""
+    if len(words[at][0]) == 1 and unicodedata.name(words[at][0], "").startswith("GREEK"):
+        return False  # a sign, as in "set α to 0.1"
+    near = [word[0] for word in words[max(0, at - 4) : at + 5]]
+    latin = [word for word in near if word.isascii() and len(word) > 1]
+    return len(latin) > 1 and all(all(_is_latin(char) or _look(char) for char in word) for word in near)

@@ -5,6 +5,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from engram.text.confusables import fold_text
+
 __all__ = ["content_hash", "quote_hash", "same_text"]
 
 
@@ -34,7 +36,7 @@ _CACHED_CHARS = 1000
 
 
 def content_hash(text: str) -> str:
-    """SHA-256 of the text lower-cased, punctuation deleted, whitespace collapsed; "" when nothing is left.
+    """SHA-256 of the folded text lower-cased, punctuation deleted, whitespace collapsed; "" when nothing is left.
 
     Letters, digits and marks of every script count, so different statements in any language differ. Symbols do not: a
     caller about to drop a text must also check `same_text`, which tells `C` from `C++` and `-5` from `5`.
@@ -43,7 +45,7 @@ def content_hash(text: str) -> str:
 
 
 def _hashed(text: str) -> str:
-    normal = " ".join(text.lower().translate(_KEPT).split())
+    normal = " ".join(fold_text(text).lower().translate(_KEPT).split())
     return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest() if normal else ""
 
 
@@ -52,12 +54,12 @@ _cached = lru_cache(maxsize=1024)(_hashed)
 
 
 def same_text(one: str, other: str) -> bool:
-    """Whether two texts differ in case, spacing and punctuation at the edges of words at most."""
+    """Whether two texts, once folded, differ in case, spacing and punctuation at the edges of words at most."""
     return one == other or _bare(one) == _bare(other)
 
 
 def _bare(text: str) -> str:
-    return " ".join(_EDGES.sub("", text.casefold()).split())
+    return " ".join(_EDGES.sub("", fold_text(text).casefold()).split())
 
 
 def quote_hash(text: str) -> str:

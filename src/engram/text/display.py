@@ -28,6 +28,8 @@ BLANK = lazy_pattern(f"[{_BLANK}\u200b]")
 """A character that may be shown as a space or as nothing."""
 INVISIBLE = lazy_pattern(f"[{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}]")
 """A character that is never visible."""
+UNASSIGNED = lazy_pattern(f"[{_UNASSIGNED}]")
+"""A character that has no meaning outside a private agreement."""
 
 # Legitimate uses: joiners and selectors in emoji, joiners in scripts with joined letters, Mongolian selectors, and the flags of
 # England, Scotland and Wales, which are spelled in tag characters.
@@ -41,13 +43,14 @@ _JOINING = (
     "\u1a20-\u1b7f\ua980-\ua9df\uaa60-\uaa7f\uabc0-\uabff\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00011000-\U0001107e"
     "\U00011080-\U000114ff\U0001e900-\U0001e95f"
 )
-_FLAG = "\U0001f3f4\U000e0067\U000e0062[\U000e0061-\U000e007a]{3}\U000e007f"
+FLAG = "\U0001f3f4\U000e0067\U000e0062[\U000e0061-\U000e007a]{3}\U000e007f"
+"""A pattern for the flags of England, Scotland and Wales, which are spelled in tag characters."""
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDED = "\u200c\u200d\ufe0e\ufe0f\u180b-\u180f"
 HIDDEN = lazy_pattern(
     # One class test rules out nearly every character.
     f"(?=[{_CONTROL}{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}\U0001f3f4])"
-    f"(?:(?P<flag>{_FLAG})|[^{_NEEDED}\U0001f3f4]"
+    f"(?:(?P<flag>{FLAG})|[^{_NEEDED}\U0001f3f4]"
     "|(?<![\u1820-\u18aa])[\u180b-\u180f]"
     f"|(?<![{_EMOJI}])(?<![0-9#*](?=\ufe0f\u20e3))[\ufe0e\ufe0f]"
     f"|(?<![{_JOINING}])\u200c|\u200c(?![{_JOINING}])"

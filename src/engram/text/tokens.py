@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from engram.model.lazy import lazy_pattern
+from engram.text.confusables import fold_mixed_words
 from engram.text.sentences import SENTENCE_END
 from engram.text.stems import stem
 from engram.text.word_tables import read_table
@@ -154,7 +155,7 @@ def _unasked() -> frozenset[str]:
 
 def _chunks(text: str) -> list[str]:
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_FOLDING)
+        text = unicodedata.normalize("NFKC", fold_mixed_words(text)).translate(_FOLDING)
     return text.split()
 
 

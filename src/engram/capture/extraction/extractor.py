@@ -38,6 +38,7 @@ from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import find_secrets
 from engram.model.lazy import dataclass, replace
 from engram.models.worth import KEEP, KEEP_ALONE, MAYBE, MAYBE_ALONE, Judgement, judge
+from engram.text.confusables import Folded, fold_disguised
 
 LONGEST_CLAUSE = 320
 """Characters; longer clauses say several things."""
@@ -154,7 +155,8 @@ def consider(
     before: Sequence[Mapping[str, Any]] = (),
 ) -> list[Considered]:
     """Every sentence of the turns with the facts it states and the reason it was kept or skipped; see `extract`."""
-    heard = [_Heard(*_said(turn)) for turn in (*before, *turns)]
+    views = [(role, fold_disguised(content)) for role, content in map(_said, (*before, *turns))]
+    heard = [_Heard(role, view.text) for role, view in views]
     judged = judge([(turn.role, [one.sentence for one in turn.sentences]) for turn in heard])
     is_alone = sum(len(turn.sentences) for turn in heard if turn.role == "user") == 1 and heard[0].role == "user"
     listening = (*_USER_ROLES, *(("assistant",) if extract_assistant_response else ()))
@@ -177,7 +179,16 @@ def consider(
             found += (_not_read(said, turn.role, number) for said in turn.unread)
         last = turn.sentences[-1].sentence if turn.sentences else ""
         asked = last if turn.role == "assistant" and last.endswith("?") else ""
-    return sorted(found, key=lambda one: (one.turn, one.span))
+    placed = (_placed(one, views[len(before) + one.turn][1]) for one in found)
+    return sorted(placed, key=lambda one: (one.turn, one.span))
+
+
+def _placed(one: Considered, view: Folded) -> Considered:
+    """A sentence and its facts with their spans in the turn as it was said."""
+    if not view.starts:
+        return one
+    facts = tuple(replace(fact, span=view.span(*fact.span)) for fact in one.facts)
+    return replace(one, span=view.span(*one.span), facts=facts)
 
 
 class _Heard:

@@ -11,6 +11,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.model.types import memory_type
+from engram.text.confusables import fold_text
 
 __all__ = [
     "MAX_PATTERN_CHARS",
@@ -258,7 +259,8 @@ class MemoryPolicy:
         return self._applied(memory, typed, _Stopwatch(self.name, lenient=True))
 
     def _applied(self, memory: Memory, typed: bool, stopwatch: _Stopwatch) -> Memory:
-        text = RuleText(" ".join(memory.statement[:READ_CHARS].replace("’", "'").split()))
+        statement = fold_text(memory.statement[:READ_CHARS])
+        text = RuleText(" ".join(statement.replace("’", "'").split()))
         changes: dict[str, Any] = {}
         kind = memory.type if typed else self._type(text, stopwatch) or self._likely_type(text) or memory.type
         if kind != memory.type:

@@ -37,6 +37,12 @@ DELETE FROM engram.memory_vectors v USING (
 -- name: memory_slice
 SELECT id, record::text FROM engram.agent_memory WHERE tenant = %(tenant)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
 
+-- name: foldable_slice
+-- Text outside of ASCII, written as it is or escaped, and HTML entities.
+SELECT id, record::text FROM engram.agent_memory
+WHERE tenant = %(tenant)s AND id > %(after)s AND record::text ~ '[^ -~]|\\u[0-9a-f]{4}|&'
+ORDER BY id LIMIT %(limit)s
+
 -- name: event_slice
 SELECT id, record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
 

@@ -1,0 +1,59 @@
+"""Brings the index of a tenant up to date after a change of how text is folded (`engram.text.confusables`).
+
+The content hash and the terms of a memory are taken from its folded text. Those that an older Engram wrote are found by the new ones only
+after this; memories whose text folding does not change stay as they are.
+"""
+
+from contextlib import suppress
+
+from engram.model.errors import StoreDenied, StoreReadOnly
+from engram.model.memory import Memory
+from engram.store.documents import memory_document
+from engram.store.postgres.context import TenantContext
+from engram.store.postgres.sql import statement
+from engram.store.postgres.write import DocumentRow, write_documents
+from engram.store.records import decode_record
+from engram.text.confusables import fold_text
+
+__all__ = ["FOLDING", "refold"]
+
+FOLDING = 1
+"""The version of the folding; a tenant's `folding` names the one that its index has."""
+REFOLDED_AT_ONCE = 500
+
+
+def refold(context: TenantContext) -> None:
+    """Write the documents of memories whose folded text differs, unless it was done, or this role may not write."""
+    if context.settings.get("folding") == FOLDING:
+        return
+    with suppress(StoreReadOnly, StoreDenied):
+        after = ""
+        while after := _refold_slice(context, after):
+            pass
+        with context.database.transaction():
+            context.settings.set(folding=FOLDING)
+
+
+def _refold_slice(context: TenantContext, after: str) -> str:
+    """Write the next documents; returns the id of the last memory that was read, "" at the end."""
+    with context.database.transaction():
+        # Locked: otherwise a record changed or purged between reading and writing would return in its old form.
+        slice_ = f"{statement('foldable_slice')} FOR UPDATE"
+        rows = context.database.query(slice_, {"after": after, "limit": REFOLDED_AT_ONCE})
+        changed = [memory for _, record in rows if _is_folded_otherwise(memory := decode_record(record))]
+        documents = [memory_document(memory) for memory in changed]
+        vectors = context.embed([document.meaning for document in documents]) if documents else None
+        write_documents(
+            context.database,
+            [
+                DocumentRow(document, vectors[at] if vectors is not None else None)
+                for at, document in enumerate(documents)
+            ],
+            context.settings.generation,
+        )
+    return rows[-1][0] if rows else ""
+
+
+def _is_folded_otherwise(memory: Memory) -> bool:
+    texts = (memory.statement, memory.situation, memory.rationale, *memory.tags, *memory.entities)
+    return any(fold_text(text) != text for text in texts)

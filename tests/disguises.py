@@ -1,0 +1,51 @@
+"""Texts that look like others: characters that nobody sees, letters that look Latin, marks, other forms of letters, entities."""
+
+from functools import cache
+from sys import maxunicode
+
+import regex
+from hypothesis import strategies as st
+
+from engram.text.word_tables import read_table
+
+MARKS = "\u0301\u0308\u0327\u0332\u0336\u0338\u035c\u20d2\u1dc4\ufe20"
+
+
+@cache
+def ignorables() -> str:
+    """Every character with Unicode's property Default_Ignorable_Code_Point: soft hyphens, joiners, selectors, tags, directions."""
+    has_property = regex.compile(r"\p{Default_Ignorable_Code_Point}").match
+    return "".join(char for char in map(chr, range(maxunicode + 1)) if has_property(char))
+
+
+@cache
+def lookalikes() -> dict[str, str]:
+    """The letters of other scripts that look like each ASCII letter."""
+    return {
+        letter: "".join(char for char in alike if char.isalpha()) for letter, alike in read_table("confusables.txt")
+    }
+
+
+@st.composite
+def disguised(draw: st.DrawFn, text: str) -> str:
+    """A text that a reader takes for the same, with one to six of its letters disguised."""
+    characters = list(text)
+    letters = [place for place, char in enumerate(text) if char.isascii() and char.isalpha()]
+    for place in draw(st.lists(st.sampled_from(letters), min_size=1, max_size=6, unique=True)):
+        characters[place] = draw(_disguise(text[place]))
+    return "".join(characters)
+
+
+@st.composite
+def _disguise(draw: st.DrawFn, letter: str) -> str:
+    ways = [
+        st.sampled_from(ignorables()).map(lambda char: letter + char),
+        st.sampled_from(ignorables()).map(lambda char: char + letter),
+        st.sampled_from(MARKS).map(lambda mark: letter + mark),
+        st.sampled_from((f"&#{ord(letter)};", f"&#x{ord(letter):x};", f"{letter}&shy;", f"{letter}&zwnj;")),
+        st.just(chr(ord(letter) - 0x20 + 0xFF00)),
+        st.just(chr(ord(letter) - ord("A") + 0x1D400) if letter.isupper() else chr(ord(letter) - ord("a") + 0x1D41A)),
+    ]
+    if alike := lookalikes().get(letter):
+        ways += [st.sampled_from(alike)] * 2
+    return draw(st.one_of(ways))

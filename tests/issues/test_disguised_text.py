@@ -1,0 +1,82 @@
+"""A statement with invisible characters or look-alike letters is decided as the plain one, by whichever call it comes in."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from engram import Decision, EngramError
+from engram.store.protocol import Filters
+from engram.text.confusables import fold_text
+from tests.backends import Backend
+from tests.disguises import disguised
+from tests.issues.test_every_door import AGENT, DOORS, KINDS, SAID, SCOPE, Door, World, filled
+from tests.properties import examples
+
+STATEMENTS = {
+    **{kind: text for kind, (text, _) in KINDS.items()},
+    "duplicate": SAID,
+    "secret": "The admin password of the staging database is Tr0ub4dor-and-3",
+    "retired": "Backups run at noon",
+    "new": "Release notes are written by the person who merges",
+}
+PERSONS: dict[str, Door] = {
+    "remember: a person": lambda w, t: w.mem.remember(t, scope=SCOPE),
+    "revise: a person": lambda w, t: w.mem.revise(w.own, statement=t, actor="human"),
+    "learn: situation": lambda w, t: w.mem.learn("Fridges are cold", situation=t, source=AGENT, scope=SCOPE),
+    "learn: rationale": lambda w, t: w.mem.learn("Fridges are cold", rationale=t, source=AGENT, scope=SCOPE),
+    "learn: form": lambda w, t: w.mem.learn(
+        situation="cooking", behavior="b", impact="i", action=t, source=AGENT, scope=SCOPE
+    ),
+    "learn: entities": lambda w, t: w.mem.learn("Fridges are cold", entities=[t], source=AGENT, scope=SCOPE),
+}
+CALLS = sorted(name for name in (*DOORS, *PERSONS) if "undo" not in name and name != "update: status")
+"""The calls that bring in the words they are given."""
+
+
+def effect(world: World, call: str, text: str) -> object:
+    """What a call answers, and what the memories that it wrote say, each with its status and type."""
+    answer: object = ""
+    try:
+        found = (PERSONS | DOORS)[call](world, text)
+        if isinstance(found, Decision):
+            answer = found.outcome, found.gate
+    except EngramError as error:
+        answer = type(error).__name__
+    known = {world.own, world.other, world.rejected, world.retired}
+    written = [memory for memory in world.mem.store.listing(Filters()) if memory.id not in known]
+    return answer, sorted((fold_text(memory.statement), memory.status, memory.type) for memory in written)
+
+
+class Doors:
+    """The calls on copies of one store; what each does with a plain statement is found out once."""
+
+    def __init__(self, backend: Backend, folder: Path) -> None:
+        self.backend, self.copies = backend, count()
+        self.world = filled(backend.client(), folder)
+        backend.close()
+        self.plain = cache(self.effect)
+
+    def effect(self, call: str, text: str) -> object:
+        """What a call does with a text."""
+        with self.backend.copied(str(next(self.copies))) as mem:
+            return effect(replace(self.world, mem=mem), call, text)
+
+
+@pytest.fixture
+def doors(backend: Backend, tmp_path: Path) -> Doors:
+    """A store with a person's memory, a rejected and a retired one."""
+    return Doors(backend, tmp_path)
+
+
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(sorted(STATEMENTS)), st.sampled_from(CALLS), st.data())
+def test_disguised_statements_are_decided_as_plain_ones(
+    doors: Doors, kind: str, call: str, data: st.DataObject
+) -> None:
+    text = STATEMENTS[kind]
+    assert doors.effect(call, data.draw(disguised(text))) == doors.plain(call, text)
