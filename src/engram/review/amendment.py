@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit, judge, mention
 from engram.gates.proposal import GateSettings, Verdict
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.scan import checked_reason
 from engram.gates.trust import is_human
 from engram.model.decision import Outcome
 from engram.model.errors import InvalidInput, Refused
@@ -61,7 +61,7 @@ class Amender:
         verdict = self._judged(wanted, actor, vector)
         scopes = sorted({found.scope, wanted.scope})
         with self.store.deciding(
-            "amend", actor=actor, reason=redact(reason)[0], scopes=scopes, about=[found.id]
+            "amend", actor=actor, reason=checked_reason(reason), scopes=scopes, about=[found.id]
         ) as deciding:
             before = _editable(locked_memory(deciding, found.id))
             refuse_outranked(actor, before, "edit")
@@ -131,7 +131,7 @@ class Amender:
         about = dict.fromkeys(version.id for memory in found for version in lineages.versions(memory.id))
         about |= dict.fromkeys(memory.id for memory in found)
         with self.store.deciding(
-            "merge", actor=actor, reason=redact(reason)[0], scopes=[found[0].scope], about=about
+            "merge", actor=actor, reason=checked_reason(reason), scopes=[found[0].scope], about=about
         ) as deciding:
             memories = [_editable(locked_memory(deciding, memory.id)) for memory in found]
             for memory in memories:

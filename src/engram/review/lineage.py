@@ -336,7 +336,8 @@ class Lineages:
         """A new version of a fact, based on the current one, whichever version `ref` names."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.gates.secrets.scan import redact
+        from engram.gates.proposal import GateSettings
+        from engram.gates.secrets.scan import checked_reason
         from engram.review.conflicts import release, waiting_on
 
         changes = checked_fields(fields)
@@ -344,7 +345,8 @@ class Lineages:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(self.current(ref))
         check_form_kept(head.form, changes)
-        draft = admit(_revised(head, changes, actor, self.clock()))
+        settings = GateSettings(allowed_values=self.store.screen.allowed_values)
+        draft = admit(_revised(head, changes, actor, self.clock()), settings)
         if "aliases" in changes:
             refuse_foreign_ids(self.store, [draft.but(id=head.id)])
         vectors = self.store.embed([meaning_of(draft)])
@@ -354,7 +356,7 @@ class Lineages:
         with self.store.deciding(
             "revise",
             actor=actor,
-            reason=redact(reason)[0],
+            reason=checked_reason(reason),
             scopes=scopes,
             about=about,
             ids_for=[self.clock()],
@@ -365,7 +367,7 @@ class Lineages:
             if head.status not in CURRENT:
                 refuse_undoing(actor, head, self.store.history(head.id))
             now = self.clock()
-            new = admit(_revised(head, changes, actor, now)).but(id=deciding.new_id(now))
+            new = admit(_revised(head, changes, actor, now), settings).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
             new = by_hand(new, actor, now) if WRITTEN & changes.keys() else new
             refuse_unapproved(actor, head, new.but(status="active"))
@@ -388,7 +390,7 @@ class Lineages:
 
     def forget(self, ref: str, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = ()) -> Memory:
         """Retire a memory; of a fact with versions, the newest remaining one becomes current again."""
-        from engram.gates.secrets.scan import redact
+        from engram.gates.secrets.scan import checked_reason
         from engram.review.conflicts import release, waiting_on
 
         found = find_memory(self.store, ref)
@@ -398,7 +400,7 @@ class Lineages:
         scopes = [found.scope] if found.lineage or waiting else []
         about += [other.id for other in waiting]
         with self.store.deciding(
-            "forget", actor=actor, reason=redact(reason)[0], scopes=scopes, about=about
+            "forget", actor=actor, reason=checked_reason(reason), scopes=scopes, about=about
         ) as deciding:
             memory = locked_memory(deciding, found.id)
             refuse_outranked(actor, memory, "retire")

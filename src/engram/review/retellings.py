@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import admit, mention
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.scan import checked_reason
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
 from engram.model.event import quotes_ledger
 from engram.model.lazy import dataclass, replace
@@ -107,7 +107,7 @@ class Separation:
         new = self._linked(new, found, vector)
         scopes = sorted({found.scope, new.scope})
         with self.store.deciding(
-            "separate", actor=actor, reason=redact(reason)[0], session=new.session, scopes=scopes, about=[found.id]
+            "separate", actor=actor, reason=checked_reason(reason), session=new.session, scopes=scopes, about=[found.id]
         ) as deciding:
             now, memory = self.clock(), locked_memory(deciding, found.id)
             refuse_changed(shown, memory)

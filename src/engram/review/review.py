@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.scan import checked_reason
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
@@ -196,7 +196,9 @@ class Review:
         """One decision about a candidate; raises `Refused` where somebody else has decided meanwhile."""
         scopes = [found.scope] if op == APPROVE else []
         about = [found.id, *found.supersedes]
-        with self.store.deciding(op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=about) as deciding:
+        with self.store.deciding(
+            op, actor=actor, reason=checked_reason(reason), scopes=scopes, about=about
+        ) as deciding:
             memory = locked_memory(deciding, found.id)
             refuse_settled(self.store, memory)
             refuse_changed(shown, memory)
@@ -204,7 +206,7 @@ class Review:
 
     def _keep_requested(self, found: Memory, actor: str, reason: str, shown: Sequence[Memory]) -> Memory:
         """A memory that somebody asked to forget, without that request."""
-        with self.store.deciding(REJECT, actor=actor, reason=redact(reason)[0], about=[found.id]) as deciding:
+        with self.store.deciding(REJECT, actor=actor, reason=checked_reason(reason), about=[found.id]) as deciding:
             memory = locked_memory(deciding, found.id)
             refuse_outranked(actor, memory, REJECT)
             refuse_changed(shown, memory)
