@@ -59,6 +59,8 @@ class Settings:
     """Your own signals by language: the tables `[signals.LANGUAGE]`, which `engram.capture.signals` reads."""
     hooks: Mapping[str, bool] = field(default_factory=dict)
     """What hooks do: the key `hooks.prompt_recall`, false to add no memories to prompts."""
+    secrets: Mapping[str, Any] = field(default_factory=dict)
+    """What is not a secret: the key `secrets.allow`, a list of patterns such as `["zq[0-9]*"]` that cover a whole value."""
 
     @property
     def promoted_kinds(self) -> frozenset[str]:
@@ -69,6 +71,11 @@ class Settings:
     def prompt_recall(self) -> bool:
         """Whether the prompt hook adds memories that are about the prompt."""
         return self.hooks.get("prompt_recall", True)
+
+    @property
+    def allowed_values(self) -> tuple[str, ...]:
+        """The patterns of `secrets.allow`."""
+        return tuple(self.secrets.get("allow", ()))
 
     def shown(self, key: str) -> Any:
         """The value of a setting that `engram config` shows."""
@@ -107,11 +114,16 @@ SHAPES = {
 }
 """The allowed forms of some texts, as a pattern and in words."""
 
+MAX_ALLOWED, MAX_ALLOWED_CHARS = 200, 200
+"""The limits of `secrets.allow`: how many patterns, and how long each may be."""
+MIN_LITERAL_CHARS = 2
+"""Characters of a pattern that are not wildcards."""
+
 _DIGITS = 20
 """A longer number is beyond every range, and slow to parse."""
 
 HOOKS = "hooks"
-TABLES = ("policies", "signals", HOOKS)
+TABLES = ("policies", "signals", HOOKS, "secrets")
 """Settings that are tables in the file."""
 DOTTED = ("hooks.prompt_recall",)
 """Keys of the table of hooks; each is true or false."""
@@ -206,7 +218,28 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
         raise InvalidInput(f"{where}: {key} takes {SHAPES[key][1]}, not {value!r:.60}")
     if key == "time_zone" and value.strip():
         _check_zone(value, where)
+    if key == "secrets":
+        _check_allowed(value, where)
     return value
+
+
+def _check_allowed(table: Mapping[str, Any], where: str) -> None:
+    unknown = sorted(set(table) - {"allow"})
+    if unknown:
+        raise InvalidInput(f"{where}: unknown setting 'secrets.{unknown[0]}'; known: secrets.allow")
+    patterns = table.get("allow", [])
+    if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
+        raise InvalidInput(f'{where}: secrets.allow takes a list of texts in quotes, such as ["zq[0-9]*"]')
+    if len(patterns) > MAX_ALLOWED or any(len(each) > MAX_ALLOWED_CHARS for each in patterns):
+        raise InvalidInput(
+            f"{where}: secrets.allow takes at most {MAX_ALLOWED} patterns of {MAX_ALLOWED_CHARS} characters"
+        )
+    for each in patterns:
+        if len(re.sub(r"[*?\s]|\[[^\]]*\]", "", each)) < MIN_LITERAL_CHARS:
+            raise InvalidInput(
+                f"{where}: the pattern {each!r} in secrets.allow would allow nearly everything; "
+                f"give at least {MIN_LITERAL_CHARS} characters besides * ? and [ ]"
+            )
 
 
 def _check_zone(name: str, where: str) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.gates.secrets.scan import redact_all
+from engram.gates.secrets.scan import refuse_secrets_in
 from engram.graph.graph import Graph
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound, SecretRefused
 from engram.model.memory import Association
 from tests.client.conftest import Clock
 from tests.conformance.keeping import Keep
@@ -17,7 +17,7 @@ KEY = "AKIA" + "IOSFODNN7ABCDEFG"
 
 @pytest.fixture
 def graph(mem: Engram, clock: Clock) -> Graph:
-    return Graph(mem.store, clock, redact_all)
+    return Graph(mem.store, clock, refuse_secrets_in)
 
 
 @pytest.fixture
@@ -87,9 +87,11 @@ def test_metadata_of_a_relation_is_kept_until_it_is_said_anew(mem: Engram, graph
     assert mem.get(ids[0]).associations[0].extra == {}
 
 
-def test_a_secret_beside_a_relation_is_not_written(mem: Engram, graph: Graph, ids: list[str], everything: Any) -> None:
-    graph.relate(ids[0], ids[1], metadata={"note": f"the key is {KEY} here"}, reason=f"as {KEY} says")
-    assert len(mem.get(ids[0]).associations) == 1
+def test_a_secret_in_the_data_of_a_relation_is_refused(graph: Graph, ids: list[str], everything: Any) -> None:
+    with pytest.raises(SecretRefused, match=r"^metadata\.note contains"):
+        graph.relate(ids[0], ids[1], metadata={"note": f"the key is {KEY} here"})
+    with pytest.raises(SecretRefused, match=r"^the reason contains"):
+        graph.relate(ids[0], ids[1], reason=f"as {KEY} says")
     assert KEY not in everything()
 
 

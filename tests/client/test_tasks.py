@@ -1,5 +1,6 @@
 """A task from its goal to its end: states, ledger, checkpoints, and taking it up again."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.errors import EngramError, InvalidInput, NotFound, SecretRefused
 from engram.model.task import FINISHED, TASK_STATES, TRANSITIONS
 from tests.backends import Backend
 from tests.client.conftest import Clock
@@ -271,27 +272,51 @@ def test_events_are_found_by_task_type_role_and_time(mem: Engram, clock: Clock) 
     assert len(found(limit=2)) == 2
 
 
-def test_secrets_are_redacted_before_anything_is_kept(mem: Engram, everything: Callable[[], str]) -> None:
-    task = mem.start_task(f"Rotate {KEY}", metadata={"key": KEY})
-    mem.record_turn(
+def test_secrets_in_a_turn_are_redacted_and_counted(mem: Engram, everything: Callable[[], str]) -> None:
+    task = mem.start_task("Rotate the key")
+    events = mem.record_turn(
         task.id, f"the key is {KEY}", KEY, tool_calls=[{"name": "aws", "arguments": {"id": KEY}, "result": KEY}],
         artifacts=[{"name": KEY, "content": KEY}],
     )  # fmt: skip
-    mem.create_checkpoint(task.id, f"rotated {KEY}", decisions=[KEY], data={"key": KEY})
-    mem.pause_task(task.id, f"until {KEY} is gone")
     assert KEY not in everything()
-    assert "redacted" in mem.get_task(task.id).goal
+    assert [event.redactions for event in events] == [1, 2, 1, 1, 2]
 
 
-def test_what_no_store_can_hold_does_no_harm(mem: Engram) -> None:
+def test_a_secret_in_a_task_or_checkpoint_is_refused_by_the_name_of_its_field(
+    mem: Engram, everything: Callable[[], str]
+) -> None:
+    task = mem.start_task("Rotate the key").id
+    calls: dict[str, Callable[[], object]] = {
+        "the task's goal": lambda: mem.start_task(f"Rotate {KEY}"),
+        "the task's metadata.cloud.key": lambda: mem.start_task("Rotate", metadata={"cloud": {"key": KEY}}),
+        "the task's outcome": lambda: mem.pause_task(task, f"until {KEY} is gone"),
+        "the checkpoint's summary": lambda: mem.create_checkpoint(task, f"rotated {KEY}"),
+        "line 2 of the checkpoint's decisions": lambda: mem.create_checkpoint(task, "ok", decisions=["a", KEY]),
+        "the checkpoint's data.key": lambda: mem.create_checkpoint(task, "ok", data={"key": KEY}),
+    }
+    for field, call in calls.items():
+        with pytest.raises(SecretRefused, match=rf"^{re.escape(field)} contains") as refused:
+            call()
+        assert KEY not in str(refused.value)
+    assert KEY not in everything()
+
+
+def test_what_no_store_can_hold_is_refused_or_replaced_in_captured_words(mem: Engram) -> None:
     odd = "a\0b\ud800c"
-    task = mem.start_task(odd, metadata={odd: odd}).id
-    mem.record_event(task, f"user {odd}", odd, payload={odd: [odd]}, metadata={odd: odd}, key=f"key {odd}")
-    mem.create_checkpoint(task, odd, decisions=[odd], data={odd: odd})
-    mem.pause_task(task, odd)
-    mem.resume_task(task)
+    task = mem.start_task("go").id
+    for call in (
+        lambda: mem.start_task(odd),
+        lambda: mem.start_task("go", metadata={"x": odd}),
+        lambda: mem.record_event(task, "user", "hi", metadata={odd: 1}),
+        lambda: mem.record_event(task, "user", "hi", key=odd),
+        lambda: mem.create_checkpoint(task, odd),
+        lambda: mem.pause_task(task, odd),
+    ):
+        with pytest.raises(InvalidInput, match="NUL"):
+            call()
+    mem.record_event(task, "user", odd, payload={odd: [odd]})
     (event,) = mem.list_events(task)
-    assert event.content == mem.get_task(task).goal == "a\N{REPLACEMENT CHARACTER}b?c"
+    assert event.content == "a\N{REPLACEMENT CHARACTER}b?c"
     mem.record_event(task, "user", "and on it goes")
     assert [hit.text for hit in mem.search_events("on it goes", task=task, roles="user", mode="keyword")] == [
         "and on it goes"

@@ -159,7 +159,6 @@ def test_the_reason_names_field_and_kind_and_never_the_secret() -> None:
         {"situation": "when the password is hunter" + "2"},
         {"context": "pwd=" + "abcd1234"},
         {"tags": ("ghp_" + "a1B2" * 9,)},
-        {"metadata": {"auth": {"password": "hunter" + "2"}}},
         {"metadata": {"list": ["sk-ant-" + "a" * 40]}},
         {"form": {"subject": "db", "predicate": "password is", "object": "hunter" + "2"}, "rationale": "pw"},
         {"anchors": (Anchor("x.py", "token = 'abc123def456" + "ghi7'"),)},

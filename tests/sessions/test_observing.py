@@ -30,10 +30,20 @@ def test_any_text_becomes_one_of_the_same_length_that_can_be_stored(text: str) -
 
 
 @given(data=st.dictionaries(ANY_TEXT, JSON, max_size=4))
-def test_any_json_is_kept(data: dict[str, Any]) -> None:
-    kept = json_data("it", data)
+def test_captured_json_is_kept_without_what_no_store_can_hold(data: dict[str, Any]) -> None:
+    kept = json_data("it", data, captured=True)
     assert json_data("it", kept) == kept
     assert "\0" not in repr(kept).replace("\\x00", "\0")
+
+
+@given(data=st.dictionaries(ANY_TEXT, JSON, max_size=4))
+def test_a_callers_json_is_kept_as_it_is_or_refused(data: dict[str, Any]) -> None:
+    try:
+        kept = json_data("it", data)
+    except InvalidInput as refused:
+        assert "NUL" in str(refused)
+    else:
+        assert kept == data
 
 
 @table("given_", [[1], "text", 5, {"at": NOW}, {"x": float("inf")}, {"x": b"bytes"}])

@@ -87,9 +87,11 @@ class CaptureBuffer:
         if trigger := state.trigger(self.settings, self.clock()):
             patience = float(self.settings.capture_model_timeout)
             read = self._safely(session, partial(self._read, session, trigger, patience))
-        slow = tuple(f"the signal {pattern!r:.80} takes too long on this turn" for pattern in signal.skipped)
+        notes = [f"the signal {pattern!r:.80} takes too long on this turn" for pattern in signal.skipped]
+        if event.redactions:
+            notes.append(f"secrets redacted in this turn: {event.redactions}")
         return replace(
-            read, event=event.id, level=signal.level, signals=signal.patterns, warnings=(*read.warnings, *slow)
+            read, event=event.id, level=signal.level, signals=signal.patterns, warnings=(*read.warnings, *notes)
         )
 
     def _append(

@@ -8,6 +8,7 @@ from engram.capture.draft import draft
 from engram.capture.import_run import CURRENT, ImportRun
 from engram.capture.import_trust import without_trust_claims
 from engram.gates.folding import without_invisible
+from engram.gates.secrets.allowed import AllowedValues
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human
@@ -40,7 +41,12 @@ class RecordDrafts:
 
     def refuse(self, memory: Memory) -> None:
         """Raise `InvalidInput` for a memory that cannot be stored."""
-        problem = self._id_problem(memory) or added_problem(memory, self.run.settings) or secrets_problem(memory)
+        allowed = AllowedValues(self.run.settings.allowed_values)
+        problem = (
+            self._id_problem(memory)
+            or added_problem(memory, self.run.settings)
+            or secrets_problem(memory, allowed=allowed)
+        )
         if problem:
             raise InvalidInput(problem)
 

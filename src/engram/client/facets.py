@@ -81,9 +81,10 @@ class LazyScreen:
 
     @cached_property
     def _screen(self) -> "SecretScreen":
+        from engram.gates.secrets.allowed import AllowedValues
         from engram.gates.secrets.screen import SecretScreen
 
-        return SecretScreen()
+        return SecretScreen(AllowedValues(self._settings().allowed_values))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._screen, name)
@@ -136,12 +137,14 @@ class Facets:
     @cached_property
     def _gate_settings(self) -> "GateSettings":
         from engram.gates.proposal import GateSettings
+        from engram.gates.secrets.allowed import allowed_digests
 
         return GateSettings(
             autopromote_remember=self.settings.autopromote_remember,
             autopromote_harvest=self.settings.autopromote_harvest,
             autopromote_kinds=self.settings.promoted_kinds,
             most_per_source=self.settings.source_daily_limit,
+            allowed_values=(*self.settings.allowed_values, *allowed_digests(self.store)),
         )
 
     @cached_property
@@ -164,10 +167,10 @@ class Facets:
     @cached_property
     def graph(self) -> "Graph":
         """Relations between memories."""
-        from engram.gates.secrets.scan import redact_all
+        from engram.gates.secrets.scan import refuse_secrets_in
         from engram.graph.graph import Graph
 
-        return Graph(self.store, self._clock, redact_all)
+        return Graph(self.store, self._clock, refuse_secrets_in)
 
     @cached_property
     def tasks(self) -> "Tasks":

@@ -367,6 +367,7 @@ class WorkVerbs(Facets):
         For a folder, `.refused` names the files that cannot be read and `.left_out` those that are skipped, with the reason.
         """
         from engram.capture.documents.ingest import IngestOptions
+        from engram.gates.secrets.scan import redact
 
         if not str(path).strip():
             raise InvalidInput("name a file or a folder to read; `.` is the current one")
@@ -377,7 +378,7 @@ class WorkVerbs(Facets):
         options = IngestOptions(max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None))
 
         def begin() -> str:
-            return self.start_task(f"Read {place.name}", **owner).id
+            return self.start_task(redact(f"Read {place.name}")[0], **owner).id
 
         return self._recorder.ingest(place, own, begin, kind, options)
 

@@ -230,7 +230,7 @@ class WriteVerbs(Facets):
             is_written = changed.status not in OUT and any(
                 getattr(memory, one) != getattr(changed, one) for one in WRITTEN
             )
-            return admit(by_hand(changed, actor, self._clock()) if is_written else changed)
+            return admit(by_hand(changed, actor, self._clock()) if is_written else changed, self._gate_settings)
 
         return self._change(ref, "update", actor, reason, updated, scopes, absorbed)
 
@@ -380,13 +380,13 @@ class WriteVerbs(Facets):
         absorbed: str = "",
     ) -> Memory:
         from engram.capture.conflict_choice import absorb
-        from engram.gates.secrets.scan import redact
+        from engram.gates.secrets.scan import checked_reason
         from engram.review.authority import refuse_overturning
         from engram.review.conflicts import release, waiting_on
         from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.store.history import OUT
 
-        reason = redact(reason)[0]
+        reason = checked_reason(reason)
         found = find_memory(self.store, ref, scopes, to_change=True)
         wanted = change(found)
         meaning, vector = self._meaning_after(wanted, found)

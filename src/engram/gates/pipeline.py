@@ -20,6 +20,7 @@ from engram.gates.neighbourhood import Neighbourhood, told_before
 from engram.gates.particulars import particular_problem, rejected_particular, situation_conflict
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
+from engram.gates.secrets.allowed import AllowedValues
 from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
 from engram.gates.trust import Trust, is_human, is_told, is_untrusted, loss_reason, tier_of, trust
@@ -111,7 +112,8 @@ class _GateRun:
         return mention(self._lookup.original(memory))
 
     def _secrets(self) -> Verdict | None:
-        return self._refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.given))
+        allowed = AllowedValues(self.settings.allowed_values)
+        return self._refuse("secrets", secrets_problem(self.given, allowed=allowed))
 
     def _exact(self, known: Known) -> Verdict | None:
         twin = exact_duplicate(self.proposal, known)
@@ -327,16 +329,22 @@ def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:
     Raises `Refused`, or `SecretRefused` for a secret.
     """
     settings = settings or GateSettings()
-    if problem := added_problem(memory, settings):
-        raise Refused(notice(problem))
-    if not settings.allow_secrets and (problem := secrets_problem(memory)):
+    check_shape(memory, settings)
+    if problem := secrets_problem(memory, allowed=AllowedValues(settings.allowed_values)):
         raise SecretRefused(notice(problem))
+    return memory
+
+
+def check_shape(memory: Memory, settings: GateSettings | None = None) -> Memory:
+    """The memory. Raises `Refused` if its shape or size cannot be stored."""
+    if problem := added_problem(memory, settings or GateSettings()):
+        raise Refused(notice(problem))
     return memory
 
 
 def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
     """Check many memories as `admit` does, scanning them for secrets in one pass."""
-    suspected = set() if settings.allow_secrets else {id(memory) for memory in suspects(memories)}
+    suspected = {id(memory) for memory in suspects(memories)}
     for memory in memories:
         if id(memory) in suspected or added_problem(memory, settings):
             admit(memory, settings)

@@ -104,7 +104,8 @@ class GateSettings:
     """For `learn` and `remember`."""
     max_added_bytes: int = MAX_ADDED_BYTES
     """For `add`, in UTF-8."""
-    allow_secrets: bool = False
+    allowed_values: tuple[str, ...] = ()
+    """Patterns of values that are not secrets: the setting `secrets.allow`."""
 
 
 @dataclass(frozen=True, slots=True)

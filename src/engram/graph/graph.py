@@ -92,8 +92,8 @@ ScopeLike = str | Sequence[str] | None
 StatusLike = str | Sequence[str] | None
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def _accept(value: object, what: str) -> None:
+    """Accept everything."""
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ class Graph:
 
     store: Store
     clock: Callable[[], datetime]
-    redact: Callable[[Any], Any] = _as_it_is
-    """Takes secrets out of what is written with a relation: its reason and its metadata."""
+    refuse_secrets: Callable[[object, str], None] = _accept
+    """Called with what is written with a relation, its reason and its metadata, and the name of each; raises for a secret."""
 
     # -- writing
 
@@ -126,10 +126,11 @@ class Graph:
         """
         _refuse_reviewed(actor, relation(type))
         weight, data = checked_weight(weight), checked_metadata(metadata)
+        self.refuse_secrets(data, "metadata")
         one, other = self._linkable(source, scopes, to_change=True), self._linkable(target, scopes)
         if one.id == other.id:
             raise InvalidInput(f"{one.id} cannot be related to itself; name two different memories")
-        link = Association(other.id, type, weight=weight, extra={METADATA: self.redact(data)} if data else {})
+        link = Association(other.id, type, weight=weight, extra={METADATA: data} if data else {})
         names = self._versions(other)
         with self._deciding("relate", actor, reason, one.id, other.id) as deciding:
             locked_memory(deciding, other.id)
@@ -289,7 +290,8 @@ class Graph:
         return found
 
     def _deciding(self, op: str, actor: str, reason: str, *about: str) -> Any:
-        return self.store.deciding(op, actor=actor, reason=self.redact(reason), about=about)
+        self.refuse_secrets(reason, "the reason")
+        return self.store.deciding(op, actor=actor, reason=reason, about=about)
 
 
 def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002

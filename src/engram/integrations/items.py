@@ -215,12 +215,14 @@ class KeyedItems:
 
     def _check(self, drafts: Sequence[Memory]) -> None:
         from engram.gates.pipeline import admit
+        from engram.gates.proposal import GateSettings
         from engram.review.distrust import distrust_reason
 
         if why := distrust_reason(self.mem.store, self.source):
             raise Refused(why)
+        settings = GateSettings(allowed_values=self.mem.store.screen.allowed_values)
         for draft in drafts:
-            admit(draft)
+            admit(draft, settings)
 
     def _placed(self, deciding: Transaction, draft: Memory, known_id: str) -> Memory:
         """The memory to write: what is stored with the new value, or a new one that takes over the name of what was deleted."""

@@ -1,5 +1,6 @@
 """The records of a ledger: events and sessions."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ DOCUMENT_ROLE = "document"
 """The role of a document's chunk, which is ranked without its neighbours."""
 SUMMARY_ROLE = "summary"
 """The role of the event that a session's summary becomes when it ends, so that a search finds it."""
+_REDACTED = re.compile(r"\[redacted:[a-z0-9-]+\]")
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 
@@ -40,6 +42,11 @@ class Event(Displayed):
     scope: str = ""
     """Its owner's scope, set when it is written; "" in events written before they carried one."""
 
+    @property
+    def redactions(self) -> int:
+        """How many secrets of its content and payload were replaced by `[redacted:kind]`."""
+        return _count_redactions((self.content, self.payload))
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Session(Displayed):
@@ -64,6 +71,19 @@ class Session(Displayed):
     def owner(self) -> str:
         """The scope it belongs to: the first of those it sees."""
         return self.scopes[0] if self.scopes else "global"
+
+    @property
+    def redactions(self) -> int:
+        """How many secrets of its task and summary were replaced by `[redacted:kind]`."""
+        return _count_redactions((self.task, self.summary))
+
+
+def _count_redactions(value: Any) -> int:
+    if isinstance(value, str):
+        return len(_REDACTED.findall(value))
+    if isinstance(value, Mapping):
+        return _count_redactions((*value, *value.values()))
+    return sum(map(_count_redactions, value)) if isinstance(value, list | tuple) else 0
 
 
 def quotes_ledger(session: str) -> str:

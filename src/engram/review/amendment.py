@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit, judge, mention
 from engram.gates.proposal import GateSettings, Verdict
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.scan import checked_reason
 from engram.gates.trust import is_human
 from engram.model.decision import Outcome
 from engram.model.errors import InvalidInput, Refused
@@ -71,7 +71,7 @@ class Amender:
         verdict = self._judged(wanted, actor, vector)
         compared = sorted({found.scope, wanted.scope})
         with self.store.deciding(
-            "amend", actor=actor, reason=redact(reason)[0], scopes=compared, about=[found.id]
+            "amend", actor=actor, reason=checked_reason(reason), scopes=compared, about=[found.id]
         ) as deciding:
             before = _editable(find_locked(deciding, found.id, scopes))
             refuse_outranked(actor, before, "edit")
@@ -149,7 +149,7 @@ class Amender:
         about |= dict.fromkeys(memory.id for memory in found)
         refuse_foreign_versions(self.store, found[0].id, list(about), scopes)
         with self.store.deciding(
-            "merge", actor=actor, reason=redact(reason)[0], scopes=[found[0].scope], about=about
+            "merge", actor=actor, reason=checked_reason(reason), scopes=[found[0].scope], about=about
         ) as deciding:
             memories = [_editable(find_locked(deciding, memory.id, scopes)) for memory in found]
             for memory in memories:

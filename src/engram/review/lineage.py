@@ -358,7 +358,8 @@ class Lineages:
         """
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
-        from engram.gates.secrets.scan import redact
+        from engram.gates.proposal import GateSettings
+        from engram.gates.secrets.scan import checked_reason
         from engram.review.conflicts import release, waiting_on
 
         changes = checked_fields(fields)
@@ -366,7 +367,8 @@ class Lineages:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(find_replaceable(self, ref, scopes))
         check_form_kept(head.form, changes)
-        draft = admit(_revised(head, changes, actor, self.clock()))
+        settings = GateSettings(allowed_values=self.store.screen.allowed_values)
+        draft = admit(_revised(head, changes, actor, self.clock()), settings)
         if "aliases" in changes:
             refuse_foreign_ids(self.store, [draft.but(id=head.id)])
         vectors = self.store.embed([meaning_of(draft)])
@@ -377,7 +379,7 @@ class Lineages:
         with self.store.deciding(
             "revise",
             actor=actor,
-            reason=redact(reason)[0],
+            reason=checked_reason(reason),
             scopes=compared,
             about=about,
             ids_for=[self.clock()],
@@ -389,7 +391,7 @@ class Lineages:
             if head.status not in CURRENT:
                 refuse_undoing(actor, head, self.store.history(head.id))
             now = self.clock()
-            new = admit(_revised(head, changes, actor, now)).but(id=deciding.new_id(now))
+            new = admit(_revised(head, changes, actor, now), settings).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
             new = by_hand(new, actor, now) if WRITTEN & changes.keys() else new
             refuse_unapproved(actor, head, new.but(status="active"))
@@ -415,7 +417,7 @@ class Lineages:
         self, ref: str, *, actor: str = "manual", reason: str = "", shown: Sequence[Memory] = (), scopes: Scopes = None
     ) -> Memory:
         """Retire a memory; of a fact with versions, the newest remaining one becomes current again. `scopes` are the caller's."""
-        from engram.gates.secrets.scan import redact
+        from engram.gates.secrets.scan import checked_reason
         from engram.review.conflicts import release, waiting_on
 
         found = find_memory(self.store, ref, scopes, to_change=True)
@@ -426,7 +428,7 @@ class Lineages:
         compared = [found.scope] if found.lineage or waiting else []
         about += [other.id for other in waiting]
         with self.store.deciding(
-            "forget", actor=actor, reason=redact(reason)[0], scopes=compared, about=about
+            "forget", actor=actor, reason=checked_reason(reason), scopes=compared, about=about
         ) as deciding:
             memory = find_locked(deciding, found.id, scopes)
             refuse_outranked(actor, memory, "retire")

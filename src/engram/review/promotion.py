@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import mention
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.scan import checked_reason
 from engram.gates.trust import kind_of, tier_of, trust
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field, replace
@@ -161,7 +161,7 @@ def decide_all(
         except (NotFound, Refused) as error:
             left[ref] = str(error)
     decide = partial(approve_in, settings=settings) if op == APPROVE else reject_in
-    return _decided(store, clock, op, list(found.values()), actor, redact(reason)[0], decide, left, shown)
+    return _decided(store, clock, op, list(found.values()), actor, checked_reason(reason), decide, left, shown)
 
 
 def _decided(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from engram.gates.pipeline import admit
+from engram.gates.pipeline import check_shape
 from engram.gates.trust import is_human
 from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
@@ -59,8 +59,8 @@ def keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tuple
         kept_new = kept_new.but(situation=situations[0])
     if situations[1]:
         kept_old = kept_old.but(situation=situations[1])
-    deciding.put(admit(kept_old.but(updated=now)))
-    deciding.put(admit(kept_new))
+    deciding.put(check_shape(kept_old.but(updated=now)))
+    deciding.put(check_shape(kept_new))
     return kept_new
 
 
@@ -79,7 +79,7 @@ def merged_into(
     )
     for other in others:
         merged = _unlinked(merged, other.id)
-    admit(merged)
+    check_shape(merged)
     for other in others:
         if other.status in CURRENT and other.lineage:
             # Both were true before: the survivor begins where the later of the two did, not now.

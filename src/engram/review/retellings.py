@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import admit, mention
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.scan import checked_reason
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
 from engram.model.event import quotes_ledger
 from engram.model.lazy import dataclass, replace
@@ -116,7 +116,12 @@ class Separation:
         new = self._linked(new, found, vector)
         compared = sorted({found.scope, new.scope})
         with self.store.deciding(
-            "separate", actor=actor, reason=redact(reason)[0], session=new.session, scopes=compared, about=[found.id]
+            "separate",
+            actor=actor,
+            reason=checked_reason(reason),
+            session=new.session,
+            scopes=compared,
+            about=[found.id],
         ) as deciding:
             now, memory = self.clock(), find_locked(deciding, found.id, scopes)
             refuse_changed(shown, memory)

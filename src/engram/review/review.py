@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.scan import checked_reason
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
@@ -219,7 +219,9 @@ class Review:
         about = [found.id, *found.supersedes]
         if op == APPROVE:
             refuse_foreign_versions(self.store, found.id, found.supersedes, scopes)
-        with self.store.deciding(op, actor=actor, reason=redact(reason)[0], scopes=compared, about=about) as deciding:
+        with self.store.deciding(
+            op, actor=actor, reason=checked_reason(reason), scopes=compared, about=about
+        ) as deciding:
             memory = find_locked(deciding, found.id, scopes)
             refuse_settled(self.store, memory)
             refuse_changed(shown, memory)
@@ -229,7 +231,7 @@ class Review:
         self, found: Memory, actor: str, reason: str, shown: Sequence[Memory], scopes: Scopes
     ) -> Memory:
         """A memory that somebody asked to forget, without that request."""
-        with self.store.deciding(REJECT, actor=actor, reason=redact(reason)[0], about=[found.id]) as deciding:
+        with self.store.deciding(REJECT, actor=actor, reason=checked_reason(reason), about=[found.id]) as deciding:
             memory = find_locked(deciding, found.id, scopes)
             refuse_outranked(actor, memory, REJECT)
             refuse_changed(shown, memory)

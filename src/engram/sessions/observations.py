@@ -1,7 +1,7 @@
 """Events as callers give them, checked before they are stored; the store's screen redacts secrets."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -33,34 +33,35 @@ def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "", zone: t
     event_type = item.get("event_type") or "message"
     if event_type not in EVENT_TYPES:
         raise InvalidInput(f"Unknown event type {event_type!r}; choose {', '.join(EVENT_TYPES)}")
-    metadata = _data("metadata", item.get("metadata"))
+    metadata = json_data("the event's metadata", item.get("metadata"))
     refuse_reserved(metadata, OF_EVENTS)
     return NewEvent(
-        role=storable(role.strip()),
+        role=checked_text(role.strip(), "the event's role"),
         content=storable(content),
         at=aware(item.get("at"), zone) or now,
         event_type=event_type,
-        task=of_task or storable(str(item.get("task", "") or "")),
-        key=storable(str(item.get("key", "") or "")),
-        payload=_data("payload", item.get("payload")),
+        task=of_task or checked_text(str(item.get("task", "") or ""), "the event's task"),
+        key=checked_text(str(item.get("key", "") or ""), "the event's key"),
+        payload=json_data("the event's payload", item.get("payload"), captured=True),
         metadata=metadata,
     )
 
 
-def _data(name: str, given: Any) -> dict[str, Any]:
-    return json_data(f"the event's {name}", given)
+def json_data(what: str, given: Any, *, captured: bool = False) -> dict[str, Any]:
+    """A caller's own data; raises `InvalidInput` unless it is an object that JSON and every store can represent.
 
-
-def json_data(what: str, given: Any) -> dict[str, Any]:
-    """A caller's own data; raises `InvalidInput` unless it is an object that JSON can represent."""
+    In `captured` data, such as the output of a tool, characters that no store can represent are replaced instead.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidInput(f'{what} must be an object such as {{"name": "pytest"}}, not {type(given).__name__}')
     refuse_deep(given, what)
     try:
-        data: dict[str, Any] = _stored(dict(given))
+        data: dict[str, Any] = _stored(dict(given), what, _captured_text if captured else checked_text)
         json.dumps(data, allow_nan=False)
+    except InvalidInput:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
             f"{what} cannot be stored as JSON ({error}); give text, numbers, lists and objects"
@@ -68,12 +69,28 @@ def json_data(what: str, given: Any) -> dict[str, Any]:
     return data
 
 
-def _stored(value: Any) -> Any:
+def _stored(value: Any, what: str, text_of: Callable[[str, str], str]) -> Any:
     if isinstance(value, str):
-        return storable(value)
+        return text_of(value, what)
     if isinstance(value, Mapping):
-        return {storable(str(name)): _stored(item) for name, item in value.items()}
-    return [_stored(item) for item in value] if isinstance(value, list | tuple | set | frozenset) else value
+        return {
+            text_of(str(name), f"a key of {what}"): _stored(item, f"{what}.{name}", text_of)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_stored(item, f"{what}[{place}]", text_of) for place, item in enumerate(value)]
+    return value
+
+
+def checked_text(text: str, what: str) -> str:
+    """The text. Raises `InvalidInput` if no store can represent it: what a caller gives is never changed."""
+    if storable(text) != text:
+        raise InvalidInput(f"{what} contains a NUL or half a surrogate pair, which cannot be stored; remove it")
+    return text
+
+
+def _captured_text(text: str, what: str) -> str:
+    return storable(text)
 
 
 def storable(text: str) -> str:

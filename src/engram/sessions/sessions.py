@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from engram.gates.secrets.scan import redact, refuse_secret
+from engram.gates.secrets.scan import refuse_secret
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput, StoreDenied, StoreReadOnly
 from engram.model.event import SUMMARY_ROLE, Event, Session
@@ -46,9 +46,12 @@ class Sessions:
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
         now = self.clock()
-        task = storable(redact(task)[0])
-        session = Session(f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}", task, scopes, now)
+        session_id = f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
+        session = self.store.screen.session(Session(session_id, storable(task), scopes, now))
+        task = session.task
         warnings: list[str] = []
+        if session.redactions:
+            warnings.append(f"the session's task looked like it contains a secret, which was replaced: {task[:200]}")
         try:
             self.store.save_session(session)
             self.store.sync(seconds=SYNC_SECONDS)
@@ -99,8 +102,8 @@ class Sessions:
             if self.before_end is not None:
                 self.before_end(session.id)
             if summary.strip():
-                text = storable(redact(summary)[0])
-                session = replace(session, summary=text, summary_through=0, summary_style="", summary_by="")
+                given = replace(session, summary=storable(summary), summary_through=0, summary_style="", summary_by="")
+                session = self.store.screen.session(given)
             elif self.store.events(session.id, after=session.summary_through, last=1):
                 session = self.summarise(session.id)
             session = replace(session, ended=max(self.clock(), session.started))

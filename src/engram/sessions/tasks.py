@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Unpack
 
-from engram.gates.secrets.scan import redact, refuse_secret
+from engram.gates.secrets.scan import refuse_secret
 from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
@@ -15,7 +15,7 @@ from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, Ta
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.rules.scopes import parse_scope, seen_from
-from engram.sessions.observations import json_data, new_event, storable
+from engram.sessions.observations import checked_text, json_data, new_event
 from engram.store.protocol import Filters, JobFactory, Store, no_jobs
 from engram.store.references import Scopes, find_event, find_task
 from engram.text.time.zone import SYSTEM
@@ -54,11 +54,11 @@ class Tasks:
         """Start a task; raises `InvalidInput` without a goal."""
         if not _has_text(goal):
             raise InvalidInput("a task needs a goal")
-        session = storable(session)
+        session = checked_text(session, "the session's id")
         refuse_secret(session, "the session's id")
         scope, own, now = parse_scope(scope), json_data("the task's metadata", metadata), self.clock()
         task_id = f"TASK-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
-        task = TaskRun(task_id, _clean(goal), scope, now, now, session=session, metadata=own)
+        task = TaskRun(task_id, _clean(goal, "the task's goal"), scope, now, now, session=session, metadata=own)
         self.store.save_task(task)
         return task
 
@@ -78,7 +78,7 @@ class Tasks:
 
         For a named owner, `scopes` from `mem.scopes_for`: raises `Refused` for a task that they see and that is not theirs.
         """
-        text, task = _clean(outcome), find_task(self.store, task_id, scopes, to_change=True)
+        text, task = _clean(outcome, "the task's outcome"), find_task(self.store, task_id, scopes, to_change=True)
         return self.store.change_task(task.id, lambda task: moved(task, state, self.clock(), text))
 
     def pause(self, task_id: str, reason: str = "", *, scopes: Scopes = None) -> TaskRun:
@@ -232,7 +232,7 @@ class Tasks:
                 task=task.id,
                 number=number,
                 created=now,
-                summary=_clean(summary),
+                summary=_clean(summary, "the checkpoint's summary"),
                 source_event_ids=sources,
                 through=head[-1].seq if head else 0,
                 kind=kind,
@@ -268,8 +268,8 @@ def _derivation(task: TaskRun, now: datetime) -> JobFactory:
     return job
 
 
-def _clean(text: str) -> str:
-    return redact(storable(text.strip()))[0]
+def _clean(text: str, what: str) -> str:
+    return checked_text(text.strip(), what)
 
 
 def _has_text(given: Any) -> bool:
@@ -280,7 +280,7 @@ def _lines(name: str, given: Any) -> tuple[str, ...]:
     lines = [*given] if isinstance(given, Iterable) and not isinstance(given, str) else [None]
     if not all(isinstance(line, str) for line in lines):
         raise InvalidInput(f"{name} is a list of lines")
-    return tuple(_clean(line) for line in lines if line and line.strip())
+    return tuple(_clean(line, f"the checkpoint's {name}") for line in lines if line and line.strip())
 
 
 def _called(call: Any) -> list[dict[str, Any]]:

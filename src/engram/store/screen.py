@@ -37,6 +37,10 @@ class Decider:
 class Screen(Protocol):
     """Checks records before they are written: returns them as they may be stored, or raises."""
 
+    @property
+    def allowed_values(self) -> tuple[str, ...]:
+        """Patterns of values that the owner says are not secrets."""
+
     def decision(self, actor: str, reason: str, session: str) -> str:
         """The reason of a decision as it may be stored."""
 
@@ -54,14 +58,14 @@ class Screen(Protocol):
     def session(self, session: Session) -> Session:
         """A session."""
 
-    def task(self, task: TaskRun) -> TaskRun:
-        """A task."""
+    def task(self, task: TaskRun, before: TaskRun | None = None) -> TaskRun:
+        """A task. What `before`, its stored version, contains is not checked again."""
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
         """A checkpoint."""
 
-    def job(self, job: Job) -> Job:
-        """A job."""
+    def job(self, job: Job, before: Job | None = None) -> Job:
+        """A job. What `before`, its stored version, contains is not checked again."""
 
     def state(self, name: str) -> str:
         """The name of a state."""
@@ -69,6 +73,11 @@ class Screen(Protocol):
 
 class Unscreened:
     """Accepts everything unchanged."""
+
+    @property
+    def allowed_values(self) -> tuple[str, ...]:
+        """No patterns; nothing is refused."""
+        return ()
 
     def decision(self, actor: str, reason: str, session: str) -> str:
         """The reason as it is."""
@@ -91,7 +100,7 @@ class Unscreened:
         """The session as it is."""
         return session
 
-    def task(self, task: TaskRun) -> TaskRun:
+    def task(self, task: TaskRun, before: TaskRun | None = None) -> TaskRun:
         """The task as it is."""
         return task
 
@@ -99,7 +108,7 @@ class Unscreened:
         """The checkpoint as it is."""
         return checkpoint
 
-    def job(self, job: Job) -> Job:
+    def job(self, job: Job, before: Job | None = None) -> Job:
         """The job as it is."""
         return job
 

@@ -30,6 +30,14 @@ Autonomous = Annotated[
     bool, Option("--autonomous", help="Nobody asked to store this: the quality gates judge it, too.")
 ]
 
+NotASecret = Annotated[
+    bool,
+    Option(
+        "--not-a-secret",
+        help="What looks like a secret here is not one: allow these values from now on. Only for a person at a terminal.",
+    ),
+]
+
 Supersedes = Annotated[
     list[str] | None,
     Option("--supersedes", metavar="ID", help="A memory this one replaces, by id or name (repeatable)."),
@@ -68,6 +76,7 @@ def learn(
     supersedes: Supersedes = None,
     relation: Relation = "",
     on_conflict: OnConflict = "",
+    not_a_secret: NotASecret = False,
 ) -> None:
     """Propose a memory. The gates decide what happens to it, and say why.
 
@@ -84,6 +93,8 @@ def learn(
     claimed = form.claimed()
     source = "human" if surface.person and claimed != "agent" else "agent"
     with surface.memory() as mem:
+        if not_a_secret:
+            _allow(surface, mem, given)
         placed = "" if supersedes else _place(mem, given, form.parts())
 
         def propose(choice: str) -> Decision:
@@ -144,19 +155,22 @@ def remember(
     session: Session = "",
     supersedes: Supersedes = None,
     relation: Relation = "",
+    not_a_secret: NotASecret = False,
 ) -> None:
     """Store something a person said. It counts as a person's only when typed at a terminal. Without --scope it is placed as `learn` does."""
     source = "human" if surface.person else "tool:remember"
     given = {"statement": text_or_stdin(text), **memory.given()} | ({"supersedes": supersedes} if supersedes else {})
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
+        if not_a_secret:
+            _allow(surface, mem, given)
         placed = "" if supersedes else _place(mem, given, {})
         decision = mem.remember(given.pop("statement"), source=source, session=session, relation=relation, **given)
         _decided(surface, decision)
         _report_place(surface, decision, placed)
 
 
-def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> None:
+def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False, not_a_secret: NotASecret = False) -> None:
     """Store a memory without the gates of quality: at a terminal as it is, otherwise what `learn` would let wait waits for review.
 
     If it probably replaces an older memory, both stay current and `engram review` asks; if that is certain, it replaces it. Without
@@ -168,10 +182,27 @@ def add(surface: Surface, text: Text, memory: NewMemory, team: Team = False) -> 
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         source = "human" if surface.person else "agent"
-        added = mem.add(text_or_stdin(text), source=source, team=team, **given)
+        statement = text_or_stdin(text)
+        if not_a_secret:
+            _allow(surface, mem, {"statement": statement, **given})
+        added = mem.add(statement, source=source, team=team, **given)
         now = surface.now
         surface.answer(memory_data(added, now), lambda: views.listing([added], now))
         surface.hint(_replaced(added))
+
+
+def _allow(surface: Surface, mem: "Engram", given: dict[str, Any]) -> None:
+    """Remember that a person says that what looks like a secret in these fields is not one."""
+    from engram.gates.secrets.allowed import allow_values
+    from engram.gates.secrets.scan import describe_words, find_secrets
+
+    if not surface.person:
+        raise Refused("only a person decides what is not a secret: run this at a terminal, or leave --not-a-secret out")
+    texts = [text for value in given.values() for text in (value if isinstance(value, list) else [value])]
+    for text in texts:
+        if isinstance(text, str) and (found := find_secrets(text)):
+            surface.hint(f"engram: not a secret from now on: {line(describe_words(text, found))}")
+            allow_values(mem.store, [text[secret.start : secret.end] for secret in found], surface.now)
 
 
 def _replaced(added: Memory) -> str:

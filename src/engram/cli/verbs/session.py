@@ -13,7 +13,10 @@ from engram.model.errors import InvalidInput
 from engram.model.event import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engram.client import Engram
+    from engram.model.event import Event
 
 
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
@@ -61,6 +64,12 @@ def observe(surface: Surface, session_id: Id, said: EventOptions, scope: OfOwner
             [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events
         ]
         surface.answer(events, lambda: display.lines(*rows))
+        surface.warn(redaction_notes(events))
+
+
+def redaction_notes(events: "Sequence[Event]") -> list[str]:
+    """A note for each event in which secrets were redacted."""
+    return [f"{event.id}: secrets redacted: {event.redactions}" for event in events if event.redactions]
 
 
 def events_to_write(said: EventOptions) -> list[dict[str, Any]]:

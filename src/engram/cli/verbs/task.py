@@ -24,7 +24,7 @@ from engram.cli.verbs.options import (
     check_least,
     pairs,
 )
-from engram.cli.verbs.session import events_to_write
+from engram.cli.verbs.session import events_to_write, redaction_notes
 from engram.cli.views import SILENT, checkpoint_fields, task_style
 from engram.dialects.json_records import strict_json
 from engram.model.errors import InvalidInput
@@ -141,6 +141,7 @@ def _written(surface: Surface, events: Sequence[Event]) -> None:
         [(f"#{one.seq} ", "bright_black"), (one.id, "cyan"), f"  {one.role}: {line(one.content, 80)}"] for one in events
     ]
     surface.answer(events, lambda: display.lines(*rows))
+    surface.warn(redaction_notes(events))
 
 
 def checkpoint(

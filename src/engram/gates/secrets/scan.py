@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import chain, count, islice
 from typing import Any
 
+from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
 from engram.gates.secrets.assignments import named
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
 from engram.gates.secrets.forms import (
@@ -29,21 +30,30 @@ from engram.gates.secrets.prose import prose
 from engram.gates.secrets.recovery_codes import recovery_codes
 from engram.gates.secrets.seed_phrases import seed_phrases
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
-from engram.gates.shape import RECORD, labels, listed, texts
-from engram.model.errors import InvalidInput
+from engram.gates.shape import RECORD, labels, listed, strings, texts
+from engram.model.errors import InvalidInput, SecretRefused
+from engram.model.lazy import fields, is_dataclass
 from engram.model.memory import Memory
 from engram.text.confusables import Folded, readings
 from engram.text.display import slug
 
 __all__ = [
     "Secret",
+    "checked_reason",
     "continued_key",
+    "data_problem",
+    "describe_words",
     "ends_in_key",
     "exact_secrets",
+    "find_known_formats",
     "find_secrets",
+    "name_kinds",
     "redact",
-    "redact_all",
+    "redact_data",
+    "refuse_credentials",
     "refuse_secret",
+    "refuse_secret_text",
+    "refuse_secrets_in",
     "secrets_problem",
     "suspects",
 ]
@@ -53,6 +63,8 @@ _NAMES = frozenset((
     "id", "scope", "lineage", "supersedes", "superseded_by", "conflict_key", "critical_slot", "source",
     "evidence", "associations", "aliases", "box", "trace", "session",
 ))  # fmt: skip
+_DATA = frozenset(("metadata", "extra", "associations"))
+"""Fields with a caller's own data."""
 _COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
 _OWN_ID = re.compile(
     r"(?<![\w-])(?:ENG-2\d{3}-[01]\d[0-3]\d-\d{3,20}|ENG-X-[0-9a-f]{16}|EVT-2\d{7}-[0-9a-f]{12}"
@@ -68,11 +80,22 @@ _AROUND_LONG = 120
 """Characters searched before and after a long run."""
 
 
+_LOCATED = frozenset((
+    "azure-account-key", "azure-sas", "bearer-token", "connection-string", "discord-webhook", "google-chat-webhook", "signed-url", "slack-webhook",
+    "teams-webhook", "webhook-url",
+))  # fmt: skip
+"""Kinds with a known format in which the credential is a part, as a password is of an address."""
 _SAID = frozenset(("password", "security-answer", "netrc-password"))
 """Kinds whose value may be any word, including a word that only describes a value."""
 _BEFORE_HINT = 200
 _BEHIND_HINT = 400
 """Characters searched before and after a hint."""
+_MASKED_CHARS = re.compile(r"[^\W_]")
+_LONGEST_MASK, _MOST_DESCRIBED = 16, 3
+_LONGEST_AROUND, _WORDS_AROUND = 48, 4
+"""Characters and words that a message shows around a masked secret."""
+_LONGEST_KEY = 80
+"""Characters of a key that a message shows."""
 _READ_AT_ONCE = 200
 """Memories scanned in one pass."""
 _LONG = "LONG"
@@ -95,9 +118,26 @@ def _rows_of_hints() -> dict[str, list[tuple[int, str]]]:
     return rows
 
 
-def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
-    """Every secret in a text, in order, without overlaps. `nearby=False` ignores surrounding words; used for names."""
-    return apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
+def find_secrets(text: str, *, nearby: bool = True, allowed: AllowedValues = NOTHING_ALLOWED) -> list[Secret]:
+    """Every secret in a text, in order, without overlaps and without `allowed` values.
+
+    `nearby=False` ignores surrounding words; used for names.
+    """
+    found = apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
+    return allowed.without_allowed(text, found)
+
+
+def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> list[Secret]:
+    """The credentials in a known format: private keys, tokens of providers, URLs with a password. No word around them counts."""
+    found = apart(
+        Secret(secret.kind, *plain.span(secret.start, secret.end))
+        for plain in readings(text)
+        for secret in (
+            *_known_shapes(plain.text, hints_in(_lowered(plain.text)), nearby=False, known_only=True),
+            *private_keys(plain.text),
+        )
+    )
+    return allowed.without_allowed(text, found)
 
 
 def exact_secrets(text: str) -> list[Secret]:
@@ -140,25 +180,28 @@ def _lowered(text: str) -> str:
     return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
-def redact(text: str) -> tuple[str, list[Secret]]:
+def redact(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> tuple[str, list[Secret]]:
     """The text with each secret replaced by `[redacted:kind]`, and the secrets' original spans."""
-    found = find_secrets(text)
+    found = find_secrets(text, allowed=allowed)
     return _without(text, found), found
 
 
-def redact_all(value: Any, key: str = "") -> Any:
-    """The value with every secret redacted, at any depth: in texts, in keys, and in values whose key says they are secret."""
+def redact_data(value: Any, key: str = "", allowed: AllowedValues = NOTHING_ALLOWED) -> Any:
+    """The payload of an event with its secrets redacted, at any depth: in texts and keys, and in values whose key says they are secret.
+
+    A value without spaces needs such a key or a known format, because ids look random.
+    """
     if isinstance(value, str):
-        return _redacted_behind(key, value)
+        return _redact_value(key, value, allowed)
     if isinstance(value, Mapping):
         redacted: dict[str, Any] = {}
         for name, label, item in labels(value, key):
-            redacted[_unused(redact(name)[0], redacted)] = redact_all(item, label)
+            redacted[_unused(_redact_value("", name, allowed), redacted)] = redact_data(item, label, allowed)
         return redacted
     if isinstance(value, list | tuple | set | frozenset):
-        return [redact_all(item, label) for label, item in listed(value, key)]
+        return [redact_data(item, label, allowed) for label, item in listed(value, key)]
     if key and isinstance(value, int | float) and not isinstance(value, bool):
-        redacted_number = _redacted_behind(key, str(value))
+        redacted_number = _redact_value(key, str(value), allowed)
         return value if redacted_number == str(value) else redacted_number
     return value
 
@@ -169,12 +212,63 @@ def refuse_secret(text: str, what: str) -> None:
         raise InvalidInput(f"{what} contains what looks like a secret ({kinds}); nothing was stored. Use another name")
 
 
+def refuse_secret_text(text: str, what: str, allowed: AllowedValues = NOTHING_ALLOWED) -> None:
+    """Raise `SecretRefused` if a text that a caller wrote contains a secret."""
+    if text and (found := find_secrets(text, allowed=allowed)):
+        raise SecretRefused(secret_problem(text, found, what))
+
+
+def refuse_secrets_in(value: object, what: str) -> None:
+    """Raise `SecretRefused` if a text contains a secret, or a caller's own data a credential in a known format."""
+    if isinstance(value, str):
+        refuse_secret_text(value, what)
+    else:
+        refuse_credentials(value, what)
+
+
+def checked_reason(reason: str) -> str:
+    """The reason that a caller gives for a change. Raises `SecretRefused` if it contains a secret."""
+    refuse_secret_text(reason, "the reason")
+    return reason
+
+
+def secret_problem(text: str, found: Sequence[Secret], what: str) -> str:
+    """Why a text must not be stored: the field, the words that were taken for a secret, and what helps."""
+    return (
+        f"{what} contains what looks like a secret ({name_kinds(found)}): {describe_words(text, found)}; nothing was stored. "
+        "Store where the secret is kept, not the secret itself. If it is not a secret, a person can allow it: "
+        "--not-a-secret at a terminal, or the setting secrets.allow"
+    )
+
+
+def describe_words(text: str, found: Sequence[Secret]) -> str:
+    """The words that were taken for secrets, masked, each with the words before or after it."""
+    shown = [_describe_secret(text, found, at) for at in range(min(len(found), _MOST_DESCRIBED))]
+    more = len(found) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _describe_secret(text: str, found: Sequence[Secret], at: int) -> str:
+    secret = found[at]
+    masked = _MASKED_CHARS.sub("•", text[secret.start : secret.end][:_LONGEST_MASK])
+    masked += "…" if secret.end - secret.start > _LONGEST_MASK else ""
+    begin = found[at - 1].end if at else 0
+    before = (
+        text[max(begin, secret.start - _LONGEST_AROUND) : secret.start].rpartition("\n")[2].split()[-_WORDS_AROUND:]
+    )
+    if before:
+        return f"“{masked}” after “{' '.join(before)}”"
+    stop = found[at + 1].start if at + 1 < len(found) else len(text)
+    after = text[secret.end : min(stop, secret.end + _LONGEST_AROUND)].partition("\n")[0].split()[:_WORDS_AROUND]
+    return f"“{masked}” before “{' '.join(after)}”" if after else f"“{masked}”"
+
+
 @lru_cache(maxsize=1024)
 def _kinds_in_name(text: str) -> str:
     # A hyphen or an underscore joins the parts of a name, and would hide that a token begins behind it.
     parts = (text[joint.end() :] for joint in islice(_JOINT.finditer(text), _MOST_JOINTS))
     found = next(filter(None, (find_secrets(part, nearby=False) for part in (text, *parts))), [])
-    return _kinds(found)
+    return name_kinds(found)
 
 
 class _CleanTexts:
@@ -235,8 +329,8 @@ def _suspicious(unread: Iterable[str]) -> set[str]:
     return suspicious
 
 
-def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
-    """Why a memory must not be stored: the kinds of secrets and their field; "" if there are none.
+def secrets_problem(memory: Memory, before: Memory | None = None, allowed: AllowedValues = NOTHING_ALLOWED) -> str:
+    """Why a memory must not be stored: the words that were taken for a secret, and their field; "" if there are none.
 
     Texts that `before` already contains, for example from a file edited by hand, do not count.
     """
@@ -246,13 +340,50 @@ def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
     for field, text in texts(memory):
         if (field, text) in known:
             continue
+        if field in _DATA:
+            if problem := data_problem(getattr(memory, field), field, allowed):
+                return problem
+            continue
         found = _in_handle(text, memory) if field == "name" else find_secrets(text, nearby=field not in _NAMES)
-        if found:
-            return (
-                f"{field} contains what looks like a secret ({_kinds(found)}); nothing was stored. "
-                "Store where the secret is kept, not the secret itself"
-            )
+        if found := allowed.without_allowed(text, found):
+            return secret_problem(text, found, field)
     return ""
+
+
+def refuse_credentials(data: object, what: str, allowed: AllowedValues = NOTHING_ALLOWED) -> None:
+    """Raise `SecretRefused` if a caller's own data contains a credential in a known format; the message has the path of its key."""
+    if problem := data_problem(data, what, allowed):
+        raise SecretRefused(problem)
+
+
+def data_problem(data: object, what: str, allowed: AllowedValues = NOTHING_ALLOWED) -> str:
+    """Why a caller's own data must not be stored: the path of the key and the kind of credential; "" if there is none.
+
+    Applications keep foreign keys there, and nothing of it is indexed or put into a prompt, so only known formats count.
+    """
+    # Nearly no data contains a credential, and scanning all of it at once is cheaper than value by value.
+    if not data or not find_known_formats(RECORD.join(strings(data))):
+        return ""
+    for path, text in _values(data, what):
+        if found := find_known_formats(text, allowed):
+            return secret_problem(text, found, path)
+    return ""
+
+
+def _values(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """The texts in a value with their paths; a key comes before its value."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield f"a key of {path}", str(key)
+            yield from _values(item, f"{path}.{str(key)[:_LONGEST_KEY]}")
+    elif isinstance(value, list | tuple | set | frozenset):
+        for place, item in enumerate(value):
+            yield from _values(item, f"{path}[{place}]")
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from _values(getattr(value, part.name), f"{path}.{part.name}")
 
 
 def _in_handle(name: str, memory: Memory) -> list[Secret]:
@@ -266,7 +397,8 @@ def _in_handle(name: str, memory: Memory) -> list[Secret]:
     return find_secrets(name, nearby=False) or (find_secrets(name) if find_secrets(name.replace("-", " ")) else [])
 
 
-def _kinds(found: list[Secret]) -> str:
+def name_kinds(found: Iterable[Secret]) -> str:
+    """The kinds of some secrets, each once."""
     return ", ".join(dict.fromkeys(secret.kind for secret in found))
 
 
@@ -278,10 +410,12 @@ def _without(text: str, found: list[Secret]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _redacted_behind(key: str, text: str) -> str:
+def _redact_value(key: str, text: str, allowed: AllowedValues) -> str:
     """A value redacted in the context of its key: "hunter2" alone does not look like a secret."""
     lead = f"{key}: " if key else ""
-    found = [secret for secret in find_secrets(lead + text) if secret.end > len(lead)]
+    if " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
+        return text  # an id looks random as well, and no word says that it is a secret
+    found = [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
     return _without(text, [Secret(s.kind, max(0, s.start - len(lead)), s.end - len(lead)) for s in found])
 
 
@@ -290,8 +424,11 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
-def _known_shapes(text: str, hints: Hints, *, nearby: bool) -> Iterator[Secret]:
-    """Secrets by their shape. Rows with a judgment read a value from the words around it, so not in names and ids."""
+def _known_shapes(text: str, hints: Hints, *, nearby: bool, known_only: bool = False) -> Iterator[Secret]:
+    """Secrets by their shape. Rows with a judgment read a value from the words around it, so not in names and ids.
+
+    `known_only` leaves out the rows whose words around the secret say that it is one, such as `psk=`.
+    """
     known = _rows_of_hints()
     rows: dict[int, list[str]] = {}
     for word in hints:
@@ -302,7 +439,7 @@ def _known_shapes(text: str, hints: Hints, *, nearby: bool) -> Iterator[Secret]:
         rows |= {row: [_LONG] for row, _ in known[_LONG]}
     for row in sorted(rows):
         kind, _, _, *judgment = columns(SHAPES)[row]
-        if judgment and not nearby:
+        if (judgment and not nearby) or (known_only and kind not in _LOCATED and "secret" in _pattern(row).groupindex):
             continue
         spans = runs if _LONG in rows[row] else None
         places = {hint: hints.get(hint.removeprefix("^"), ()) for hint in rows[row]}

@@ -1,20 +1,27 @@
 """The secret screen: every record passes it on its way into a store, whichever verb wrote it.
 
-A memory with a secret is refused; the caller rewords it. A name (id, scope, session, actor, key) with a secret is refused:
-redacting identifiers would merge different things. Events, goals, summaries, reasons and a caller's own data are stored with
-the secret redacted.
+| what | a secret in it |
+|---|---|
+| a memory, the goal and outcome of a task, a checkpoint | is refused (`SecretRefused`) |
+| a name: an id, a scope, a session, an actor, a role, a key | is refused (`InvalidInput`); redacting names would merge different things |
+| a caller's own data: metadata, the data of a checkpoint, the arguments of a job | is refused if it has a known format |
+| captured conversation: the content and payload of an event, the task and summary of a session | is redacted |
+| logs: the reason of a decision, the error of a job | is redacted |
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
 from engram.gates.secrets.scan import (
     continued_key,
     ends_in_key,
     find_secrets,
     redact,
-    redact_all,
+    redact_data,
+    refuse_credentials,
     refuse_secret,
+    refuse_secret_text,
     secrets_problem,
     suspects,
 )
@@ -31,14 +38,26 @@ from engram.store.screen import LATEST, Decider
 __all__ = ["SecretScreen"]
 
 
+_LINES = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
+_MANIFEST = "manifest"
+
+
 class SecretScreen:
     """Keeps secrets out of a store; implements `store.screen.Screen`."""
+
+    def __init__(self, allowed: AllowedValues = NOTHING_ALLOWED) -> None:
+        self._allowed = allowed
+
+    @property
+    def allowed_values(self) -> tuple[str, ...]:
+        """Patterns of values that the owner says are not secrets."""
+        return self._allowed.patterns
 
     def decision(self, actor: str, reason: str, session: str) -> str:
         """The redacted reason. Raises `InvalidInput` if the actor or the session id contains a secret."""
         refuse_secret(actor, "the actor")
         refuse_secret(session, "the session's id")
-        return redact(reason)[0] if reason else reason
+        return self._redact(reason)
 
     def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None], deciding: Decider) -> None:
         """Raise `SecretRefused` if a memory contains a secret that its stored version does not.
@@ -46,7 +65,7 @@ class SecretScreen:
         A file edited by hand may contain one; its owner can still rate, move or forget that memory.
         """
         for memory in suspects(memories):
-            problem = secrets_problem(memory, before(memory.id))
+            problem = secrets_problem(memory, before(memory.id), self._allowed)
             if problem:
                 raise SecretRefused(problem)
 
@@ -58,70 +77,80 @@ class SecretScreen:
     def events(
         self, ledger: str, events: Sequence[NewEvent], latest: Callable[[], Sequence[Event]], *, scope: str = ""
     ) -> list[NewEvent]:
-        """The events, redacted. A private key split across events is tracked from one to the next."""
+        """The events with content and payload redacted. A private key split across events is tracked from one to the next.
+
+        Raises `SecretRefused` if the metadata of one contains a credential in a known format.
+        """
         refuse_secret(ledger, "the session's id")
         refuse_secret(scope, "the session's scope")
         kept: list[NewEvent] = []
-        for event in events:
+        for number, event in enumerate(events, 1):
             size = continued_key(event.content)
             if size and _follows_a_key(kept, latest):
                 event = replace(event, content=f"[redacted:private-key]{event.content[size:]}")
-            kept.append(_redacted(event))
+            kept.append(self._event(event, f" of event {number}" if len(events) > 1 else ""))
         return kept
+
+    def _event(self, event: NewEvent, place: str) -> NewEvent:
+        # Nearly no event contains a secret, and scanning all its texts at once is cheaper than one by one.
+        texts = (event.role, event.content, event.task, event.key, *strings(event.payload), *strings(event.metadata))
+        if not find_secrets(RECORD.join(texts)):
+            return event
+        refuse_secret(event.role, f"the role{place}")
+        refuse_secret(event.task, f"the task{place}")
+        refuse_secret(event.key, f"the key{place}")
+        refuse_credentials(event.metadata, f"metadata{place}", self._allowed)
+        payload = redact_data(event.payload, allowed=self._allowed) if event.payload else event.payload
+        return replace(event, content=self._redact(event.content), payload=payload)
 
     def session(self, session: Session) -> Session:
         """The session with its task and summary redacted."""
         for name in (session.id, *session.scopes):
             refuse_secret(name, "the session's id" if name == session.id else "the session's scope")
-        return replace(session, task=redact(session.task)[0], summary=redact(session.summary)[0])
+        return replace(session, task=self._redact(session.task), summary=self._redact(session.summary))
 
-    def task(self, task: TaskRun) -> TaskRun:
-        """The task with its goal, outcome and metadata redacted."""
+    def task(self, task: TaskRun, before: TaskRun | None = None) -> TaskRun:
+        """The task unchanged. Raises `SecretRefused` if its goal, outcome or metadata contains a secret that `before` does not."""
         refuse_secret(task.scope, "the task's scope")
         refuse_secret(task.session, "the session's id")
-        goal, outcome = redact(task.goal)[0], redact(task.outcome)[0]
-        return replace(task, goal=goal, outcome=outcome, metadata=_clean_data(task.metadata))
+        for name in ("goal", "outcome"):
+            text = getattr(task, name)
+            if before is None or text != getattr(before, name):
+                refuse_secret_text(text, f"the task's {name}", self._allowed)
+        if before is None or task.metadata != before.metadata:
+            refuse_credentials(task.metadata, "the task's metadata", self._allowed)
+        return task
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
-        """The checkpoint with its texts and data redacted."""
+        """The checkpoint unchanged. Raises `SecretRefused` if one of its lines or its data contains a secret.
+
+        A manifest says in Engram's own words what was read from a source, so it is redacted.
+        """
         if not find_secrets(RECORD.join(strings(checkpoint))):
             return checkpoint
-        lists = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
-        lines: dict[str, Any] = {name: tuple(redact(line)[0] for line in getattr(checkpoint, name)) for name in lists}
-        summary, data = redact(checkpoint.summary)[0], _clean_data(checkpoint.data)
-        return replace(checkpoint, summary=summary, data=data, **lines)
+        refuse_credentials(checkpoint.data, "the checkpoint's data", self._allowed)
+        if checkpoint.kind == _MANIFEST:
+            lines: dict[str, Any] = {name: tuple(map(self._redact, getattr(checkpoint, name))) for name in _LINES}
+            return replace(checkpoint, summary=self._redact(checkpoint.summary), **lines)
+        refuse_secret_text(checkpoint.summary, "the checkpoint's summary", self._allowed)
+        for name in _LINES:
+            for number, line in enumerate(getattr(checkpoint, name), 1):
+                refuse_secret_text(line, f"line {number} of the checkpoint's {name}", self._allowed)
+        return checkpoint
 
-    def job(self, job: Job) -> Job:
-        """The job with its payload and error redacted."""
-        return replace(job, payload=_clean_data(job.payload), error=redact(job.error)[0] if job.error else "")
+    def job(self, job: Job, before: Job | None = None) -> Job:
+        """The job with its error redacted. Raises `SecretRefused` if its payload contains a credential that `before` does not."""
+        if before is None or job.payload != before.payload:
+            refuse_credentials(job.payload, "the job's payload", self._allowed)
+        return replace(job, error=self._redact(job.error)) if job.error else job
 
     def state(self, name: str) -> str:
         """The name unchanged. Raises `InvalidInput` if it contains a secret; values contain no text."""
         refuse_secret(name, "the state's name")
         return name
 
-
-def _redacted(event: NewEvent) -> NewEvent:
-    # Nearly no event contains a secret, and scanning all its texts at once is cheaper than one by one.
-    texts = (event.role, event.content, event.task, event.key, *strings(event.payload), *strings(event.metadata))
-    if not find_secrets(RECORD.join(texts)):
-        return event
-    refuse_secret(event.key, "the event's key")
-    return replace(
-        event,
-        role=redact(event.role)[0],
-        content=redact(event.content)[0],
-        task=redact(event.task)[0],
-        payload=_clean_data(event.payload),
-        metadata=_clean_data(event.metadata),
-    )
-
-
-def _clean_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not data or not find_secrets(RECORD.join(strings(data))):
-        return data
-    clean: dict[str, Any] = redact_all(data)
-    return clean
+    def _redact(self, text: str) -> str:
+        return redact(text, self._allowed)[0] if text else text
 
 
 def _follows_a_key(kept: Sequence[NewEvent], latest: Callable[[], Sequence[Event]]) -> bool:

@@ -205,7 +205,7 @@ class FilesStore(FilesReader):
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under the writer lock; returns it changed."""
         with self.guard, self.context.lock.held(self._deadline):
-            return state.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task)))
+            return state.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task), task))
 
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
@@ -260,7 +260,7 @@ class FilesStore(FilesReader):
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job is removed, or replaced by `then`."""
         with self.guard, self.context.lock.held(self._deadline):
-            return state.settle(self.context.home, job, then and self.screen.job(then))
+            return state.settle(self.context.home, job, then and self.screen.job(then, job))
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has used on a day."""

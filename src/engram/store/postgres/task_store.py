@@ -31,7 +31,7 @@ class PostgresTaskStore:
             task = locked_task(self.context, task_id, "lock_task")
             if task is None:
                 raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
-            changed = self.screen.task(change(task))
+            changed = self.screen.task(change(task), task)
             if changed != task:
                 database.run("put_task", **task_values(changed))
         return changed
@@ -103,7 +103,9 @@ class PostgresTaskStore:
             if not same_lease(_job(rows[0][0]) if rows else None, job):
                 return False
             work: Work = (
-                [("drop_job", {"id": job.id})] if then is None else [("change_job", _job_values(self.screen.job(then)))]
+                [("drop_job", {"id": job.id})]
+                if then is None
+                else [("change_job", _job_values(self.screen.job(then, job)))]
             )
             database.all_of(work)
         return True
