@@ -10,7 +10,6 @@ from engram.capture.documents.facts import fact_spans
 from engram.capture.documents.read import kind_of
 from engram.capture.extraction import extract
 from engram.dialects import engram_yaml
-from engram.dialects.json_records import strict_json
 from engram.gates.instructions import injection_problem
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
@@ -20,6 +19,7 @@ from engram.gates.shape import statement_problem
 from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
+from engram.readers.json_reader import parse_json
 from engram.recall.parse import parse
 from engram.sessions.summary_lines import lines_of
 from engram.text import content_hash, display, entities, numbers, polarity, tokens
@@ -97,6 +97,6 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "content hash": content_hash.content_hash,
     "quote": display.quoted,
     "yaml": partial(_refusing, engram_yaml.load),
-    "json": partial(_refusing, strict_json),
+    "json": partial(_refusing, parse_json),
 }
 """Every gate, parser and splitter that reads what anyone may write."""

@@ -29,6 +29,7 @@ from engram.model.errors import (
     StoreReadOnly,
     StoreUnreachable,
     UnknownVersion,
+    UnreadableData,
 )
 
 TYPE_CHECKING = False
@@ -125,6 +126,7 @@ __all__ = [
     "TaskRun",
     "TypeRule",
     "UnknownVersion",
+    "UnreadableData",
     "Window",
     "__version__",
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.disk import replace_file
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import dataclass, field, fields
 from engram.rules.numbers import DEFAULT_BUDGET
 
@@ -159,13 +159,16 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
         return Settings(), []
     if not path.is_file():
         return Settings(), [f"{path} is not a file. Move it away, or put your settings there"]
-    import tomllib
+    from engram.readers.limits import MAX_SETTINGS_BYTES, read_text
+    from engram.readers.toml_reader import parse_toml
 
     try:
-        text = path.read_text("utf-8")
-        given = tomllib.loads(text)
-    except (OSError, ValueError) as error:
-        return Settings(), [f"{path}{_line_in(str(error))}: {error}. Fix or remove that line in an editor"]
+        text = read_text(path, MAX_SETTINGS_BYTES)
+        given = parse_toml(text, where=str(path))
+    except UnreadableData as error:
+        return Settings(), [f"{error}. Fix or remove that line in an editor"]
+    except OSError as error:
+        return Settings(), [f"{path}: {error.strerror}. Fix or remove that line in an editor"]
     values: dict[str, Any] = {}
     problems: list[str] = []
     for key, value in given.items():
@@ -180,11 +183,6 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
 
 def _remedy(key: str) -> str:
     return f"`engram config {key} VALUE` fixes it" if key in SETTABLE else "Fix or remove that line in an editor"
-
-
-def _line_in(complaint: str) -> str:
-    found = re.search(r"at line (\d+)", complaint)
-    return f":{found.group(1)}" if found else ""
 
 
 def _line_of(key: str, text: str) -> int:

@@ -12,8 +12,8 @@ from engram.capture.transcripts import chat_exports
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
 from engram.capture.transcripts.chat_import import ChatImport
 from engram.capture.transcripts.transcript import Transcript
-from engram.dialects import json_list
-from engram.model.errors import InvalidInput, StoreCorrupt
+from engram.model.errors import InvalidInput, UnreadableData
+from engram.readers import json_list
 from tests.backends import Backend
 from tests.importing import everything
 
@@ -142,7 +142,7 @@ def test_an_export_that_ends_in_the_middle_gives_what_came_before(tmp_path: Path
     file = written(tmp_path, claude(("human", "One"), name="a"), claude(("human", "Two"), name="b"))
     file.write_text(file.read_text()[:-40])
     found = []
-    with pytest.raises(StoreCorrupt, match="incomplete"):
+    with pytest.raises(UnreadableData, match="incomplete"):
         for transcript in read_chats(file, "claude", lambda *_: None):
             found.append(transcript.session)
     assert found == ["claude-a"]
@@ -170,7 +170,7 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_damaged_zip_and_one_without_conversations_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 nonsense")
-    with pytest.raises(StoreCorrupt, match="download it again"):
+    with pytest.raises(UnreadableData, match="download it again"):
         chat_format_of(tmp_path / "bad.zip")
     with pytest.raises(InvalidInput, match=r"no conversations\.json"):
         chat_format_of(packed(tmp_path / "other.zip", member="photos.json"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engram import Engram
 from engram.capture.exporter import ExportReport, export_memory_v1
 from engram.dialects.memory_v1 import CURATED, LOG, is_memory_v1
-from engram.model.errors import InvalidInput, StoreCorrupt
+from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.types import known_types
 from tests.backends import Backend
 from tests.dialects.test_memory_v1 import EXAMPLE
@@ -236,7 +236,7 @@ def test_an_injected_instruction_waits(backend: Backend, tmp_path: Path) -> None
 def test_a_malformed_file_stops_the_import_and_stays_as_it_is(tmp_path: Path, backend: Backend) -> None:
     mem = backend.client()
     folder = put(put(tmp_path / "in"), "---\nschema: memory.v1\nitems: 3\n---\n", LOG)
-    with pytest.raises(StoreCorrupt):
+    with pytest.raises(UnreadableData):
         imported_path(mem, folder)
     with pytest.raises(InvalidInput, match="move the file elsewhere"):
         export(mem, folder, force=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from engram.dialects.engram_yaml import decode, dump, from_mapping, load, load_mappings, to_mapping
+from engram.dialects.engram_yaml import dump, from_mapping, load, load_mappings, to_mapping
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
 from engram.model.memory import Activation, Association, Feedback, Memory
 from tests.tables import table
@@ -364,9 +364,9 @@ def test_line_separators_of_old_readers_are_kept_in_text_typed_by_hand() -> None
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm() -> None:
     content = b"\xef\xbb\xbf- id: a\r\n  statement: |\r\n    one\r\n    two\r\n"
-    assert one(decode(content)).statement == "one\ntwo\n"
+    assert load(content)[0].statement == "one\ntwo\n"
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line() -> None:
     with pytest.raises(StoreCorrupt, match=r"^f\.yaml:2: not UTF-8 \(byte 0xe9\)"):
-        decode("- id: a\n  statement: café\n".encode("latin-1"), where="f.yaml")
+        load("- id: a\n  statement: café\n".encode("latin-1"), where="f.yaml")

@@ -157,7 +157,7 @@ def test_what_is_missing_in_an_earlier_layout_is_named() -> None:
         ("schema_version = 3\n[content]", "newer"),
         ('type = "fact"\n[content]\naction = "x"', "none of"),
         ('type = "fact"\nsituation = 7\n[content]\nobject = "x"', "must be text"),
-        ("a = " + "[" * 5_000, "not TOML"),
+        ("a = " + "[" * 5_000, "nested deeper"),
     ],
 )
 def test_a_damaged_file_says_what_is_wrong(broken: str, message: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engram.dialects import memory_v1
 from engram.dialects.memory_v1 import CURATED, LOG, MemoryItem, dump, load
-from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
+from engram.model.errors import InvalidInput, UnknownVersion, UnreadableData
 from engram.model.memory import Memory
 from engram.model.types import KINDS
 from tests.dialects.memories import text
@@ -154,7 +154,7 @@ def test_a_record_that_cannot_be_used_is_named_and_the_others_are_read(old: str,
     ],
 )
 def test_a_malformed_file_is_refused_whole(broken: str) -> None:
-    with pytest.raises(StoreCorrupt):
+    with pytest.raises(UnreadableData):
         load(broken, where=CURATED)
 
 

@@ -14,9 +14,9 @@ from engram.dialects.notes.note import ORDER, note_of, read_note
 from engram.dialects.notes.note_file import parse_note, render_note
 from engram.dialects.plur import from_plur, to_plur
 from engram.dialects.plur.directory import to_episode
-from engram.dialects.yaml_parser import parse_yaml
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Association, Memory
+from engram.readers.yaml_parser import parse_yaml
 from engram.store.records import readable_image
 from tests.properties import examples
 

@@ -3,14 +3,15 @@
 Keys are the data set's own ids. They travel beside the text, as a caller's metadata would, and are never indexed.
 """
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import cached_property, dataclass
+from engram.readers.json_reader import parse_json
+from engram.readers.limits import read_text
 
 __all__ = [
     "DatasetConversation",
@@ -22,6 +23,9 @@ __all__ = [
     "read_lines",
     "text_field",
 ]
+
+MAX_DATASET_BYTES = 8 * 1024**3
+"""Size of a data set's file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +78,10 @@ class DatasetConversation:
 def read_json(path: Path) -> Any:
     """The file's content, or `InvalidInput` saying what is wrong with it."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(read_text(path, MAX_DATASET_BYTES), longest=MAX_DATASET_BYTES, characters="any")
     except FileNotFoundError:
         raise InvalidInput(f"{path} is not there") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, UnreadableData) as error:
         raise malformed(path, f"it cannot be read as JSON ({error})") from error
 
 
@@ -85,16 +89,16 @@ def read_lines(path: Path) -> list[Any]:
     """What each line of the file holds, or `InvalidInput` with the number of the first line that is not JSON."""
     try:
         # Not `splitlines`: it also splits at line separators inside a JSON string.
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = read_text(path, MAX_DATASET_BYTES).split("\n")
     except FileNotFoundError:
         raise InvalidInput(f"{path} is not there") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnreadableData) as error:
         raise malformed(path, f"it cannot be read as JSON lines ({error})") from error
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found += [json.loads(line)] if line.strip() else []
-        except json.JSONDecodeError as error:
+            found += [parse_json(line, characters="any")] if line.strip() else []
+        except UnreadableData as error:
             raise malformed(path, f"line {number} cannot be read as JSON ({error})") from error
     return found
 

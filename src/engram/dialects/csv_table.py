@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.engram_yaml import decode
 from engram.dialects.source import ImportSource
 from engram.model.errors import InvalidInput
+from engram.readers.limits import read_text
 
 TABLES = (".csv", ".tsv")
 Row = tuple[str, dict[str, str]]
@@ -18,7 +18,7 @@ Row = tuple[str, dict[str, str]]
 
 def read_table(path: Path, source: ImportSource) -> tuple[list[str], Iterator[Row]]:
     """The columns of a table, and its rows; one that is none is named in `source`. Raises `InvalidInput` for a bad header."""
-    text = decode(path.read_bytes(), where=str(path))
+    text = read_text(path)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from engram.dialects.engram_yaml import decode
 from engram.disk import read_bytes
 from engram.model.errors import InvalidInput
+from engram.readers.limits import decode_text
 
 LONGEST = 8 * 1024 * 1024
 """Bytes of one file."""
@@ -53,8 +53,8 @@ def _problem(entry: "os.DirEntry[str]", root: Path) -> str:
 
 
 def markdown_text(path: Path) -> str:
-    """The text of a file. Raises `InvalidInput` or `StoreCorrupt` naming it."""
+    """The text of a file. Raises `InvalidInput` naming it."""
     try:
-        return decode(read_bytes(path), where=path.name)
+        return decode_text(read_bytes(path), where=path.name)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from engram.dialects.fields import FieldError, plain_mapping, read_time, unit_number
-from engram.dialects.frontmatter import split_frontmatter
 from engram.dialects.markdown_files import markdown_files, markdown_text
 from engram.dialects.source import ImportSource, Projection, origin_of_path
-from engram.dialects.yaml_parser import parse_yaml
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 from engram.model.types import known_types
+from engram.readers.frontmatter import split_frontmatter
+from engram.readers.yaml_parser import parse_yaml
 from engram.text.display import slug
 
 STATED = frozenset({"statement", "type", "context", "tags", "created", "confidence", "metadata"})
@@ -61,7 +61,7 @@ def read_markdown_notes(path: Path) -> ImportSource:
 
 
 def read_markdown_note(text: str, place: str) -> Memory:
-    """The memory of one note, under its place. Raises `InvalidInput` or `StoreCorrupt` saying what is wrong."""
+    """The memory of one note, under its place. Raises `InvalidInput` saying what is wrong."""
     parts = split_frontmatter(text)
     if parts is None and text.startswith("---"):
         raise InvalidInput("the frontmatter is not closed by a second `---` line")

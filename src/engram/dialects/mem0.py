@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.engram_yaml import decode
 from engram.dialects.fields import plain_mapping
 from engram.dialects.mapped_records import parse_timestamp
-from engram.dialects.record_files import list_in, parsed_json
+from engram.dialects.record_files import list_in, parse_record_json
 from engram.dialects.source import ImportSource, Projection, origin_of_path, record_label
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
+from engram.readers.limits import read_text
 from engram.rules.scopes import parse_scope
 
 STATED = frozenset({"statement", "tags", "created", "updated", "metadata"})
@@ -34,7 +34,7 @@ def read_mem0(path: Path) -> ImportSource:
     """Read an export; a record that cannot be used is named. Raises `InvalidInput` if it is no JSON list."""
     if not path.is_file():
         raise InvalidInput(f"{path} is a folder; give the exported JSON file")
-    tree = parsed_json(decode(path.read_bytes(), where=str(path)), str(path))
+    tree = parse_record_json(read_text(path), where=str(path))
     source = ImportSource(
         origin=origin_of_path("import", path), whole=True, projection=Projection(STATED, lambda memory: memory)
     )

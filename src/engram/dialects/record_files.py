@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
-from engram.dialects.json_records import strict_json
+from engram.dialects.engram_yaml import from_mapping, load_mappings
 from engram.dialects.source import ImportSource, origin_of_path, record_label
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.errors import EngramError, InvalidInput, UnreadableData
 from engram.model.memory import Memory
+from engram.readers.json_reader import parse_json
+from engram.readers.limits import read_text
 
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 _LISTS = ("engrams", "memories", "records", "items", "results")
@@ -55,13 +56,13 @@ def _read_file(file: Path, reading: ImportSource) -> None:
 
 
 def records_in(file: Path, reading: ImportSource) -> list[tuple[str, Any]]:
-    """The records of a YAML or JSON file, each with its place. Raises `InvalidInput` or `StoreCorrupt`."""
-    text = decode(file.read_bytes(), where=str(file))
+    """The records of a YAML or JSON file, each with its place. Raises `InvalidInput`."""
+    text = read_text(file)
     suffix = file.suffix.lower()
     if suffix == ".jsonl":
         return list(_lines(text, file, reading))
     if suffix == ".json":
-        return _numbered(list_in(parsed_json(text, str(file)), file), file)
+        return _numbered(list_in(parse_record_json(text, where=str(file)), file), file)
     return _numbered(load_mappings(text, where=str(file)), file)
 
 
@@ -75,17 +76,14 @@ def _lines(text: str, file: Path, reading: ImportSource) -> Iterator[tuple[str, 
         where = f"{file.name} line {number}"
         if line.strip():
             try:
-                yield where, parsed_json(line, where)
-            except InvalidInput as error:
-                reading.skipped.append((where, str(error)))
+                yield where, parse_record_json(line, where=file.name, line=number)
+            except UnreadableData as error:
+                reading.skipped.append((where, error.reason))
 
 
-def parsed_json(text: str, where: str) -> Any:
-    """What a JSON text says. Raises `InvalidInput` naming its place."""
-    try:
-        return strict_json(text)
-    except ValueError as error:
-        raise InvalidInput(f"{where} is not JSON: {error}") from None
+def parse_record_json(text: str, *, where: str, line: int = 1) -> Any:
+    """The value of a JSON text. Raises `UnreadableData`, also for a key that appears twice. Each record's characters are checked when it is read."""
+    return parse_json(text, where=where, line=line, characters="any", unique_keys=True)
 
 
 def list_in(tree: Any, file: Path) -> list[Any]:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import dataclass, field
+from engram.readers.json_reader import parse_json, parse_json_at
+from engram.readers.limits import MAX_DEPTH
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -21,8 +23,6 @@ _COMMENT = re.compile(r"//|/\*")
 _LINE_COMMENT = re.compile(r"(?>[\s,]+|//[^\n]*\n|/\*.*?\*/)*+//[^\n]*", re.DOTALL)
 """Blanks and comments that end in a comment up to the end of the line."""
 _LINE_END = re.compile(r"[ \t]*\r?\n")
-_DEEPEST = 200
-_PLAIN = json.JSONDecoder()
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class _Scanner:
 
     def value(self, place: int, depth: int) -> JsonValue:
         """The value that begins at a place."""
-        if depth > _DEEPEST:
+        if depth > MAX_DEPTH:
             self.fail(place)
         match self.text[place : place + 1]:
             case "{":
@@ -182,8 +182,8 @@ class _Scanner:
                 return self._array(place, depth)
         found = _STRING.match(self.text, place) or _ATOM.match(self.text, place)
         try:
-            return JsonValue(place, found.end(), json.loads(found[0])) if found else self._bad(place)
-        except ValueError:
+            return JsonValue(place, found.end(), parse_json(found[0], characters="any")) if found else self._bad(place)
+        except UnreadableData:
             return self._bad(place)
 
     def _bad(self, place: int) -> JsonValue:
@@ -200,7 +200,7 @@ class _Scanner:
                 self.fail(place)
                 break
             value = self.value(_skip(self.text, colon + 1), depth + 1)
-            name = json.loads(key[0])
+            name = self.value(place, depth + 1).data
             found.data[name] = value.data
             found.members[name] = JsonMember(place, value)
             place = self._next(value.end, "}")
@@ -209,8 +209,8 @@ class _Scanner:
 
     def _array(self, start: int, depth: int) -> JsonValue:
         # No member of a list is ever changed, so the fast parser may read one that has no comments.
-        with suppress(ValueError, RecursionError):
-            data, end = _PLAIN.raw_decode(self.text, start)
+        with suppress(UnreadableData):
+            data, end = parse_json_at(self.text, start)
             return JsonValue(start, end, data)
         found = JsonValue(start, start, [])
         place = _skip(self.text, start + 1)

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
+from engram.model.errors import UnreadableData
+from engram.readers.json_reader import parse_json
+
 PATIENCE = 10.0
 """Seconds a server has to answer; some clients wait no longer."""
 _FAREWELL = 2.0
@@ -99,8 +102,8 @@ def _lines(started: "subprocess.Popen[bytes]", patience: float) -> Iterator[byte
 def _answer_in(line: bytes) -> str | None:
     """What a line says about the tools: their number, or what is wrong; None if it is about something else."""
     try:
-        answer = json.loads(line)
-    except (ValueError, RecursionError):
+        answer = parse_json(line, characters="repaired")
+    except UnreadableData:
         return "it wrote something to stdout that is not JSON"
     if not isinstance(answer, dict):
         return "it wrote something to stdout that is no answer of an MCP server"

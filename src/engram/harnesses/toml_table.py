@@ -2,12 +2,12 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import date, time
 from typing import Any
 
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, UnreadableData
+from engram.readers.toml_reader import parse_toml
 
 _HEADER = re.compile(r"[ \t]*\[")
 
@@ -15,9 +15,10 @@ _HEADER = re.compile(r"[ \t]*\[")
 def parse(text: str) -> dict[str, Any]:
     """The data of a text. Raises `InvalidInput`, naming the line, for one that is not TOML."""
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"it is not valid TOML: {error}") from None
+        return parse_toml(text)
+    except UnreadableData as error:
+        where = f", line {error.line}" if error.line is not None else ""
+        raise InvalidInput(f"it is not valid TOML{where}: {error.reason}") from None
 
 
 def with_table(text: str, path: Sequence[str], data: Mapping[str, Any]) -> str:
@@ -100,8 +101,8 @@ def _statements(lines: Sequence[str], start: int, stop: int) -> dict[str, tuple[
 
 def _is_toml(text: str) -> bool:
     try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        parse_toml(text)
+    except UnreadableData:
         return False
     return True
 
@@ -131,8 +132,8 @@ def _place(lines: Sequence[str], path: Sequence[str]) -> range | None:
 def _header(line: str) -> list[str]:
     """The path that a header names; [] for what is none."""
     try:
-        found: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+        found: Any = parse_toml(line)
+    except UnreadableData:
         return []
     path = []
     while isinstance(found, dict) and len(found) == 1:

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass
+from engram.readers.json_reader import parse_json_object
 
 LONGEST_ANSWER = 9_500
 """Characters of the text a hook adds; Claude Code cuts at 10,000."""
@@ -33,11 +35,9 @@ class HookPayload:
 def read_payload(data: bytes) -> HookPayload:
     """The payload in some bytes. Raises `UnreadablePayload` for anything but a JSON object."""
     try:
-        loaded = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UnreadablePayload(f"the hook's input is not JSON ({error})") from None
-    if not isinstance(loaded, dict):
-        raise UnreadablePayload("the hook's input is not a JSON object")
+        loaded = parse_json_object(data, characters="repaired")
+    except UnreadableData as error:
+        raise UnreadablePayload(f"the hook's input is not JSON that can be read ({error})") from None
     return HookPayload(
         event=_text(loaded, "hook_event_name"),
         session=_text(loaded, "session_id")[:200],

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from engram.mcp.cards import Card
 from engram.mcp.results import Changed, Forgotten, Learned, ToolResult
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused
+from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused, UnreadableData
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.readers.json_reader import parse_json_object
 from engram.text.display import cut, quoted, word
 
 if TYPE_CHECKING:
@@ -60,9 +61,12 @@ class ApprovalQuestion:
 
     @classmethod
     def from_state(cls, state: str) -> "ApprovalQuestion":
-        """The question of a call that is repeated with its answer."""
-        given = json.loads(state)
-        return cls(given["kind"], tuple(given["ids"]), given["seen"], "", tuple(given["choices"]))
+        """The question of a call that is repeated with its answer. Raises `InvalidInput` for a state that is not one of ours."""
+        try:
+            given = parse_json_object(state)
+            return cls(given["kind"], tuple(given["ids"]), given["seen"], "", tuple(given["choices"]))
+        except (UnreadableData, KeyError, TypeError):
+            raise InvalidInput("unknown request state; call the tool again without one") from None
 
 
 class PersonNeeded(Exception):

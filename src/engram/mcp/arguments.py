@@ -3,13 +3,14 @@
 Every description is read by a model with every conversation, so each says only what the name does not.
 """
 
-import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from engram.model.errors import UnreadableData
 from engram.model.memory import FORMS, Signal
+from engram.readers.json_reader import parse_json
 from engram.recall.cutoff import ABOUT, HELPFUL
 
 
@@ -18,7 +19,10 @@ def _listed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
-        return json.loads(value)
+        try:
+            return parse_json(value)
+        except UnreadableData as error:
+            raise ValueError(str(error)) from None
     return [word.strip() for word in value.split(",") if word.strip()]
 
 

@@ -28,7 +28,7 @@ from engram.mcp.approval import DISAGREED, ApprovalQuestion, PersonNeeded, decid
 from engram.mcp.client_log import ClientLog
 from engram.mcp.redaction import redacted
 from engram.mcp.results import ToolResult
-from engram.model.errors import EngramError, NotFound
+from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.text.display import notice
 
@@ -140,7 +140,10 @@ class ToolCaller:
         """Run one call. A cancelled one gives its turn back; what it has committed stays."""
         given = params.arguments or {}
         if params.request_state is not None:
-            question = ApprovalQuestion.from_state(params.request_state)
+            try:
+                question = ApprovalQuestion.from_state(params.request_state)
+            except InvalidInput as error:
+                return _refused(f"{tool.name}: {error}")
             answer = (params.input_responses or {}).get(DECISION)
             return await self._decided(ctx, tool, given, question, answer)
         answered_call = await self._run(ctx, tool, partial(answered, tool=tool, arguments=given))

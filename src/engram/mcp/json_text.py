@@ -46,7 +46,7 @@ def read_message(text: str) -> JSONRPCMessage:
     except ValueError:
         raise UnreadableMessage(_answer_to(text)) from None
     # The parser takes a request with an id of another type for a notification, which nobody answers.
-    if isinstance(message, JSONRPCNotification) and "id" in json.loads(text):
+    if isinstance(message, JSONRPCNotification) and "id" in _loaded(text):
         raise UnreadableMessage(_error(INVALID_REQUEST, "The id of a request must be a string or an integer"))
     return message
 

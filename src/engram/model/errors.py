@@ -2,6 +2,7 @@
 
     EngramError
     ├── InvalidInput          a value the caller gave cannot be used        (exit 2)
+    │   └── UnreadableData    a file or text that others wrote cannot be parsed
     ├── NotFound              no memory, session or event has that name     (exit 3)
     ├── Refused               a rule forbids it; nothing was written        (exit 1)
     │   ├── SecretRefused     the text contains a key, token or password
@@ -32,6 +33,20 @@ class EngramError(Exception):
 
 class InvalidInput(EngramError):
     """A value the caller gave cannot be used."""
+
+
+class UnreadableData(InvalidInput):
+    """A file or text that others wrote cannot be parsed."""
+
+    def __init__(self, reason: str, *, where: str = "", line: int | None = None, column: int | None = None) -> None:
+        place = ":".join(str(part) for part in (where, line, column) if part is not None) if where else ""
+        super().__init__(f"{place}: {reason}" if place else reason)
+        self.reason = reason
+        """What is wrong, without the place."""
+        self.where = where
+        """The file, or "" for text without one."""
+        self.line = line
+        """The line in it, where that is known."""
 
 
 class NotFound(EngramError):

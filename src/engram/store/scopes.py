@@ -1,10 +1,10 @@
 """The scopes that a caller sees: a directory's project, its repository, and what the owner trusts there."""
 
-import json
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from engram.disk import json_object
 from engram.model.errors import InvalidInput
 from engram.model.lazy import lazy_pattern
 from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, parse_scope, seen_from
@@ -93,10 +93,9 @@ def trusted_of(state: Path, directory: Path) -> frozenset[str]:
 def trusted_by_folder(state: Path) -> dict[str, list[str]]:
     """Everything the owner trusts: digests by folder."""
     try:
-        loaded = json.loads((state / TRUST_FILE).read_text("utf-8")) if (state / TRUST_FILE).is_file() else {}
-    except (OSError, ValueError, RecursionError):
+        digests = json_object((state / TRUST_FILE).read_bytes()) if (state / TRUST_FILE).is_file() else {}
+    except OSError:
         return {}
-    digests = loaded if isinstance(loaded, dict) else {}
     return {
         folder: [one for one in listed if isinstance(one, str)]
         for folder, listed in digests.items()
@@ -117,16 +116,18 @@ def config_of(top: Path) -> Path:
 
 def decoded_settings(data: bytes, path: Path) -> str:
     """The text of a repository's settings. Raises `InvalidInput` if they are malformed."""
-    import tomllib
+    from engram.readers.limits import decode_text
 
-    try:
-        text = data.decode()
-        scope = tomllib.loads(text).get("scope")
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path}: {error}") from None
-    if isinstance(scope, str):
-        parse_scope(scope)
-    return text
+    _scope_in(data, path)
+    return decode_text(data, where=str(path))
+
+
+def _scope_in(data: bytes, path: Path) -> str | None:
+    """The scope that a repository's settings name, if any. Raises `InvalidInput` if they are malformed."""
+    from engram.readers.toml_reader import parse_toml
+
+    scope = parse_toml(data, where=str(path)).get("scope")
+    return parse_scope(scope) if isinstance(scope, str) else None
 
 
 def _override(top: Path, trusted: Collection[str]) -> str | None:
@@ -134,16 +135,14 @@ def _override(top: Path, trusted: Collection[str]) -> str | None:
     if not trusted or config.is_symlink() or not config.is_file():
         return None
     import hashlib
-    import tomllib
+
+    from engram.readers.limits import MAX_SETTINGS_BYTES, read_limited
 
     try:
-        data = config.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{config}: {error.strerror}") from None
-    if hashlib.sha256(data).hexdigest() not in trusted:
-        return None
-    scope = tomllib.loads(decoded_settings(data, config)).get("scope")
-    return parse_scope(scope) if isinstance(scope, str) else None
+        data = read_limited(config, MAX_SETTINGS_BYTES)
+        return _scope_in(data, config) if hashlib.sha256(data).hexdigest() in trusted else None
+    except (InvalidInput, OSError):
+        return None  # `attach_team` warns of the file; a clone's mistake stops no command
 
 
 def _git_folder(top: Path) -> Path | None:

@@ -14,10 +14,10 @@ from typing import IO, Any
 from engram.capture.transcripts.content import key_of, moment
 from engram.capture.transcripts.harness import problem_of
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
-from engram.dialects.json_list import json_items
 from engram.disk import reading
-from engram.model.errors import InvalidInput, StoreCorrupt
+from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.lazy import dataclass
+from engram.readers.json_list import json_items
 from engram.sessions.observations import storable
 
 LARGEST_MEMBER = 4 * 1024 * 1024 * 1024
@@ -52,12 +52,12 @@ def is_chat_export(path: Path) -> bool:
     """Whether a path is a `conversations.json` in a known format, its folder, or a zip with one."""
     try:
         return bool(chat_format_of(path))
-    except (InvalidInput, StoreCorrupt, OSError):
+    except (InvalidInput, OSError):
         return False
 
 
 def chat_format_of(path: Path) -> str:
-    """The format of an export: `chatgpt`, `claude`, or "" for none. Raises `InvalidInput`, `StoreCorrupt` and `OSError`."""
+    """The format of an export: `chatgpt`, `claude`, or "" for none. Raises `InvalidInput` and `OSError`."""
     file = path / "conversations.json" if path.is_dir() else path.resolve()
     if not file.is_file() or file.suffix.lower() not in (".json", ".zip"):
         return ""
@@ -68,7 +68,7 @@ def chat_format_of(path: Path) -> str:
 
 
 def read_chats(path: Path, name: str, named: Named) -> Iterator[Transcript]:
-    """The conversations of an export, oldest file first; one that cannot be read is named. Raises `InvalidInput` and `StoreCorrupt`."""
+    """The conversations of an export, oldest file first; one that cannot be read is named. Raises `InvalidInput`."""
     chosen = CHAT_FORMATS[name]
     file = path / "conversations.json" if path.is_dir() else path.resolve()
     if not file.is_file():
@@ -76,6 +76,9 @@ def read_chats(path: Path, name: str, named: Named) -> Iterator[Transcript]:
     for place, stream in _streams(file):
         for number, conversation in enumerate(json_items(stream, place), 1):
             where = f"{place} conversation {number}"
+            if isinstance(conversation, UnreadableData):
+                named(where, conversation.reason)
+                continue
             if not isinstance(conversation, Mapping) or chosen.mark not in conversation:
                 named(where, f"is no conversation of {name}: it has no {chosen.mark}")
                 continue
@@ -114,7 +117,7 @@ def _opened_zip(file: Path) -> Iterator[zipfile.ZipFile]:
         with reading(file) as stream, zipfile.ZipFile(stream) as archive:
             yield archive
     except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        raise StoreCorrupt(f"{file} cannot be read as a zip: {error}; download it again") from None
+        raise UnreadableData(f"cannot be read as a zip: {error}; download it again", where=str(file)) from None
     except RuntimeError as error:  # zipfile's word for a password
         raise InvalidInput(f"{file} cannot be read: {error}; unpack it, and import its conversations.json") from None
 

@@ -9,7 +9,7 @@ from engram.capture.transcripts.harness import problem_of
 from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.watermarks import CHATS, Watermark, Watermarks, digest_of
 from engram.capture.unread_files import unread_files
-from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError
+from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError, UnreadableData
 from engram.model.lazy import dataclass, replace
 from engram.store.protocol import Progress, Store
 
@@ -26,7 +26,7 @@ class ChatImport:
     progress: Progress
 
     def take(self, path: Path, format_: str = "") -> HarvestReport:
-        """Propose the facts of every conversation, and report each. Raises `NotFound`, `InvalidInput` and `StoreCorrupt`.
+        """Propose the facts of every conversation, and report each. Raises `NotFound` and `InvalidInput`.
 
         An export that ends in the middle is read up to there; the report names it, and what else is in a folder.
         """
@@ -42,7 +42,7 @@ class ChatImport:
                 self.progress("Importing", number, 0)
                 if self._take_safely(transcript, f"import:{path.name}", report, marks) >= SAVED_AFTER:
                     self._save(marks)
-        except StoreCorrupt as error:
+        except UnreadableData as error:
             if not report.sessions and not report.unchanged:
                 raise
             report.problems.append(str(error))

@@ -1,19 +1,18 @@
 """JSON lines of a file that another program writes: read as a stream, from an offset, whatever state the file is in."""
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from engram.disk import open_plain, reading
+from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass
+from engram.readers.json_reader import end_of_blank, parse_json_at
 
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a longer line is passed over, since it would have to be held in memory."""
 _BUFFER = 1024 * 1024
-_BLANK = " \t\r\n\ufeff"
-_decode = json.JSONDecoder().raw_decode
 
 
 class JsonLine(NamedTuple):
@@ -90,13 +89,13 @@ class LineReader:
         except UnicodeDecodeError:
             self._garbled += 1
             text = data.decode("utf-8", "replace")
-        found, rest = [], text.lstrip(_BLANK)
+        found, place = [], end_of_blank(text, 0)
         try:
-            while rest:
-                record, end = _decode(rest)
-                rest = rest[end:].lstrip(_BLANK)
+            while place < len(text):
+                record, end = parse_json_at(text, place)
+                place = end_of_blank(text, end)
                 found.append(record)
-        except (ValueError, RecursionError):
+        except UnreadableData:
             if not data.endswith(b"\n"):
                 return []
             self._unreadable += 1

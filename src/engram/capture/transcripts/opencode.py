@@ -4,7 +4,6 @@ The database belongs to a program that may be running: it is opened read-only, a
 and tried again the next time. Sessions of subagents and synthetic parts are left out.
 """
 
-import json
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,9 @@ from engram.capture.transcripts.boilerplate import typed_text
 from engram.capture.transcripts.content import folder_of, milliseconds, moment
 from engram.capture.transcripts.harness import Problems, Reading, StoredSession
 from engram.capture.transcripts.transcript import Role, Transcript, TranscriptTurn
+from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass, field
+from engram.readers.json_reader import parse_json_object
 
 HARNESS = "opencode"
 DATABASE = "opencode.db"
@@ -175,11 +176,12 @@ def _rows(database: Path, session: str, progress: RowReader) -> Iterator[tuple[s
 
 def loaded(data: Any) -> dict[str, Any] | None:
     """A JSON object; None if it is none."""
-    try:
-        found = json.loads(data)
-    except (TypeError, ValueError, RecursionError):
+    if not isinstance(data, str | bytes):
         return None
-    return found if isinstance(found, dict) else None
+    try:
+        return parse_json_object(data, characters="any")
+    except UnreadableData:
+        return None
 
 
 def _reason(error: Exception) -> str:

@@ -17,7 +17,8 @@ from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.hooks.runner import SECONDS, run
 from engram.model.arguments import MOST
-from engram.model.errors import EngramError, Refused
+from engram.model.errors import EngramError, Refused, UnreadableData
+from engram.readers.json_reader import parse_json_object
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
 from engram.store.files.index.search import document_frequencies
@@ -64,10 +65,9 @@ def _payload(words: list[str]) -> dict[str, object]:
         return {"prompt": " ".join(words)}
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
-        loaded = json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json_object(text, characters="repaired")
+    except UnreadableData:
         return {"prompt": text}
-    return loaded if isinstance(loaded, dict) else {"prompt": text}
 
 
 def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """session start, observe, summarise, end, list, show: a piece of work and its ledger."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
@@ -9,8 +8,9 @@ from engram.cli.parser import Argument, Group, Option
 from engram.cli.records import injection_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import EventOptions, Limit, Scopes, SeenFrom, check_least
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.event import Session
+from engram.readers.json_reader import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +88,8 @@ def _events_on_stdin() -> list[dict[str, Any]]:
         if not row.strip():
             continue
         try:
-            event = json.loads(row)
-        except ValueError as error:
+            event = parse_json(row, characters="any")
+        except UnreadableData as error:
             raise InvalidInput(f"stdin line {number} is not JSON: {error}; nothing was written") from None
         if not isinstance(event, dict):
             raise InvalidInput(f"stdin line {number} is not an object with role and content; nothing was written")

@@ -26,10 +26,10 @@ from engram.cli.verbs.options import (
 )
 from engram.cli.verbs.session import events_to_write, redaction_notes
 from engram.cli.views import SILENT, checkpoint_fields, task_style
-from engram.dialects.json_records import strict_json
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.event import Event
 from engram.model.task import TaskRun
+from engram.readers.json_reader import parse_json
 from engram.recall.cutoff import HELPFUL
 
 TASK_VARIABLE = "ENGRAM_TASK"
@@ -117,8 +117,8 @@ def _turn_on_stdin() -> dict[str, Any]:
             "stdin is empty: give --user TEXT and --assistant TEXT, or a JSON object with user and assistant on stdin"
         )
     try:
-        given = strict_json(text)
-    except ValueError as error:
+        given = parse_json(text, characters="any")
+    except UnreadableData as error:
         raise InvalidInput(f"stdin is not a JSON object: {error}; nothing was written") from None
     if not isinstance(given, dict):
         raise InvalidInput("stdin is not a JSON object with user and assistant; nothing was written")

@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from engram.dialects.engram_yaml import decode
 from engram.dialects.feedback_toml.toml_record import STATED, as_exported, read_toml, render_toml
 from engram.dialects.source import ImportSource, Projection, origin_of_path
 from engram.disk import make_folder, read_bytes, replace_file
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
+from engram.readers.limits import decode_text
 
 __all__ = ["is_feedback_toml", "read_feedback_toml", "write_feedback_toml"]
 
@@ -29,7 +29,7 @@ def is_feedback_toml(path: Path) -> bool:
 
 def _is_memory(path: Path) -> bool:
     try:
-        read_toml(decode(read_bytes(path), where=path.name), "x")
+        read_toml(decode_text(read_bytes(path), where=path.name), "x")
     except (EngramError, OSError):
         return False
     return True
@@ -83,7 +83,7 @@ def _text(file: Path) -> str:
         raise InvalidInput(f"cannot be read: {error.strerror or error}") from None
     if len(data) > LONGEST:
         raise InvalidInput(f"{len(data):,} bytes, at most {LONGEST:,} are read")
-    return decode(data, where=file.name)
+    return decode_text(data, where=file.name)
 
 
 def write_feedback_toml(directory: Path, memories: Sequence[Memory], names: Mapping[str, str], *, force: bool) -> None:

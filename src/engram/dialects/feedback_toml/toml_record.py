@@ -1,7 +1,6 @@
 """One TOML file ↔ one memory in a form. Scalars first and `[content]` last, as the format's own program writes them; times are texts."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -13,6 +12,8 @@ from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
 from engram.model.forms import FORM_PARTS, form_name
 from engram.model.memory import Memory, render_form
+from engram.readers.limits import MAX_IMPORT_BYTES
+from engram.readers.toml_reader import parse_toml
 from engram.text.display import slug
 
 __all__ = ["STATED", "as_exported", "name_for", "name_in", "read_toml", "render_toml", "why_left_out"]
@@ -35,12 +36,7 @@ _LIVE = ("active", "dormant")
 
 def read_toml(text: str, name: str) -> tuple[Memory, list[str]]:
     """The memory of a file, under its name there, and what its author should complete. Raises `InvalidInput` saying what is wrong."""
-    try:
-        keys = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"not TOML: {error}") from None
-    except RecursionError:
-        raise InvalidInput("not TOML that can be read: nested too deeply") from None
+    keys = parse_toml(text, longest=MAX_IMPORT_BYTES, characters="any")
     version = keys.get("schema_version", 0)
     if not isinstance(version, int) or version > SCHEMA:
         raise InvalidInput(f"schema_version {version!r:.20} is newer than {SCHEMA}; a newer Engram may read it")

@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from engram.dialects.engram_yaml import decode
-from engram.dialects.frontmatter import split_frontmatter
 from engram.dialects.memory_v1.item import CURATED, LOG
 from engram.dialects.memory_v1.memory_file import load
 from engram.dialects.source import ImportSource, origin_of_path
 from engram.disk import read_bytes
-from engram.model.errors import InvalidInput, NotFound, StoreError
+from engram.model.errors import InvalidInput, NotFound, UnknownVersion, UnreadableData
+from engram.readers.frontmatter import split_frontmatter
+from engram.readers.limits import decode_text, read_text
 
 _LOOKS_LIKE = re.compile(rb"(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,20}?schema:\s*[\"']?memory\.v")
 _ENOUGH_TO_TELL = 4096
@@ -28,7 +28,7 @@ def is_memory_v1(path: Path) -> bool:
 def read_directory(path: Path) -> ImportSource:
     """Read both files of a directory, or one file.
 
-    Raises `NotFound`, `InvalidInput`, `StoreCorrupt` and `UnknownVersion`: a file is read whole or not at all.
+    Raises `NotFound`, `InvalidInput` and `UnknownVersion`: a file is read whole or not at all.
     """
     root = path if path.is_dir() else path.parent
     files = [file for name in (CURATED, LOG) if (file := root / name).is_file()] if path.is_dir() else [path]
@@ -38,7 +38,7 @@ def read_directory(path: Path) -> ImportSource:
     for file in files:
         if path.is_dir() and not file.resolve().is_relative_to(root.resolve()):
             raise InvalidInput(f"{file} is a symbolic link out of the directory; name the file itself to read it")
-        text = decode(file.read_bytes(), where=str(file))
+        text = read_text(file)
         if file.name == LOG and len(files) > 1 and split_frontmatter(text) is None:
             source.not_read.append(f"{file}: a plain log; its records are in {CURATED}")
             continue
@@ -57,6 +57,6 @@ def refuse_overwriting(directory: Path, *, force: bool) -> None:
         if not force:
             raise InvalidInput(f"{file} already exists; choose another directory, or add --force to replace it")
         try:
-            load(decode(read_bytes(file), where=str(file)), where=str(file))
-        except (StoreError, OSError) as error:
+            load(decode_text(read_bytes(file), where=str(file)), where=str(file))
+        except (UnreadableData, UnknownVersion, OSError) as error:
             raise InvalidInput(f"{error}. Not replaced; move the file elsewhere first") from None

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from engram.dialects.frontmatter import split_frontmatter
 from engram.dialects.memory_v1.item import (
     CURATED,
     KEYS,
@@ -16,11 +15,12 @@ from engram.dialects.memory_v1.item import (
     number_in,
     read_item,
 )
-from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import emit_list, is_bare, quoted
-from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
+from engram.model.errors import InvalidInput, UnknownVersion, UnreadableData
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
+from engram.readers.frontmatter import split_frontmatter
+from engram.readers.yaml_parser import parse_yaml
 from engram.text.display import without_comments
 
 _LONGEST_FILE = 256 * 1024 * 1024
@@ -37,7 +37,7 @@ class MemoryFile:
 def load(text: str, *, where: str) -> MemoryFile:
     """The records of a file; a record that cannot be used is named and skipped.
 
-    Raises `StoreCorrupt` for a file that is no memory.v1 file, `UnknownVersion` for another version of the schema.
+    Raises `UnreadableData` for a file that is no memory.v1 file, `UnknownVersion` for another version of the schema.
     """
     tree, lines = _frontmatter(text, where)
     reading = MemoryFile()
@@ -55,18 +55,18 @@ def load(text: str, *, where: str) -> MemoryFile:
 def _frontmatter(text: str, where: str) -> tuple[dict[str, Any], list[int]]:
     parts = split_frontmatter(text)
     if parts is None:
-        raise StoreCorrupt(f"{where}:1: not a {SCHEMA} file: no frontmatter between two `---` lines")
+        raise UnreadableData(f"not a {SCHEMA} file: no frontmatter between two `---` lines", where=where, line=1)
     document = parse_yaml("\n" + parts.head, where=where, longest=_LONGEST_FILE, text_keys=TEXT_KEYS, list_key="items")
     tree = document.tree
     if not isinstance(tree, dict) or "schema" not in tree:
-        raise StoreCorrupt(f"{where}:2: the frontmatter has no `schema: {SCHEMA}`")
+        raise UnreadableData(f"the frontmatter has no `schema: {SCHEMA}`", where=where, line=2)
     if tree["schema"] != SCHEMA:
         raise UnknownVersion(
             f"{where}: schema {str(tree['schema'])[:40]!r} is not known; this Engram reads {SCHEMA}. Update Engram, "
             f"or let the program that wrote the file export it as {SCHEMA}"
         )
     if "items" not in tree or not isinstance(tree["items"], list | None):
-        raise StoreCorrupt(f"{where}:2: the frontmatter has no list `items:`")
+        raise UnreadableData("the frontmatter has no list `items:`", where=where, line=2)
     return tree, document.lines
 
 

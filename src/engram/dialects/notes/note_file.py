@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engram.dialects.frontmatter import split_frontmatter
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, UnreadableData
+from engram.readers.frontmatter import split_frontmatter
+from engram.readers.json_reader import parse_json
 
 Keys = dict[str, Any]
 """The keys of a note: text, a list of texts, a list of blocks, or a mapping."""
@@ -54,8 +55,8 @@ def _value(text: str) -> Any:
     text = text.strip()
     if text.startswith(("[", "{", '"')):
         try:
-            found = json.loads(text)
-        except ValueError:
+            found = parse_json(text, characters="any")
+        except UnreadableData:
             return _split(text[1:-1]) if text.startswith("[") and text.endswith("]") else text
         if isinstance(found, list):
             return [item if isinstance(item, str) else json.dumps(item) for item in found]
@@ -71,8 +72,8 @@ def _split(inside: str) -> list[str]:
 def _text(text: str) -> str:
     if len(text) >= 2 and text[0] == text[-1] == '"':
         try:
-            return str(json.loads(text))
-        except ValueError:
+            return str(parse_json(text, characters="any"))
+        except UnreadableData:
             return text[1:-1]
     return text[1:-1] if len(text) >= 2 and text[0] == text[-1] == "'" else text
 

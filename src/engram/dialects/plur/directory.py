@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.engram_yaml import decode
 from engram.dialects.fields import plain_data
 from engram.dialects.plur.entry import (
     EPISODE_ID,
@@ -20,12 +19,13 @@ from engram.dialects.plur.entry import (
     with_changes,
 )
 from engram.dialects.record import FIELD_KEYS, TEXT_KEYS, from_mapping, to_mapping
-from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import check_text, emit_list
 from engram.disk import sync_path
-from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError, StoreReadOnly, UnknownVersion
+from engram.model.errors import InvalidInput, NotFound, StoreError, StoreReadOnly, UnknownVersion, UnreadableData
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
+from engram.readers.limits import read_text
+from engram.readers.yaml_parser import parse_yaml
 
 _MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}
 _STATED = frozenset({*FIELD_KEYS, *_MOVED, OWN_KEY})
@@ -68,10 +68,10 @@ LONGEST_FILE = 256 * 1024 * 1024
 def read_records(path: Path, key: str = "") -> tuple[list[Any], list[int]]:
     """A file's records, under `key` or as a bare list, and the line of each. No file means no records.
 
-    Raises `StoreCorrupt` where a file cannot be parsed.
+    Raises `UnreadableData` for a file that cannot be parsed.
     """
     try:
-        text = decode(path.read_bytes(), where=str(path))
+        text = read_text(path, LONGEST_FILE)
     except FileNotFoundError:
         return [], []
     except OSError as error:
@@ -81,7 +81,7 @@ def read_records(path: Path, key: str = "") -> tuple[list[Any], list[int]]:
     records = tree.get(key) if key and isinstance(tree, dict) else tree
     if not isinstance(records, list) or (key and not isinstance(tree, dict)):
         wanted = f"a mapping with the list `{key}:`" if key else "a list"
-        raise StoreCorrupt(f"{path}:1: no records; expected {wanted}. The file is unchanged")
+        raise UnreadableData(f"no records; expected {wanted}. The file is unchanged", where=str(path), line=1)
     return records, document.lines
 
 
@@ -143,7 +143,7 @@ class PlurReading:
 
 
 def read_plur(directory: Path, *, packs: bool = False) -> PlurReading:
-    """Read a PLUR directory (or its engrams.yaml). Raises `NotFound` or `StoreCorrupt`; single bad records do not."""
+    """Read a PLUR directory (or its engrams.yaml). Raises `NotFound` or `UnreadableData`; single bad records do not."""
     root = directory.parent if directory.is_file() else directory
     if not (root / ENGRAMS).is_file():
         raise NotFound(f"{root}: holds no {ENGRAMS}; give the directory PLUR keeps, usually ~/.plur")

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from engram.dialects.frontmatter import split_frontmatter
 from engram.model.errors import EngramError
 from engram.model.lazy import lazy_pattern
+from engram.readers.frontmatter import split_frontmatter
 
 _FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
 _PATHS = lazy_pattern(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
@@ -20,7 +20,7 @@ def header_of(text: str) -> Mapping[str, Any]:
     parts = split_frontmatter(text)
     if parts is None:
         return {}
-    from engram.dialects.yaml_parser import parse_yaml
+    from engram.readers.yaml_parser import parse_yaml
 
     try:
         tree = parse_yaml(parts.head).tree

@@ -1,6 +1,5 @@
 """Where sources are: the project, its worktrees, the user's and the managed configuration of Claude Code; and which paths may be read."""
 
-import json
 import os
 import stat
 import sys
@@ -9,13 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engram.disk import UNREADABLE, reading
+from engram.disk import reading
+from engram.model.errors import UnreadableData
 from engram.model.lazy import cached_property, dataclass, field, lazy_pattern
+from engram.readers.json_reader import parse_json_object
+from engram.readers.limits import MAX_SETTINGS_BYTES
 from engram.store.scopes import git_top, main_worktree, worktrees
 
 LONGEST_SLUG = 200
 """Characters of a project's folder name in Claude Code; a longer one is cut, and a hash is added."""
-LONGEST_SETTINGS = 1024 * 1024
 _NOT_PLAIN = lazy_pattern(r"[^a-zA-Z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": r"C:\Program Files\ClaudeCode"}
@@ -155,13 +156,12 @@ def is_below(path: str, root: str) -> bool:
 
 
 def settings_of(path: Path) -> Mapping[str, Any]:
-    """A settings file; empty if there is none, or it is no JSON object."""
+    """A settings file; empty if there is none, or it has no JSON object."""
     try:
         with reading(path) as file:
-            loaded = json.loads(file.read(LONGEST_SETTINGS))
-    except UNREADABLE:
+            return parse_json_object(file.read(MAX_SETTINGS_BYTES))
+    except (UnreadableData, OSError):
         return {}
-    return loaded if isinstance(loaded, dict) else {}
 
 
 def slug(path: str) -> str:

@@ -115,7 +115,7 @@ def parse(data: bytes, path: Path | str) -> list[Memory]:
     """The memories in a file's bytes."""
     if not data.strip():
         raise StoreCorrupt(f"{path}: the file is empty")
-    return engram_yaml.load(engram_yaml.decode(data, where=str(path)), where=str(path))
+    return engram_yaml.load(data, where=str(path))
 
 
 def write(

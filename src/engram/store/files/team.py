@@ -95,7 +95,12 @@ def attach_team(store: "FilesStore", directory: Path) -> None:
         return
     store.context.teams.add(str(folder))
     store.sync_team_if_free(folder)
-    waiting = [f for f in waiting_files(store.context, folder) if not f.error]
+    unused = waiting_files(store.context, folder)
+    if broken := sum(1 for file in unused if file.error):
+        store.context.warnings.append(
+            f"{folder.parent} contains {broken} file(s) that cannot be read; they are not used. `engram trust` says why."
+        )
+    waiting = [file for file in unused if not file.error]
     if waiting:
         store.context.warnings.append(
             f"{folder.parent} contains {len(waiting)} file(s) you have not trusted; they are not used. "

@@ -10,13 +10,12 @@ from typing import Any
 
 import yaml
 
-from engram.model.errors import StoreCorrupt
+from engram.model.errors import UnreadableData
 from engram.model.lazy import dataclass, field
+from engram.readers.limits import MAX_DEPTH, MAX_DIGITS
 
 MAX_CHARACTERS = 8 * 1024 * 1024
 """The longest file that is read; a statement of 5 MB fits."""
-MAX_DEPTH = 100
-"""Levels of nesting."""
 MAX_EXPANDED = 16 * 1024 * 1024
 """Characters a file may amount to with every alias replaced by its anchor's text; a larger file, twice its own size."""
 
@@ -36,8 +35,6 @@ _NOT_IN_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _BASED = re.compile(r"[-+]?0(?:o[0-7]+|x[0-9a-fA-F]+|b[01]+)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
-_MOST_DIGITS = 4000
-"""Python converts no longer integers; a longer run of digits is text."""
 _OLD_BREAKS = "\x85\u2028\u2029"
 """Line breaks in YAML 1.1, plain characters in YAML 1.2."""
 _NO_KEYS: frozenset[str] = frozenset()
@@ -62,11 +59,11 @@ def parse_yaml(
     """The one document in `text` as plain data with text keys; its tree is None if there is none.
 
     Records are the items of the list at the top or under `list_key`, or the mapping at the top. The values of their
-    `text_keys` are the characters in the file: `3.10` is a version there, not the number 3.1. Raises `StoreCorrupt`.
+    `text_keys` are the characters in the file: `3.10` is a version there, not the number 3.1. Raises `UnreadableData`.
     """
     if len(text) > longest:
-        raise StoreCorrupt(
-            f"{where or 'YAML'}: {len(text):,} characters, Engram reads at most {longest:,}; split the file"
+        raise UnreadableData(
+            f"{len(text):,} characters, Engram reads at most {longest:,}; split the file", where=where or "YAML"
         )
     if not any(mark in text for mark in _OLD_BREAKS):
         return _Parser(text, where, text_keys, list_key).document()
@@ -88,7 +85,7 @@ def resolve_scalar(text: str) -> Any:
     if text[0].isalpha():
         return text
     if _INTEGER.fullmatch(text):
-        return int(text) if len(text) < _MOST_DIGITS else text
+        return int(text) if len(text) <= MAX_DIGITS else text
     if _BASED.fullmatch(text):
         number = int(text, 0)
         return number if number.bit_length() <= 128 else text
@@ -224,16 +221,17 @@ class _Parser:
             tag = event.tag.replace(_CORE_TAG, "!!")
             raise self._wrong(event.start_mark, f"the tag {tag} is not allowed; memories are plain data")
 
-    def _wrong_character(self) -> StoreCorrupt:
+    def _wrong_character(self) -> UnreadableData:
         found = _NOT_IN_YAML.search(self._text)
         if found is None:
-            return StoreCorrupt(f"{self._where or 'YAML'}: not YAML")
+            return UnreadableData("not YAML", where=self._where or "YAML")
         line = self._text.count("\n", 0, found.start()) + 1
-        return StoreCorrupt(
-            f"{self._where or 'YAML'}:{line}: the character U+{ord(found[0]):04X} is not allowed in a YAML file; "
-            'write it as an escape in double quotes, such as "\\x07", or remove it'
-        )
+        return UnreadableData(
+            f"the character U+{ord(found[0]):04X} is not allowed in a YAML file; "
+            'write it as an escape in double quotes, such as "\\x07", or remove it',
+            where=self._where or "YAML", line=line,
+        )  # fmt: skip
 
-    def _wrong(self, mark: Any, what: str) -> StoreCorrupt:
-        line = f"{mark.line + 1}:{mark.column + 1}" if mark is not None else "?"
-        return StoreCorrupt(f"{self._where or 'YAML'}:{line}: {what}")
+    def _wrong(self, mark: Any, what: str) -> UnreadableData:
+        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
+        return UnreadableData(what, where=self._where or "YAML", line=line, column=column)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.dialects import json_list
-from engram.dialects.json_list import json_items
-from engram.model.errors import StoreCorrupt
+from engram.model.errors import UnreadableData
+from engram.readers import json_list
+from engram.readers.json_list import json_items
 from tests.tables import table
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -27,5 +27,5 @@ def test_items_are_the_same_wherever_the_text_is_cut(wanted: list[Any], indent: 
 
 @table("text", ["[1 2]", "[1,]", "[,1]", "[1,,2]", '["a" "b"]', "[1", "[1,", "[", "", "{}", "[1}"])
 def test_what_is_no_list_is_refused(text: str) -> None:
-    with pytest.raises(StoreCorrupt, match=r"x\.json"):
+    with pytest.raises(UnreadableData, match=r"x\.json"):
         list(json_items(BytesIO(text.encode()), "x.json"))

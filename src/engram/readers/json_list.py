@@ -4,10 +4,12 @@ import codecs
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from engram.model.errors import StoreCorrupt
+from engram.model.errors import UnreadableData
+from engram.readers.json_reader import parse_decimal, parse_integer, refuse_constant
+from engram.readers.limits import MAX_DEPTH, check_depth
 
 LONGEST_ITEM = 64 * 1024 * 1024
 """Characters of one item."""
@@ -18,7 +20,10 @@ _END = object()
 
 
 def json_items(stream: IO[bytes], where: str) -> Iterator[Any]:
-    """The items of the list in a stream. Raises `StoreCorrupt` where it is no list, or ends in the middle."""
+    """The items of the list in a stream; an `UnreadableData` takes the place of an item whose numbers cannot be read.
+
+    Raises `UnreadableData` for a text that is not a list or ends in the middle.
+    """
     source = _JsonList(stream, where)
     while (item := source.next()) is not _END:
         yield item
@@ -30,7 +35,12 @@ class _JsonList:
     def __init__(self, stream: IO[bytes], where: str) -> None:
         self._stream, self._where = stream, where
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict").decode
-        self._scan = json.JSONDecoder().raw_decode
+        self._scan = json.JSONDecoder(
+            parse_int=self._noting(parse_integer),
+            parse_float=self._noting(parse_decimal),
+            parse_constant=self._noting(refuse_constant),
+        ).raw_decode
+        self._bad_number = ""
         self._text, self._at, self._ended, self._size = "", 0, False, 0
         self._open = False
 
@@ -38,7 +48,7 @@ class _JsonList:
         """The next item, or `_END`."""
         sign = self._sign()
         if not self._open and sign != "[":
-            raise StoreCorrupt(f"{self._where}: expected a JSON list")
+            raise UnreadableData("expected a JSON list", where=self._where)
         if self._open and sign == "]":
             return _END
         if self._open and sign and sign != ",":
@@ -49,7 +59,9 @@ class _JsonList:
         if sign == "]" and first:
             return _END
         if not sign:
-            raise StoreCorrupt(f"{self._where}: ends in the middle, after {self._size:,} bytes; the file is incomplete")
+            raise UnreadableData(
+                f"ends in the middle, after {self._size:,} bytes; the file is incomplete", where=self._where
+            )
         self._complete_number()
         return self._item()
 
@@ -65,8 +77,10 @@ class _JsonList:
             if not self._more(_FIRST_STEP):
                 return
 
-    def _damaged(self) -> StoreCorrupt:
-        return StoreCorrupt(f"{self._where}: not JSON near byte {self._size:,}: the file is incomplete or damaged")
+    def _damaged(self) -> UnreadableData:
+        return UnreadableData(
+            f"not JSON near byte {self._size:,}: the file is incomplete or damaged", where=self._where
+        )
 
     def _sign(self) -> str:
         """The next character that is no space; "" at the end."""
@@ -81,15 +95,35 @@ class _JsonList:
     def _item(self) -> Any:
         step = _FIRST_STEP
         while True:
+            self._bad_number = ""
             try:
                 item, self._at = self._scan(self._text, self._at)
-                return item
+                check_depth(item)
+                return UnreadableData(self._bad_number) if self._bad_number else item
+            except UnreadableData as error:
+                return error
             except (json.JSONDecodeError, RecursionError) as error:
                 if len(self._text) - self._at > LONGEST_ITEM:
-                    raise StoreCorrupt(f"{self._where}: an item of more than {LONGEST_ITEM:,} characters") from None
-                if isinstance(error, RecursionError) or not self._more(step):
+                    raise UnreadableData(
+                        f"an item of more than {LONGEST_ITEM:,} characters", where=self._where
+                    ) from None
+                if isinstance(error, RecursionError):
+                    raise UnreadableData(f"nested deeper than {MAX_DEPTH} levels", where=self._where) from None
+                if not self._more(step):
                     raise self._damaged() from None
                 step *= 2
+
+    def _noting(self, parse: Callable[[str], float]) -> Callable[[str], float]:
+        """The same parser of a number, but it notes its error, so that the item is read to its end."""
+
+        def parse_or_note(text: str) -> float:
+            try:
+                return parse(text)
+            except ValueError as error:
+                self._bad_number = str(error)
+                return 0
+
+        return parse_or_note
 
     def _more(self, size: int) -> bool:
         """Read on; False at the end."""
@@ -100,9 +134,9 @@ class _JsonList:
             self._ended = not data
             text = self._decode(data, self._ended)
         except UnicodeDecodeError:
-            raise StoreCorrupt(f"{self._where}: not UTF-8 near byte {self._size:,}") from None
+            raise UnreadableData(f"not UTF-8 near byte {self._size:,}", where=self._where) from None
         except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise StoreCorrupt(f"{self._where}: cannot be read: {error}") from None
+            raise UnreadableData(f"cannot be read: {error}", where=self._where) from None
         self._size += len(data)
         self._text, self._at = self._text[self._at :] + text, 0
         return bool(data)
