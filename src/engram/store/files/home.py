@@ -17,7 +17,7 @@ from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, Unkno
 from engram.model.lazy import cached_property, dataclass, lazy_pattern
 
 FORMAT = 1
-INDEX_SCHEMA = 6
+INDEX_SCHEMA = 7
 _LONGEST_NAME = 120
 _SAFE_NAME = lazy_pattern(rf"[A-Za-z0-9@:+,=_ -]{{1,{_LONGEST_NAME}}}")
 _OWN_FILE = lazy_pattern(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
