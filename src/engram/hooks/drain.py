@@ -9,6 +9,9 @@ from engram.store.files import spool
 HARVEST_SECONDS = 0.1
 """How long transcripts are read, beside loading the engine."""
 
+EDIT_SECONDS = 5.0
+"""How long edited files are looked for; nobody waits for it."""
+
 
 def drain(place: HookPlace) -> str:
     """Harvest waiting sessions for a moment; says nothing, since what was found waits for review.
@@ -34,7 +37,7 @@ def _harvest(place: HookPlace) -> list[str]:
 
 def _warm(place: HookPlace) -> None:
     """Bring the task vectors of the memories up to date, so that no prompt has to."""
-    index = None if place.is_server else place.index()
+    index = None if place.is_server else place.index(EDIT_SECONDS)
     if index is not None:
         try:
             index.tasks(all_of_them=True)

@@ -11,6 +11,7 @@ from engram.embedding.plain import code_of_values
 from engram.model.lazy import dataclass, replace
 from engram.models.task_vectors import TaskTable, likeness
 from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.files.home import Home
 from engram.store.files.index.search import TASKS, document_frequencies
 from engram.store.files.index.stored_tasks import (
     MOST_COMPARED,
@@ -20,6 +21,7 @@ from engram.store.files.index.stored_tasks import (
     Vector,
     index_number,
 )
+from engram.store.files.sweep import Sweep, changed_folders
 from engram.text.tokens import prune, query_terms
 
 LONGEST_PROMPT = 10_000
@@ -69,6 +71,11 @@ class MemoryIndex:
     def has_tables(self) -> bool:
         """Whether its tables are there; a process that has only begun to make it has none yet."""
         return self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'docs'").fetchone() is not None
+
+    def has_edits(self, home: Home, seconds: float) -> bool:
+        """Whether a memory file of the store differs from this index, as far as can be seen in `seconds`."""
+        root, folder = str(home.root), home.engrams.name
+        return bool(changed_folders(self.db, root, [folder]) or Sweep(root, [folder]).compare(self.db, seconds))
 
     def _meta(self, key: str) -> Any:
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -1,5 +1,6 @@
 """Where a hook finds the store, what it may read there, and what the owner set."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,12 @@ from engram.store.files.hook_log import logs_of, temporary_folders
 
 if TYPE_CHECKING:
     from engram.hooks.memory_index import MemoryIndex
+
+
+SWEEP_SECONDS = 0.02
+"""How long a hook looks for edited files."""
+EDIT_PATIENCE = 0.5
+"""How long it waits for other writers before it records what it found."""
 
 
 class HookPlace:
@@ -73,8 +80,33 @@ class HookPlace:
             return ""
         return problems[0] if self.prompt_recall else f"{problems[0]}; prompts get no memories before that is mended"
 
-    def index(self) -> "MemoryIndex | None":
-        """The index, opened; None where there is none yet, or only its file. Raises `StoreCorrupt` or `StoreReadOnly` if it cannot be read."""
+    def index(self, seconds: float = SWEEP_SECONDS) -> "MemoryIndex | None":
+        """The index with what people edited, opened; None where there is none yet, or only its file.
+
+        Edited files are looked for in `seconds`, enough for some thousand of them. Raises `StoreCorrupt` or `StoreReadOnly` if the index
+        cannot be read.
+        """
+        index = self._open_index()
+        if index is not None and self.home is not None and index.has_edits(self.home, seconds):
+            index.close()
+            self._read_edits(self.home)
+            index = self._open_index()
+        return index
+
+    def _read_edits(self, home: Home) -> None:
+        """Index edited files, without vectors: the next process with an embedder adds them."""
+        from engram.model.errors import EngramError
+        from engram.store.files.store import FilesStore
+
+        # A hook answers from the current index where edits cannot be recorded, as on a read-only disk.
+        with contextlib.suppress(EngramError):
+            store = FilesStore(home, deadline=EDIT_PATIENCE)
+            try:
+                store.read_edits()
+            finally:
+                store.close()
+
+    def _open_index(self) -> "MemoryIndex | None":
         if self.home is None or not (self.home.index / "index.db").exists():
             return None
         import sqlite3

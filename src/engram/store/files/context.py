@@ -134,7 +134,7 @@ def index_memories(context: StoreContext, writer: DocumentWriter, rows: Sequence
     run_many, statement = context.index.db.executemany, context.index.statement
     run_many(statement("put_place"), [(row.memory.id, row.file) for row in rows if row.file])
     stamps = ((row.file, row.stamp) for row in rows if row.file and row.stamp is not None)
-    run_many(statement("put_file"), [(file, s.mtime_ns, s.size, s.inode, "") for file, s in stamps])
+    run_many(statement("put_file"), [(file, s.mtime_ns, s.size, s.inode, s.ctime_ns, "") for file, s in stamps])
 
 
 def index_event(
@@ -215,7 +215,7 @@ def note_file(context: StoreContext, stored: str, stamp: Stamp | None, error: st
     if stamp is None:
         context.index.db.execute("DELETE FROM files WHERE path = ?", (stored,))
         return
-    values = (stored, stamp.mtime_ns, stamp.size, stamp.inode, error)
+    values = (stored, stamp.mtime_ns, stamp.size, stamp.inode, stamp.ctime_ns, error)
     context.index.db.execute(context.index.statement("put_file"), values)
 
 

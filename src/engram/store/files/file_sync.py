@@ -6,6 +6,7 @@ The caller of everything here holds the writer lock.
 import contextlib
 import glob
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from engram.dialects.record import hand_problem
 from engram.model.errors import EngramError, StoreError
 from engram.model.memory import Memory
 from engram.rules.limits import limit_problem
-from engram.store.files import memories
+from engram.store.files import memories, sweep
 from engram.store.files.context import (
     MemoryRow,
     StoreContext,
@@ -30,6 +31,7 @@ from engram.store.files.durability import sync_files
 from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
+from engram.store.files.sweep import Sweep, folder_time
 from engram.store.files.team import content_digest, team_content, trusted_digests
 from engram.store.records import decode_record, image
 from engram.store.reports import SyncReport
@@ -41,6 +43,12 @@ EDIT = "edit"
 """The operation of a change made with an editor."""
 _SUFFIXES = (".yaml", ".yml")
 _COMPARED_AT_ONCE = 512
+YOUNG_SECONDS = 0.1
+"""An editor may still be saving a file that was changed less than this long ago."""
+STEADY_SECONDS = 0.015
+"""A young file that stays as it is for this long is complete; it is longer than a tick of a file system's clock."""
+SAVING_SECONDS = 0.3
+"""The most time to wait for a save; a file that changes for longer is read later."""
 SETTLED_SECONDS = 2.0
 """An editor may still be saving an empty file that is younger than this."""
 
@@ -48,18 +56,49 @@ SETTLED_SECONDS = 2.0
 def pick_up(context: StoreContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
     """Read changed files: what a person wrote wins, is journaled and indexed."""
     noticed = SyncReport() if noticed is None else noticed
-    for stored in dict.fromkeys(stored_paths):
-        _pick_up_one(context, stored, noticed)
+    changed = dict.fromkeys(stored_paths)
+    unfinished = _await_saves(context, changed)
+    for stored in changed:
+        if stored not in unfinished:
+            _pick_up_one(context, stored, noticed)
     return noticed
 
 
+def _await_saves(context: StoreContext, stored_paths: Iterable[str]) -> set[str]:
+    """Wait a moment until files that were changed just now stay as they are; returns those that still change.
+
+    An editor may save in several steps: empty the file and write it in parts, or move it away and write a new one. Half a
+    memory can be valid YAML.
+    """
+    home = f"{context.home.root}/"
+    full = {stored: stored if is_team(stored) else home + stored for stored in stored_paths}
+    young = {stored: stamp_of(path) for stored, path in full.items() if _is_young(path)}
+    known = {row[0]: Stamp(*row[1:]) for row in stamps_known(context, young)} if young else {}
+    young = {stored: stamp for stored, stamp in young.items() if known.get(stored) != stamp}
+    deadline = time.monotonic() + SAVING_SECONDS
+    while young and time.monotonic() < deadline:
+        time.sleep(STEADY_SECONDS)
+        later = {stored: stamp_of(full[stored]) for stored in young}
+        young = {
+            stored: stamp
+            for stored, stamp in later.items()
+            if stamp != young[stored] or (stamp is None and _is_young(full[stored]))
+        }
+    return set(young)
+
+
+def _is_young(path: str) -> bool:
+    """Whether a file was changed, or removed from its folder, a moment ago. A time in the future counts as now."""
+    changed = folder_time(path)
+    if changed < 0:
+        changed = folder_time(os.path.dirname(path))  # noqa: PTH120 -- called for every changed file
+    return time.time() - changed / 1e9 < YOUNG_SECONDS
+
+
 def _pick_up_one(context: StoreContext, stored: str, noticed: SyncReport) -> None:
+    if not is_attached(context, stored) or stored in context.durability.unrepaired:
+        return
     team = team_of(context, stored)
-    if is_team(stored) and not team:
-        # A file of a team store that is not attached: what is trusted there is not known.
-        return
-    if stored in context.durability.unrepaired:
-        return
     path = context.path(stored)
     stamp = stamp_of(path)
     try:
@@ -67,12 +106,16 @@ def _pick_up_one(context: StoreContext, stored: str, noticed: SyncReport) -> Non
     except EngramError as error:
         if not team:
             _unreadable(context, stored, stamp or UNSEEN, str(error), noticed)
+        elif stamp is not None:
+            with context.index.writing():
+                note_file(context, stored, stamp)
         return
     if stamp is None:
         _removed(context, stored, noticed)
         return
     if stamp_known(context, stored) == stamp:
         return
+    stamp = stamp.to_record(time.time_ns())
     if team:
         _pick_up_team_file(context, stored, stamp, noticed)
         return
@@ -104,8 +147,15 @@ def _is_as_written(data: bytes, records: Sequence[str]) -> bool:
 
 def stamp_known(context: StoreContext, stored: str) -> Stamp | None:
     """A file's stamp when it was last read or written; None if unknown."""
-    row = context.index.db.execute("SELECT mtime_ns, size, inode FROM files WHERE path = ?", (stored,)).fetchone()
+    row = context.index.db.execute(
+        "SELECT mtime_ns, size, inode, ctime_ns FROM files WHERE path = ?", (stored,)
+    ).fetchone()
     return Stamp(*row) if row else None
+
+
+def stamps_known(context: StoreContext, stored_paths: Iterable[str]) -> list[tuple[str, int, int, int, int]]:
+    """The recorded stamps of those files that the index knows, each with its path."""
+    return context.index.all("file_stamps", json.dumps(list(stored_paths)))
 
 
 def is_broken(context: StoreContext, stored: str) -> bool:
@@ -116,11 +166,13 @@ def is_broken(context: StoreContext, stored: str) -> bool:
 
 def _unreadable(context: StoreContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
     """Leave an unreadable file alone, its last good version stays current; a file left empty is restored."""
-    settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
-    if settled and _restore(context, stored, noticed):
+    is_empty = stamp.size == 0 and stamp != UNSEEN
+    is_settled = time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
+    if is_empty and is_settled and _restore(context, stored, noticed):
         return
     with context.index.writing():
-        note_file(context, stored, stamp, error)
+        # An empty file is looked at again until it is written or settled.
+        note_file(context, stored, UNSEEN if is_empty and not is_settled else stamp, error)
     noticed.problems.append(error)
 
 
@@ -284,31 +336,32 @@ def drop_split(context: StoreContext, stored: str) -> None:
 # -- looking for changes
 
 
-def changed_folders(context: StoreContext, roots: Iterable[Path]) -> list[Path]:
-    """Folders whose listing may differ from the index: one stat each."""
-    known = dict(context.index.db.execute("SELECT path, mtime_ns FROM folders").fetchall())
-    changed = [context.path(stored) for stored in known if _mtime(context.path(stored)) != known[stored]]
-    changed += [root for root in roots if context.stored(root) not in known and root.is_dir()]
-    return changed
+def changed_folders(context: StoreContext, roots: Sequence[Path]) -> list[Path]:
+    """Folders below these roots whose listing may differ from the index."""
+    stored_roots = [context.stored(root) for root in roots]
+    known = sweep.folder_times(context.index.db, stored_roots)
+    changed = sweep.changed_folders(context.index.db, str(context.home.root), stored_roots)
+    new = [root for stored, root in zip(stored_roots, roots, strict=True) if stored not in known and root.is_dir()]
+    return [*map(context.path, changed), *new]
 
 
-def _mtime(folder: Path) -> int:
-    try:
-        return folder.stat().st_mtime_ns
-    except (FileNotFoundError, NotADirectoryError):
-        return -1
+def known_folders(context: StoreContext) -> list[Path]:
+    """The folders with memory files that the index knows."""
+    return [
+        context.path(stored) for stored in sweep.folder_times(context.index.db, map(context.stored, roots(context)))
+    ]
 
 
 def is_steady(context: StoreContext, folder: Path) -> bool:
     """Whether nothing was added to or removed from a folder since it was last listed."""
     row = context.index.db.execute("SELECT mtime_ns FROM folders WHERE path = ?", (context.stored(folder),)).fetchone()
-    return _mtime(folder) == (row[0] if row else -1)
+    return folder_time(folder) == (row[0] if row else -1)
 
 
 def list_folder(context: StoreContext, folder: Path, noticed: SyncReport) -> None:
     """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
     stored = context.stored(folder)
-    mtime = _mtime(folder)
+    mtime = folder_time(folder)
     entries = _entries(context, folder, noticed)
     if entries is None:
         return
@@ -357,7 +410,11 @@ def compare_files(context: StoreContext, noticed: SyncReport) -> list[str]:
         records = _indexed_records(context, some)
         stamps = [(stored, _stamp_if_equal(context, stored, records.get(stored, ()))) for stored in some]
         differing += [stored for stored, stamp in stamps if stamp is None]
-        rows = [(stored, stamp.mtime_ns, stamp.size, stamp.inode, "") for stored, stamp in stamps if stamp is not None]
+        rows = [
+            (stored, stamp.mtime_ns, stamp.size, stamp.inode, stamp.ctime_ns, "")
+            for stored, stamp in stamps
+            if stamp is not None
+        ]
         context.index.db.executemany(context.index.statement("put_file"), rows)
     return differing
 
@@ -426,24 +483,17 @@ def _note_folder(context: StoreContext, stored: str, mtime: int) -> None:
 
 def sync(context: StoreContext, *, seconds: float | None = None) -> SyncReport:
     """Update the index from every file, or from as many as the time allows."""
-    started = time.monotonic()
     noticed = SyncReport()
-    folders = dict.fromkeys(changed_folders(context, roots(context)))
+    everywhere = roots(context)
+    folders = dict.fromkeys(changed_folders(context, everywhere))
     if seconds is None:
         # A folder's time can miss changes within one tick of the clock, so a full sync lists every folder.
-        folders |= dict.fromkeys(folder for root in roots(context) for folder in memories.walk(root))
+        folders |= dict.fromkeys(folder for root in everywhere for folder in memories.walk(root))
     for folder in folders:
         list_folder(context, folder, noticed)
-    changed = []
-    for i, (stored, *stamp) in enumerate(
-        context.index.db.execute("SELECT path, mtime_ns, size, inode FROM files").fetchall()
-    ):
-        if seconds is not None and i % 256 == 0 and time.monotonic() - started > seconds:
-            noticed.complete = False
-            break
-        if stamp_of(context.path(stored)) != Stamp(*stamp):
-            changed.append(stored)
-    pick_up(context, changed, noticed)
+    every_file = Sweep(str(context.home.root), map(context.stored, everywhere))
+    pick_up(context, every_file.compare(context.index.db, math.inf if seconds is None else seconds), noticed)
+    noticed.complete = not every_file.position
     _add_known_problems(context, noticed)
     return noticed
 
@@ -482,7 +532,7 @@ def roots(context: StoreContext) -> list[Path]:
 def note_folders(context: StoreContext, folders: Iterable[Path]) -> None:
     """Record the folders' times after Engram's own writes; inside a transaction."""
     for folder in folders:
-        mtime = _mtime(folder)
+        mtime = folder_time(folder)
         if mtime >= 0:
             _note_folder(context, context.stored(folder), mtime)
 
@@ -498,6 +548,11 @@ def team_of(context: StoreContext, stored: str) -> str:
 def is_team(stored: str) -> bool:
     """Whether a file belongs to a team store, attached or not: its path is absolute."""
     return stored.startswith("/")
+
+
+def is_attached(context: StoreContext, stored: str) -> bool:
+    """Whether a file belongs to the store itself or to an attached team store: what is trusted elsewhere is not known."""
+    return not is_team(stored) or bool(team_of(context, stored))
 
 
 def is_trusted(context: StoreContext, stored: str, team: str = "") -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from engram.dialects import engram_yaml
 from engram.disk import DIRECTORY_MODE, read_bytes, write_temporary
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.store.files.home import file_name, scope_folder
 
@@ -25,16 +25,40 @@ _SAVING_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Modification time, size and inode of a file; equal stamps mean an unchanged file."""
+    """Modification time, size, inode and change time of a file; equal stamps mean an unchanged file.
+
+    A tool can set the modification time back. Nobody can set the change time, but a rename or a new link changes it, too.
+    """
 
     mtime_ns: int
     size: int
     inode: int
+    ctime_ns: int
+
+    def has_same_content(self, other: "Stamp | None") -> bool:
+        """Whether the two differ at most in the change time, as before and after a rename."""
+        return other is not None and (self.mtime_ns, self.size, self.inode) == (
+            other.mtime_ns,
+            other.size,
+            other.inode,
+        )
+
+    def to_record(self, now_ns: int) -> "Stamp":
+        """The stamp to record for a file that was read or written now.
+
+        If the file system counts in seconds, a save within the same second may leave the stamp as it is. The recorded
+        stamp of so young a file equals no file's stamp, so the file is read again.
+        """
+        is_ambiguous = self.mtime_ns % _SECOND_NS == 0 and now_ns - self.mtime_ns < COARSE_CLOCK_NS
+        return replace(self, ctime_ns=-1) if is_ambiguous else self
 
 
-UNSEEN = Stamp(0, 0, 0)
+_SECOND_NS = 1_000_000_000
+COARSE_CLOCK_NS = 2 * _SECOND_NS
+"""The coarsest clock of a file system in use (FAT counts in steps of two seconds)."""
+UNSEEN = Stamp(0, 0, 0, 0)
 """The stamp of no file: a file recorded with it is read again."""
-UNREACHABLE = Stamp(-1, -1, -1)
+UNREACHABLE = Stamp(-1, -1, -1, -1)
 """The stamp of a file whose folder may not be entered: it may well exist."""
 
 
@@ -60,7 +84,7 @@ def stamp_of(path: Path | str) -> Stamp | None:
 
 
 def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+    return Stamp(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
 
 
 def is_memory_file(name: str) -> bool:
@@ -136,12 +160,19 @@ def write_data(path: Path | str, data: bytes, expected: Stamp | None) -> Stamp |
         fresh, found = _written(path, data)
         ours = _stamp(found)
         placed = (expected is None and _place_new(fresh, path)) or _replace(fresh, path, expected, ours)
-        return ours if placed else None
+        return _placed_stamp(path, ours) if placed else None
     except OSError as error:
         with contextlib.suppress(OSError):
             if fresh:
                 Path(fresh).unlink()
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
+
+
+def _placed_stamp(path: Path | str, ours: Stamp) -> Stamp:
+    """The stamp of a file that has just got its name, which changed its change time."""
+    current = stamp_of(path)
+    # What somebody saved since then is an edit: its stamp is not recorded.
+    return (current if current is not None and current.has_same_content(ours) else ours).to_record(time.time_ns())
 
 
 def _written(path: Path | str, data: bytes) -> tuple[str, os.stat_result]:
@@ -165,22 +196,22 @@ def _place_new(fresh: str, path: Path | str) -> bool:
     return True
 
 
-def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp | None) -> bool:
+def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp) -> bool:
     """Swap old and new in one step where the system can: a plain rename could overwrite a save made just now."""
     current = stamp_of(path)
-    if current not in (expected, None):
+    if current is not None and not current.has_same_content(expected):
         Path(fresh).unlink()
         return False
     rename = _rename_call()
     if current is None or rename is None or rename(fresh, path, _RENAME_SWAP) != 0:
         Path(fresh).replace(path)
         return True
-    if stamp_of(fresh) == expected:
+    if expected is not None and expected.has_same_content(stamp_of(fresh)):
         Path(fresh).unlink()
         return True
     await_save(Path(fresh))
     # Their version goes back; if they saved once more meanwhile, that one stays.
-    if rename(fresh, path, _RENAME_SWAP) == 0 and stamp_of(fresh) != ours:
+    if rename(fresh, path, _RENAME_SWAP) == 0 and not ours.has_same_content(stamp_of(fresh)):
         rename(fresh, path, _RENAME_SWAP)
     Path(fresh).unlink()
     return False

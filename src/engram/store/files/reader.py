@@ -99,6 +99,7 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
         """A memory by id, name or alias."""
+        self._refresh()
         row = self._row(ref, scopes)
         if row is None and self._refresh(force=True):
             row = self._row(ref, scopes)
@@ -134,12 +135,14 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
+        self._refresh()
         row = self.context.index.one("exact", content_hash, scope) if content_hash else None
         return decode_record(row[1]) if row else None
 
     @repairs_index
     def same_text(self, content_hash: str, statuses: Sequence[str]) -> list[Memory]:
         """The memories with this content and one of these statuses, in any scope."""
+        self._refresh()
         rows = self.context.index.all("same_text", content_hash, json.dumps(list(statuses))) if content_hash else []
         return [decode_record(record) for (record,) in rows]
 

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -21,17 +21,19 @@ from engram.model.arguments import half_character
 from engram.model.errors import EmbedderError, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.forks import wait_for_imports
 from engram.store.files import file_sync, purge, recovery
+from engram.store.files.changes import Changes
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
+from engram.store.files.edits import POSITION, EditDetector
 from engram.store.files.home import FormatGuard, Home
-from engram.store.files.index.connection import is_busy, is_damaged, is_unwritable
+from engram.store.files.index.connection import immediate, is_busy, is_damaged, is_unwritable
 from engram.store.files.index.index import Index
 from engram.store.files.index.vectors import fill_vectors
 from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
-from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
+from engram.store.files.sweep import differing
 from engram.store.files.usage import Usage
 from engram.store.protocol import Progress
 from engram.store.reports import SyncReport
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 NOTICE_EVERY = 0.25
-"""Seconds between two checks of the folders' times."""
+"""Seconds between two checks for team stores and vectors that are still missing."""
 LEDGERS_EVERY = 2.0
 """Seconds between two checks of the sizes of all ledgers."""
 OPENING = 2.0
@@ -53,6 +55,8 @@ BRIEFLY = 0.05
 OWN_PATIENCE = 0.5
 """Seconds that a reader waits to index this process's own events; a longer writer has usually indexed them."""
 PATIENCE = 2.0
+"""Seconds that a reader waits for the lock if it must not miss an event; then it answers from the current index."""
+EDIT_PATIENCE = 0.5
 """Seconds that a reader waits for the lock to journal a hand edit; then it answers from the current index."""
 ATTEMPTS = 3
 """How often a call is tried on an index that keeps getting damaged."""
@@ -163,6 +167,7 @@ class RefreshedStore:
         _living.add(self)
         self._deadline = deadline
         self._noticed_at = self._ledgers_at = float("-inf")
+        self._edits = EditDetector()
         self._unread_teams: dict[Path, None] = {}
         """Team stores not read yet, because another process was writing."""
         self._context = StoreContext(
@@ -241,51 +246,69 @@ class RefreshedStore:
                 self.index_pending()
                 make_durable_at_close(self._context)
             self._is_closed = True
+            self._edits.stop()
             self._context.index.close()
 
     # -- before an answer
 
     def _refresh(self, *, force: bool = False) -> bool:
-        """Check the folders' times and index added or removed files; returns whether there were any."""
+        """Index what others wrote and what people changed in the files; returns whether people changed anything."""
         self._catch_up_if_free()
         now = time.monotonic()
-        if not force and now - self._noticed_at < NOTICE_EVERY:
-            return False
-        self._noticed_at = now
-        self._read_teams()
-        self._fill_if_free()
-        changed = file_sync.changed_folders(self.context, file_sync.roots(self.context))
-        return bool(changed) and bool(self._sync_files(lambda: self._list(changed)))
+        if force or now - self._noticed_at >= NOTICE_EVERY:
+            self._noticed_at = now
+            self._read_teams()
+            self._fill_if_free()
+        return self._read_edits(force=force)
 
-    def _list(self, folders: Iterable[Path]) -> SyncReport:
-        noticed = SyncReport()
-        for folder in folders:
-            file_sync.list_folder(self.context, folder, noticed)
-        return noticed
+    @repairs_index
+    def read_edits(self) -> None:
+        """Read the files that people changed, before a decision takes the writer lock."""
+        self._read_edits()
+
+    def _read_edits(self, *, force: bool = False) -> bool:
+        """Read changed files as far as they are known; returns whether anything was different."""
+        changes = self._edits.find(self.context, force=force)
+        if self._edits.stopped_at is not None:
+            self._save_position()
+        return bool(changes) and bool(self._sync_files(changes))
+
+    def _save_position(self) -> None:
+        """Record how far the first look at a large store got, for the next process."""
+        position, self._edits.stopped_at = self._edits.stopped_at, None
+        with (
+            contextlib.suppress(StoreBusy, StoreReadOnly),
+            self.context.lock.held(BRIEFLY),
+            immediate(self.context.index.db),
+        ):
+            self.context.index.set(POSITION, position)
 
     def _pick_up_changed(self, numbers: Sequence[int]) -> None:
         """Read the files of these documents that have changed."""
-        stamps = self.context.index.all("stamps", json.dumps(list(numbers)))
-        # Creating or joining a `Path` costs as much as the stat itself.
-        root = f"{self.context.home.root}{os.sep}"
-        changed = [
-            path
-            for _, _, path, *stamp in stamps
-            if stamp_of(path if path.startswith(os.sep) else root + path) != Stamp(*stamp)
-        ]
-        if changed:
-            self._sync_files(lambda: file_sync.pick_up(self.context, changed))
+        if self._edits.is_current:
+            self._read_edits()
+        elif not self._edits.is_waiting:
+            rows = self.context.index.all("stamps", json.dumps(list(numbers)))
+            changed = differing(f"{self.context.home.root}{os.sep}", rows)
+            if changed:
+                self._sync_files(Changes(files=set(changed)))
 
-    def _sync_files(self, work: Callable[[], SyncReport]) -> SyncReport | None:
+    def _sync_files(self, changes: Changes) -> SyncReport | None:
         """Read changed files during a read, after what others journaled: an entry journaled now must not hide that."""
 
         def synced() -> SyncReport:
             self._index_changes(ledger="")
-            return work()
+            noticed = SyncReport()
+            for folder in sorted(changes.folders):
+                file_sync.list_folder(self.context, Path(folder), noticed)
+            return file_sync.pick_up(self.context, sorted(changes.files), noticed)
 
-        noticed = self._under_lock(PATIENCE, synced, "changed files were not read")
-        if noticed is not None:
-            self.context.warn(*noticed.problems)
+        noticed = self._under_lock(EDIT_PATIENCE, synced, "changed files were not read")
+        if noticed is None:
+            self._edits.note_unread(changes)
+            return None
+        self._edits.note_read(self.context, changes)
+        self.context.warn(*noticed.problems)
         return noticed
 
     def _catch_up(self, ledger: str | None = None) -> None:

@@ -84,6 +84,7 @@ class FilesStore(FilesReader):
         process = os.getpid()
         reason = self.screen.decision(actor, reason, session)
         with self.guard:
+            self.read_edits()
             with self.context.lock.held(self._deadline):
                 self._ready_to_write()
                 transaction = FilesTransaction(self.context, op, actor, reason, session, self.screen)

@@ -71,7 +71,7 @@ def trust_own_writes(context: StoreContext, written: Iterable[tuple[str, Stamp]]
         team = next((team for team in context.teams if path.is_relative_to(team)), "")
         if team:
             data = read_bytes(path)
-            if stamp_of(path) == stamp:
+            if stamp.has_same_content(stamp_of(path)):
                 save_trust(context, Path(team), trusted_digests(context, team) | {content_digest(data)})
 
 

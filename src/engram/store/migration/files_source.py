@@ -334,7 +334,7 @@ class IndexReader:
         read = json.loads(self.meta.get("journal") or "[]")[:2]
         if self.meta.get("filled") is None or read != [end.month, end.offset]:
             return {}
-        rows = self._rows("SELECT path, mtime_ns, size, inode FROM files WHERE error = ''")
+        rows = self._rows("SELECT path, mtime_ns, size, inode, ctime_ns FROM files WHERE error = ''")
         return {path: Stamp(*stamp) for path, *stamp in rows}
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:

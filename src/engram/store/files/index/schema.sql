@@ -108,6 +108,7 @@ CREATE TABLE files (
     mtime_ns INTEGER NOT NULL,
     size     INTEGER NOT NULL,
     inode    INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
     error    TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE places (

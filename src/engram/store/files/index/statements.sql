@@ -46,7 +46,7 @@ INSERT OR REPLACE INTO links (source, target, type, strength, weight, reinforced
 INSERT OR REPLACE INTO images (id, seq, at, op, month, offset) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: put_file
-INSERT OR REPLACE INTO files (path, mtime_ns, size, inode, error) VALUES (?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO files (path, mtime_ns, size, inode, ctime_ns, error) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: put_place
 INSERT OR REPLACE INTO places (id, path) VALUES (?, ?)
@@ -140,8 +140,11 @@ SELECT 1 WHERE EXISTS (
 SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.target = t.value
 
 -- name: stamps
-SELECT d.n, d.id, p.path, f.mtime_ns, f.size, f.inode FROM json_each(?) j
+SELECT f.path, f.mtime_ns, f.size, f.inode, f.ctime_ns FROM json_each(?) j
 CROSS JOIN docs d ON d.n = j.value JOIN places p ON p.id = d.id JOIN files f ON f.path = p.path
+
+-- name: file_stamps
+SELECT f.path, f.mtime_ns, f.size, f.inode, f.ctime_ns FROM json_each(?) j CROSS JOIN files f ON f.path = j.value
 
 -- name: without_vector
 SELECT d.n, d.kind, r.record FROM docs d JOIN records r ON r.n = d.n
@@ -167,5 +170,5 @@ WITH numbered AS (
     SELECT d.id, d.n, p.path, row_number() OVER (ORDER BY d.n) AS place, count(*) OVER () AS total
     FROM docs d JOIN places p ON p.id = d.id WHERE d.kind = 'memory'
 )
-SELECT s.id, s.path, r.record, f.mtime_ns, f.size, f.inode FROM numbered s
+SELECT s.id, s.path, r.record, f.mtime_ns, f.size, f.inode, f.ctime_ns FROM numbered s
 JOIN records r ON r.n = s.n JOIN files f ON f.path = s.path WHERE s.place % (1 + s.total / ?) = 0

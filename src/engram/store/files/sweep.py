@@ -1,0 +1,95 @@
+"""Finding edited files by their stamps, and new ones by the times of their folders. Standard library only, for the hooks."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+AT_ONCE = 256
+"""Files between two looks at the clock."""
+_FOLDERS = "SELECT path, mtime_ns FROM folders WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')"
+_SLICE = "SELECT path, mtime_ns, size, inode, ctime_ns FROM files WHERE path > ? AND path < ? ORDER BY path LIMIT ?"
+
+
+def changed_folders(db: sqlite3.Connection, root: str, folders: Iterable[str]) -> list[str]:
+    """The known folders, these and those below them, whose listing may have changed: one stat each. All are stored paths."""
+    home = f"{root}{os.sep}"
+    known = folder_times(db, folders).items()
+    return [path for path, mtime_ns in known if folder_time(path if path[0] == "/" else home + path) != mtime_ns]
+
+
+def folder_times(db: sqlite3.Connection, folders: Iterable[str]) -> dict[str, int]:
+    """The recorded time of each known folder, of these and those below them."""
+    found: dict[str, int] = {}
+    for folder in folders:
+        found.update(db.execute(_FOLDERS, (folder,)).fetchall())
+    return found
+
+
+def folder_time(folder: Path | str) -> int:
+    """When something was last added to a folder or removed from it; -1 if it does not exist."""
+    try:
+        return os.stat(folder).st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return -1
+
+
+class Sweep:
+    """One pass over the files below some folders, in the order of their paths; it remembers its position between slices."""
+
+    def __init__(self, root: str, folders: Iterable[str], position: str = "") -> None:
+        """`folders` are stored paths, the most urgent first; a pass that continues an earlier one starts at its `position`."""
+        self._root = f"{root}{os.sep}"
+        self._ranges = _rotate([(f"{folder}/", f"{folder}0") for folder in folders], position)
+
+    @property
+    def position(self) -> str:
+        """Where the next slice starts; "" once the pass is complete."""
+        return self._ranges[0][0] if self._ranges else ""
+
+    def compare(self, db: sqlite3.Connection, seconds: float) -> list[str]:
+        """The stored paths of the files that differ from the index, of as many as the time allows, but at least a few."""
+        deadline = time.monotonic() + seconds
+        changed: list[str] = []
+        while self._ranges:
+            start, end = self._ranges[0]
+            rows = db.execute(_SLICE, (start, end, AT_ONCE)).fetchall()
+            changed += differing(self._root, rows)
+            if len(rows) < AT_ONCE:
+                del self._ranges[0]
+            else:
+                self._ranges[0] = (rows[-1][0], end)
+            if rows and time.monotonic() > deadline:
+                break
+        return changed
+
+
+def differing(root: str, rows: Sequence[tuple[str, int, int, int, int]]) -> list[str]:
+    """The files whose stamp is not the recorded one. `root` ends with a slash."""
+    changed, stat = [], os.stat
+    for path, mtime_ns, size, inode, ctime_ns in rows:
+        try:
+            # Creating or joining a `Path` costs as much as the stat itself.
+            found = stat(path if path[0] == "/" else root + path)
+            if (
+                found.st_mtime_ns != mtime_ns
+                or found.st_size != size
+                or found.st_ino != inode
+                or found.st_ctime_ns != ctime_ns
+            ):
+                changed.append(path)
+        except (FileNotFoundError, NotADirectoryError):
+            changed.append(path)
+        except OSError:
+            if mtime_ns != -1:
+                changed.append(path)
+    return changed
+
+
+def _rotate(ranges: list[tuple[str, str]], position: str) -> list[tuple[str, str]]:
+    """The ranges from a position on, then those before it."""
+    for i, (start, end) in enumerate(ranges):
+        if start < position < end:
+            return [(position, end), *ranges[i + 1 :], *ranges[:i], (start, position + "\0")]
+    return ranges
