@@ -22,6 +22,8 @@ UNREADABLE = (OSError, *MALFORMED)
 
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Do not follow a link, do not wait for a pipe; neither matters for a plain file."""
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+"""A folder to open files in: Linux needs no permission to list it."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_PREFIX = 200
 _FIRST_STEP, _LONGEST_STEP = 1 << 13, 1 << 22
@@ -61,6 +63,27 @@ def _not_plain(path: Path | str, what: str) -> OSError:
 def reading(path: Path | str) -> BinaryIO:
     """A plain file, open for reading bytes."""
     return cast(BinaryIO, os.fdopen(open_plain(path, os.O_RDONLY), "rb"))
+
+
+def reading_real(path: Path | str) -> BinaryIO:
+    """A plain file by its real path, open for reading bytes.
+
+    Raises `OSError` if any folder on the way is a link by now: a folder that was swapped after a check leads nowhere.
+    """
+    *folders, name = os.fspath(path).split("/")[1:]
+    at = os.open("/", _FOLDER)
+    try:
+        for folder in folders:
+            below = os.open(folder, _FOLDER, dir_fd=at)
+            os.close(at)
+            at = below
+        descriptor = os.open(name, os.O_RDONLY | _FLAGS, dir_fd=at)
+    finally:
+        os.close(at)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_plain(path, "a folder, a pipe or a device")
+    return cast(BinaryIO, os.fdopen(descriptor, "rb"))
 
 
 def read_bytes(path: Path | str) -> bytes:

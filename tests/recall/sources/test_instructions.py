@@ -37,13 +37,11 @@ def test_a_home_without_claude_code_has_no_sources(user: SourceHome) -> None:
 
 
 def test_imports_are_read_relative_to_their_file_with_a_home_and_absolute(user: SourceHome) -> None:
-    user.in_project("CLAUDE.md", f"See @docs/a.md, (@docs/b.md) and @~/notes/c.md. Also @{user.project}/d.md!")
-    for path in ("docs/a.md", "docs/b.md", "d.md"):
+    user.in_project("CLAUDE.md", f"See @docs/a.md, (@docs/b.md) and @~/code/acme/c.md. Also @{user.project}/d.md!")
+    paths = ["docs/a.md", "docs/b.md", "c.md", "d.md"]
+    for path in paths:
         user.in_project(path, path)
-    user.write("notes/c.md", "c")
-    assert user.documents("instructions")[1:] == [
-        "code/acme/docs/a.md", "code/acme/docs/b.md", "notes/c.md", "code/acme/d.md",
-    ]  # fmt: skip
+    assert user.documents("instructions")[1:] == [f"code/acme/{path}" for path in paths]
 
 
 def test_imports_of_imports_end_after_five_hops(user: SourceHome) -> None:
@@ -89,11 +87,11 @@ def test_an_import_outside_of_home_and_project_is_not_read(user: SourceHome, tmp
     assert user.documents("instructions") == ["code/acme/CLAUDE.md"]
 
 
-def test_a_cloned_repository_cannot_import_keys_or_hidden_files_of_the_home(user: SourceHome) -> None:
+def test_a_cloned_repository_cannot_import_files_of_the_home(user: SourceHome) -> None:
     user.in_project("CLAUDE.md", "@~/.ssh/config @~/.config/notes.md @~/keys.pem @~/notes.md")
     for path in (".ssh/config", ".config/notes.md", "keys.pem", "notes.md"):
         user.write(path, "x")
-    assert user.documents("instructions") == ["code/acme/CLAUDE.md", "notes.md"]
+    assert user.documents("instructions") == ["code/acme/CLAUDE.md"]
 
 
 def test_a_link_out_of_the_allowed_folders_is_not_followed(user: SourceHome, tmp_path: Path) -> None:

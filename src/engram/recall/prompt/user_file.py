@@ -9,6 +9,7 @@ from pathlib import Path
 from engram.disk import read_bytes, sync_path, write_temporary
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
+from engram.recall.sources.access import has_private_name
 from engram.store.scopes import repository_of
 
 LARGEST = 4 * 1024 * 1024
@@ -81,10 +82,13 @@ def _followed(name: Path) -> Path:
     except (RuntimeError, OSError):  # which of the two depends on the version of Python
         raise Refused(f"{name} is a symbolic link that leads back to itself; nothing was written") from None
     around = repository_of(name.parent) or name.parent
-    if not place.is_relative_to(around.resolve()):
+    root = around.resolve()
+    if not place.is_relative_to(root):
         raise Refused(
             f"{name} leads to {place}, outside of {around}; nothing was written. Name {place} itself if you mean it"
         )
+    if place.name != name.name and has_private_name(f"/{place.relative_to(root)}"):
+        raise Refused(f"{name} leads to {place}, which is not a file for instructions; nothing was written")
     return place
 
 

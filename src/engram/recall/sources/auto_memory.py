@@ -18,7 +18,7 @@ def find_auto_memory(documents: Documents) -> None:
         except OSError:
             continue
         for name in sorted(names, key=lambda name: name != INDEX)[:MOST_TOPICS]:
-            documents.add("auto-memory", folder / name, folder)
+            documents.add_below("auto-memory", folder, name)
         if names:
             return
 

@@ -1,15 +1,15 @@
-"""Files with text for agents: found without following links out of the allowed folders, read up to a limit, stamped by stat."""
+"""Files with text for agents: found where `FileAccess` lets links lead, read up to a limit, stamped by stat."""
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from engram.capture.transcripts.harness import time_of
-from engram.disk import reading
+from engram.disk import reading_real
 from engram.model.lazy import dataclass, field
-from engram.recall.sources.places import SourcePlaces, is_below, real_file, real_folder
+from engram.recall.sources.places import SourcePlaces, real_file, real_folder
 from engram.recall.sources.source import Source, SourceKind
 
 LONGEST_FILE = 256 * 1024
@@ -28,16 +28,14 @@ class Documents:
     found: list[Source] = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
 
-    def add(self, kind: SourceKind, path: Path, *further: Path, title: str = "") -> Path | None:
-        """Take a file, if it may be read and is new; returns where it really is."""
-        target = self.places.may_read(path, *further)
-        return Path(target) if target and self._take(kind, str(path), target, title) else None
+    def add_below(self, kind: SourceKind, folder: Path, name: str) -> Path | None:
+        """Add a file below a folder if it exists, links lead where they may and it is new; returns its real path."""
+        target = self.places.find_real(folder, name)
+        return Path(target) if target and self.add(kind, FoundFile(str(folder / name), target)) else None
 
-    def add_found(self, kind: SourceKind, file: "FoundFile", title: str = "") -> None:
-        """Take a file that `files_below` found."""
-        self._take(kind, file.path, file.target, title)
-
-    def _take(self, kind: SourceKind, path: str, target: str, title: str) -> bool:
+    def add(self, kind: SourceKind, file: "FoundFile", title: str = "") -> bool:
+        """Add a file unless it is known; returns whether it is new."""
+        path, target = file
         if target in self._known:
             return False
         try:
@@ -54,16 +52,16 @@ class Documents:
 
 
 class FoundFile(NamedTuple):
-    """A file below a folder: its path, and where it really is."""
+    """A file: its path as the user knows it, and its real path."""
 
     path: str
     target: str
 
 
 def read_text(path: Path) -> str:
-    """The beginning of a file; "" if it cannot be read. Bytes that are no UTF-8 are replaced."""
+    """The beginning of a file, by its real path; "" if it cannot be read. Bytes that are no UTF-8 are replaced."""
     try:
-        with reading(path) as file:
+        with reading_real(path) as file:
             data = file.read(LONGEST_FILE + 1)
     except OSError:
         return ""
@@ -79,28 +77,30 @@ def _whole_lines(data: bytes) -> bytes:
     return cut[: max(cut.rfind(b"\n"), 0) or max(cut.rfind(b" "), 0)]
 
 
-def files_below(folder: Path | str, wanted: str, allowed: Iterable[str]) -> Iterator[FoundFile]:
-    """The files below a folder whose name ends so, in order; a linked folder is entered once, if it leads into an allowed one."""
-    real = real_folder(str(folder))
-    roots, entered = (*allowed, real), set[str]()
-    waiting, left = [(str(folder), real, 0)], MOST_FILES
+def files_below(places: SourcePlaces, folder: Path, name: str, ending: str) -> Iterator[FoundFile]:
+    """The files below `folder / name` whose name has this ending, in order; a linked folder is entered once, if its link may lead there."""
+    real = places.find_real(folder, name)
+    entered = set[str]()
+    waiting, left = [(str(folder / name), real, 0)] if real else [], MOST_FILES
     while waiting:
         at, target, depth = waiting.pop()
-        if depth > DEEPEST or target in entered or not any(is_below(target, root) for root in roots):
+        if depth > DEEPEST or target in entered:
             continue
         entered.add(target)
         folders = []
-        for entry in _entries(at):
+        for entry in _entries(target):
             left -= 1
             if left < 0:
                 return
-            if entry.name.endswith(wanted):
-                leads_to = real_file(entry.path) if entry.is_symlink() else f"{target}/{entry.name}"
-                if any(is_below(leads_to, root) for root in roots):
-                    yield FoundFile(entry.path, leads_to)
+            named, leads_to = f"{at}/{entry.name}", entry.path
+            if entry.is_symlink():
+                leads_to = real_file(entry.path) if entry.name.endswith(ending) else real_folder(entry.path)
+                if not leads_to or not places.access.may_read(target, leads_to):
+                    continue
+            if entry.name.endswith(ending):
+                yield FoundFile(named, leads_to)
             elif _is_folder(entry):
-                leads_to = real_folder(entry.path) if entry.is_symlink() else f"{target}/{entry.name}"
-                folders.append((entry.path, leads_to, depth + 1))
+                folders.append((named, leads_to, depth + 1))
         waiting.extend(reversed(folders))
 
 

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.model.lazy import lazy_pattern
-from engram.recall.sources.documents import Documents, read_text
-from engram.recall.sources.places import SourcePlaces, is_below, real_file, real_folder
+from engram.recall.sources.documents import Documents, FoundFile, read_text
+from engram.recall.sources.places import SourcePlaces, real_file
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
 MOST_HOPS = 5
 """Imports of imports that are followed, as in Claude Code."""
 MOST_IMPORTS = 200
-TEXTS = (".md", ".markdown", ".mdx", ".txt")
-"""Endings of files that may be imported from elsewhere in the home: a cloned repository must not have keys shown."""
 _IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
 _FENCED = lazy_pattern(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SPAN = lazy_pattern(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
@@ -31,9 +29,9 @@ def find_instructions(documents: Documents) -> None:
         for name in NAMES:
             path = folder / name
             if (path.parent == folder or path.parent in configs) and is_own(path, places):
-                _add_with_imports(documents, path, folder)
-    _add_with_imports(documents, places.config / "CLAUDE.md")
-    _add_with_imports(documents, places.managed / "CLAUDE.md")
+                _add_with_imports(documents, folder, name)
+    _add_with_imports(documents, places.config, "CLAUDE.md")
+    _add_with_imports(documents, places.managed, "CLAUDE.md")
 
 
 def is_own(path: Path, places: SourcePlaces) -> bool:
@@ -45,19 +43,19 @@ def is_own(path: Path, places: SourcePlaces) -> bool:
     return path.is_relative_to(places.top) or owner in (os.getuid(), 0)
 
 
-def _add_with_imports(documents: Documents, path: Path, *further: Path) -> None:
+def _add_with_imports(documents: Documents, folder: Path, name: str) -> None:
     """Add a file and what it imports, hop by hop; every file once, so that a cycle ends."""
-    target = documents.add("instructions", path, *further)
-    waiting = [(target, path)] if target is not None else []
+    target = documents.add_below("instructions", folder, name)
+    waiting = [(target, folder / name)] if target is not None else []
     left = MOST_IMPORTS
     for _ in range(MOST_HOPS):
         imported = []
         for origin, named in waiting:
             for wanted in imports_of(read_text(origin)):
                 left -= 1
-                at = None if left < 0 else _import_of(wanted, (named.parent, origin.parent), documents.places)
-                if at is not None and (found := documents.add("instructions", at, at.parent)) is not None:
-                    imported.append((found, at))
+                file = None if left < 0 else _import_of(wanted, (named.parent, origin.parent), documents.places)
+                if file is not None and documents.add("instructions", file):
+                    imported.append((Path(file.target), Path(file.path)))
         waiting = imported
 
 
@@ -85,34 +83,24 @@ def _outside_indented_code(text: str) -> Iterator[str]:
         yield line
 
 
-def _import_of(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) -> Path | None:
-    """The file that an import names and that may be read; with trailing punctuation of the sentence around it, or without."""
+def _import_of(wanted: str, folders: tuple[Path, Path], places: SourcePlaces) -> FoundFile | None:
+    """The file that an import names and that may be read; with trailing punctuation of the sentence around it, or without.
+
+    `folders` are that of the importing file as it is named, and its real one, which decides what may be read.
+    """
     while wanted:
         for path in _candidates(wanted, folders, places):
-            try:
-                if path.is_file():
-                    return path if _may_import(real_file(str(path)), places) else None
-            except (OSError, ValueError):
-                continue
+            if target := real_file(str(path)):
+                is_allowed = places.access.may_read(str(folders[1]), target)
+                return FoundFile(str(path), target) if is_allowed else None
         if wanted[-1] not in _PUNCTUATION:
             return None
         wanted = wanted[:-1]
     return None
 
 
-def _candidates(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) -> list[Path]:
+def _candidates(wanted: str, folders: tuple[Path, Path], places: SourcePlaces) -> list[Path]:
     if wanted == "~" or wanted.startswith("~/"):
         return [places.home / wanted[2:]]
     path = Path(wanted)
     return [path] if path.is_absolute() else [Path(os.path.normpath(folder / path)) for folder in folders]
-
-
-def _may_import(target: str, places: SourcePlaces) -> bool:
-    """Whether a file is in the project or the user's configuration, or a text that is not hidden elsewhere in the home."""
-    if any(is_below(target, root) for root in places.allowed):
-        return True
-    home = real_folder(str(places.home))
-    if home == "/" or not is_below(target, home):
-        return False
-    hidden = "/." in target[len(home) :]
-    return not hidden and target.lower().endswith(TEXTS)

@@ -13,7 +13,8 @@ from engram.model.errors import UnreadableData
 from engram.model.lazy import cached_property, dataclass, field, lazy_pattern
 from engram.readers.json_reader import parse_json_object
 from engram.readers.limits import MAX_SETTINGS_BYTES
-from engram.store.scopes import git_top, main_worktree, worktrees
+from engram.recall.sources.access import FileAccess
+from engram.store.repositories import git_top, main_worktree, resolve_path, worktrees
 
 LONGEST_SLUG = 200
 """Characters of a project's folder name in Claude Code; a longer one is cut, and a hash is added."""
@@ -50,20 +51,19 @@ class SourcePlaces:
 
     @cached_property
     def main(self) -> Path:
-        """The root of the main worktree, whose auto memory all worktrees share. A worktree that it does not list is none of its."""
-        main = main_worktree(self.top)
-        return main if main == self.top or resolved(self.top) in map(resolved, worktrees(main)) else self.top
+        """The root of the main worktree, whose auto memory all worktrees share."""
+        return main_worktree(self.top)
 
     @cached_property
     def roots(self) -> tuple[Path, ...]:
         """The roots of the project: this worktree, the main one and the others, as they are named and resolved."""
         named = (self.top, self.main, *worktrees(self.main))
-        return tuple(dict.fromkeys(one for path in named for one in (path, resolved(path))))
+        return tuple(dict.fromkeys(one for path in named for one in (path, resolve_path(path))))
 
     @cached_property
-    def allowed(self) -> tuple[str, ...]:
-        """Folders whose files may be read, wherever a link to them is."""
-        return tuple(root for path in (self.top, self.config, self.managed) if (root := real_folder(str(path))) != "/")
+    def access(self) -> FileAccess:
+        """Which files may have which others shown."""
+        return FileAccess(*(real_folder(str(path)) for path in (self.top, self.home, self.config, self.managed)))
 
     def upwards(self) -> Iterator[Path]:
         """The directory and every folder above it, nearest first; where it is reached through links, as it is named."""
@@ -80,7 +80,9 @@ class SourcePlaces:
         projects = self.config / "projects"
         if named := self.environment.get(_OWN_NAME):
             return [projects / Path(named).name]
-        paths = dict.fromkeys((self.main, resolved(self.main), *self.roots, self.directory, resolved(self.directory)))
+        paths = dict.fromkeys(
+            (self.main, resolve_path(self.main), *self.roots, self.directory, resolve_path(self.directory))
+        )
         folders = [folder for path in paths for folder in _named_for(projects, str(path))]
         return list(dict.fromkeys(folders))
 
@@ -96,11 +98,16 @@ class SourcePlaces:
         """What `holds` has answered: the sessions of a project ran in few folders."""
         return {}
 
-    def may_read(self, path: Path, *further: Path) -> str:
-        """The file that a path leads to, if it is in an allowed folder or a further one; "" otherwise."""
-        target = real_file(str(path))
-        roots = (*self.allowed, *(real_folder(str(folder)) for folder in further))
-        return target if target and any(is_below(target, root) for root in roots) else ""
+    def find_real(self, folder: Path, name: str) -> str:
+        """The real path of a file or folder below a folder; "" if there is none, or a link on the way leads where it may not."""
+        at = real_folder(str(folder))
+        for part in name.split("/"):
+            path = f"{at.rstrip('/')}/{part}"
+            target = os.path.realpath(path) if is_link(path) else path
+            if target != path and not self.access.may_read(at, target):
+                return ""
+            at = target
+        return at if os.path.lexists(at) else ""
 
     @cached_property
     def managed_settings(self) -> Mapping[str, Any]:
@@ -113,24 +120,17 @@ class SourcePlaces:
         return settings_of(self.config / "settings.json")
 
 
-def resolved(path: Path) -> Path:
-    """Where a path leads; the path itself if that cannot be told, such as in a loop of links."""
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):
-        return path
-
-
 @lru_cache(maxsize=4096)
 def real_folder(path: str) -> str:
     """Where a folder really is. Remembered, also for those above it: nearly all files are asked for with their neighbours."""
     above, _, name = path.rpartition("/")
-    if not above or name in ("", ".", "..") or _is_link(path):
+    if not above or name in ("", ".", "..") or is_link(path):
         return os.path.realpath(path)
     return f"{real_folder(above).rstrip('/')}/{name}"
 
 
-def _is_link(path: str) -> bool:
+def is_link(path: str) -> bool:
+    """Whether there is a symbolic link at a path."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except (OSError, ValueError):
@@ -148,11 +148,6 @@ def real_file(path: str) -> str:
         return ""
     folder, _, name = path.rpartition("/")
     return f"{real_folder(folder or '/').rstrip('/')}/{name}" if stat.S_ISREG(found.st_mode) else ""
-
-
-def is_below(path: str, root: str) -> bool:
-    """Whether a real path is a folder or in it."""
-    return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
 def settings_of(path: Path) -> Mapping[str, Any]:

@@ -20,16 +20,17 @@ _SKIPPED = frozenset(
 def find_rules(documents: Documents) -> None:
     """Add the rules that apply in the project."""
     places = documents.places
-    folders = [rules for config in places.project_configs() if is_own(rules := config / "rules", places)]
+    configs = [config for config in places.project_configs() if is_own(config / "rules", places)]
+    folders = [*((config.parent, ".claude/rules") for config in configs), (places.config, "rules")]
     found = [
         (file, globs_of(read_text(Path(file.target))))
-        for folder in (*folders, places.config / "rules")
-        for file in files_below(folder, ".md", places.allowed)
+        for folder, name in folders
+        for file in files_below(places, folder, name, ".md")
     ]
     applying = _matching([globs for _, globs in found if globs], places)
     for file, globs in found:
         if not globs or tuple(globs) in applying:
-            documents.add_found("rule", file)
+            documents.add("rule", file)
 
 
 def _matching(rules: Sequence[list[str]], places: SourcePlaces) -> set[tuple[str, ...]]:

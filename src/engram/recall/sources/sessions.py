@@ -16,7 +16,8 @@ from engram.capture.transcripts.harness import (
 )
 from engram.capture.transcripts.transcript import TranscriptTurn
 from engram.model.lazy import dataclass
-from engram.recall.sources.places import SourcePlaces, is_below, real_folder, slug
+from engram.recall.sources.access import is_below
+from engram.recall.sources.places import SourcePlaces, real_folder, slug
 from engram.recall.sources.source import Source
 from engram.text.display import cut, word
 

@@ -19,15 +19,15 @@ def find_skills(documents: Documents) -> None:
     places = documents.places
     for config in places.project_configs():
         if is_own(config / "skills", places):
-            _add_below(documents, config / "skills")
-    _add_below(documents, places.config / "skills")
+            _add_below(documents, config.parent, ".claude/skills")
+    _add_below(documents, places.config, "skills")
     for version in _plugins(places):
-        _add_below(documents, version)
+        _add_below(documents, places.config, os.path.relpath(version, places.config))
 
 
-def _add_below(documents: Documents, folder: Path | str) -> None:
-    for file in files_below(folder, FILE, documents.places.allowed):
-        documents.add_found("skill", file, file.path.rsplit("/", 2)[-2])
+def _add_below(documents: Documents, folder: Path, name: str) -> None:
+    for file in files_below(documents.places, folder, name, FILE):
+        documents.add("skill", file, file.path.rsplit("/", 2)[-2])
 
 
 def _plugins(places: SourcePlaces) -> Iterator[str]:

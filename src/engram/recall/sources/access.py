@@ -1,0 +1,134 @@
+"""Which files a file may have shown: `FileAccess.may_read` is the one check for imports, links, rules and skills.
+
+A repository may come from anyone. What one of its files names, by an import or a link, must be in the same repository. A plugin and a
+working directory without a repository are treated alike. Only the user's own files outside of any repository may name files of the
+user's configuration, and never transcripts, histories, credentials or another project's files.
+
+All paths are real ones: links are resolved before the check, and a checked file is opened without following links.
+"""
+
+import os
+from pathlib import Path
+
+from engram.model.lazy import cached_property, dataclass, lazy_pattern
+from engram.store.repositories import git_folder, is_submodule_of, resolve_path
+
+TEXTS = (".md", ".markdown", ".mdx", ".txt")
+"""Endings of files that the user's own files may name outside of a repository."""
+PRIVATE_CONFIG = frozenset(
+    ("projects", "todos", "tasks", "teams", "plans", "sessions", "session-env", "shell-snapshots", "file-history",
+     "paste-cache", "image-cache", "debug", "statsig", "telemetry", "backups", "history.jsonl", "ide", "cache")
+)  # fmt: skip
+"""What Claude Code keeps in its configuration about all projects: transcripts, memories, histories, pasted text."""
+_PRIVATE_NAME = lazy_pattern(
+    r"/(?:\.git|\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.docker|\.netrc|\.npmrc|\.pypirc|\.pgpass|\.git-credentials"
+    r"|\.claude\.json[^/]*|\.credentials\.json|\.env(?:rc|\.[^/]*)?|id_(?:rsa|dsa|ecdsa|ed25519)|[^/]*\.(?:pem|key|p12|pfx|kdbx))(?:/|\Z)"
+)
+
+
+def has_private_name(path: str) -> bool:
+    """Whether a path, from the folder in which it may be read, names credentials or git's own files."""
+    return _PRIVATE_NAME.search(path.lower()) is not None
+
+
+def is_below(path: str, root: str) -> bool:
+    """Whether a real path is a folder or in it."""
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
+
+
+@dataclass(frozen=True)
+class FileAccess:
+    """The boundaries between a project, the user's files and those of others, as real paths."""
+
+    project: str
+    """The root of the project."""
+    home: str
+    config: str
+    """The user's configuration of Claude Code."""
+    managed: str
+    """That of the organisation."""
+
+    def may_read(self, folder: str, target: str) -> bool:
+        """Whether a file in a folder may have a target shown, by an import, or by a link that is in the folder."""
+        if self._is_private(folder, target):
+            return False
+        root = self._boundary(folder)
+        if root:
+            return self._is_inside(root, target)
+        if self.repository(target):
+            return False
+        return self._is_users(folder, target)
+
+    def repository(self, path: str) -> str:
+        """The root of the repository that a path is in; "" for none, and for the user's own in which home or configuration is."""
+        at = path
+        while at and at != "/":
+            if at in self._tops:
+                return self._tops[at]
+            if os.path.lexists(f"{at}/.git"):
+                break
+            at = at.rpartition("/")[0]
+        top = at if at and at != "/" and not self._is_of_user(at) else ""
+        folder = path
+        while len(folder) >= len(at) and folder and folder != "/":
+            self._tops[folder] = top
+            folder = folder.rpartition("/")[0]
+        return top
+
+    @cached_property
+    def _tops(self) -> dict[str, str]:
+        """What `repository` has answered, by path."""
+        return {}
+
+    def _is_of_user(self, top: str) -> bool:
+        """Whether a repository is the user's own, such as one of dotfiles, and not one that they work in."""
+        return is_below(self.home, top) or (top != self.project and is_below(self.config, top))
+
+    def _boundary(self, folder: str) -> str:
+        """The folder that files of a folder may name nothing outside of; "" for files of the user."""
+        if top := self.repository(folder):
+            return top
+        plugins = f"{self.config}/plugins"
+        if is_below(folder, plugins) and folder != plugins:
+            # cache/<marketplace>/<plugin>, marketplaces/<name>
+            parts = folder[len(plugins) + 1 :].split("/")
+            return "/".join([plugins, *parts[: 3 if parts[0] == "cache" else 2]])
+        if is_below(folder, self.config) or is_below(folder, self.managed) or is_below(self.home, self.project):
+            return ""
+        return self.project if is_below(folder, self.project) else ""
+
+    def _is_inside(self, root: str, target: str) -> bool:
+        """Whether a file is in the folder and the repository that a boundary is the root of."""
+        top = self.repository(target)
+        if not top or top == root:
+            return is_below(target, root)
+        return _shared_folder(top) == _shared_folder(root) or is_submodule_of(Path(top), Path(root))
+
+    def _is_users(self, folder: str, target: str) -> bool:
+        """Whether a file outside of any repository is one that the user's own files may name: text, and not hidden."""
+        if not target.lower().endswith(TEXTS) and not Path(target).is_dir():
+            return False
+        is_config = is_below(folder, self.config) or is_below(folder, self.managed)
+        if is_config and is_below(target, self.managed):
+            return True
+        if is_below(target, self.config):
+            return "/." not in target[len(self.config) :]
+        base = self.home if is_config else folder
+        return base != "/" and is_below(target, base) and "/." not in target[len(base) :]
+
+    def _is_private(self, folder: str, target: str) -> bool:
+        """Whether nothing may name a file: credentials, and what Claude Code keeps about sessions and other projects."""
+        if is_below(target, self.config):
+            kept = target[len(self.config) + 1 :].split("/")[0]
+            private = f"{self.config}/{kept}"
+            # The files of one project's memory may name each other.
+            if kept in PRIVATE_CONFIG and not (folder.startswith(f"{private}/") and is_below(target, folder)):
+                return True
+        common = os.path.commonpath((folder, target))
+        return has_private_name(target[len(common.rstrip("/")) :])
+
+
+def _shared_folder(top: str) -> str:
+    """The git folder that the worktrees of a repository share; the root itself without one."""
+    found = git_folder(Path(top))
+    return str(resolve_path(found)) if found is not None else top
