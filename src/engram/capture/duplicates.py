@@ -386,7 +386,8 @@ def superseded_versions(store: Store, clock: Callable[[], datetime], memories: S
 
 def journal_reason(verdict: Verdict) -> str:
     """The reason for the journal: no text of another memory, so that purging that memory leaves nothing behind."""
-    return f"{verdict.gate}: {verdict.other.id}" if verdict.other is not None else verdict.gate
+    other = verdict.other.id if verdict.other is not None else verdict.withdrawn
+    return f"{verdict.gate}: {other}" if other else verdict.gate
 
 
 def replacing(memory: Memory, verdict: Verdict) -> Memory:

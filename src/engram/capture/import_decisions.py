@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from engram.capture.withdrawal import Withdrawals
-from engram.gates.proposal import Neighbour
+from engram.gates.neighbourhood import Recurrence
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.protocol import Image, Store
@@ -21,7 +21,7 @@ class LocalDecisions:
     """The decisions of one store, looked up once per slice of an import."""
 
     store: Store
-    _out: dict[ContentKey, Neighbour] = field(default_factory=dict)
+    _out: dict[ContentKey, Recurrence] = field(default_factory=dict)
     """What a person rejected or retired, by the content and scope of what says the same."""
 
     def look_up(self, memories: Sequence[Memory]) -> None:
@@ -30,20 +30,20 @@ class LocalDecisions:
         by_identity = {id(memory): memory for memory in memories}
         self._out |= {content_key(by_identity[i]): out for i, out in found.items()}
 
-    def rejected(self, memory: Memory) -> Neighbour | None:
-        """The memory that a person rejected here and that says the same as one of those looked up."""
+    def rejected(self, memory: Memory) -> Recurrence | None:
+        """The memory that a person rejected here and that surely says the same as one of those looked up."""
         out = self._out.get(content_key(memory))
-        return out if out is not None and out.memory.status == "rejected" else None
+        return out if out is not None and out.is_sure and out.memory.status == "rejected" else None
 
     def is_out(self, memory: Memory, known: Memory) -> bool:
         """Whether a person rejected or retired, as another memory than the known one, what one of those looked up says."""
         out = self._out.get(content_key(memory))
         return out is not None and out.memory.id != known.id
 
-    def is_retired(self, memory: Memory) -> bool:
-        """Whether a person retired what one of those looked up says: they are asked again."""
+    def needs_person(self, memory: Memory) -> bool:
+        """Whether a person retired what one of those looked up says, or likely rejected it: they are asked again."""
         out = self._out.get(content_key(memory))
-        return out is not None and out.memory.status == "retired"
+        return out is not None and (out.memory.status == "retired" or not out.is_sure)
 
     def decided_status(self, known: Memory) -> bool:
         """Whether a decision here, and not only imports, ever changed the status of a memory."""

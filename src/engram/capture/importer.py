@@ -183,7 +183,7 @@ class ImportSlices:
         if record.status in LIVE and (repeated := self._repeated(record, deciding)):
             run.ids.here[record.id] = repeated.memory_id
             return repeated
-        if record.status in CURRENT and run.decisions.is_retired(record):
+        if record.status in CURRENT and run.decisions.needs_person(record):
             record = record.but(status="candidate")
         return self._new(record, deciding, taken=known is not None)
 

@@ -190,7 +190,7 @@ class Learner(MemoryWriter):
         out = taken_out(self.store, [Neighbour(memory, -1.0) for memory in changed])
         late = self._judged(proposal, LateKnown([m for m in changed if m.status in COMPARED], out))
         if late.withdrawn and late.admitted:
-            return late if verdict.status == "active" else replace(verdict, withdrawn=True, waits_alone=False)
+            return late if verdict.status == "active" else replace(verdict, withdrawn=late.withdrawn, waits_alone=False)
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
 

@@ -1,6 +1,7 @@
 """What a person took out of use stays out of what programs add and of what files bring, as `learn` keeps it out.
 
-A rejection holds for other words, too, and in what a file brings for the parts of a form and the texts next to a statement; a retirement for the same text, since a program may well add what is merely like it.
+A rejection holds for other words, too, and in what a file brings for the parts of a form and the texts next to a statement. What only likely says the
+same as a rejected memory waits for review. A retirement holds for the same text, and for other words in what a file brings: a program may well add what is merely like it.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from engram.capture.known import OUT_NEIGHBOURS, StoreKnown, decided_how, propos
 from engram.embedding.products import dot
 from engram.gates.comparison import shared
 from engram.gates.forms import statements_of
-from engram.gates.neighbourhood import told_before
+from engram.gates.neighbourhood import WITHDRAWN, Recurrence, find_recurrence
 from engram.gates.particulars import sentences_beside
 from engram.gates.pipeline import mention
 from engram.gates.proposal import Neighbour, Proposal
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Withdrawals"]
 
-STATUSES = ("rejected", "retired")
 NEAR, MOST_WORDS = 0.4, 0.5
 """The cosine, or the share of a rejected memory's words, from which a statement is compared with it in full."""
 FEW_PER_MEMORY, MOST_COMPARED = 50, 5_000
@@ -46,93 +46,106 @@ class Withdrawals:
     store: Store
 
     def without(self, memories: Sequence[Memory], source: str, *, waits: bool = False) -> list[Memory]:
-        """The memories; raises `Refused` for one that a person took out of use, or has it wait for review where it `waits`."""
+        """The memories; what likely says the same as a rejected one waits for review.
+
+        Raises `Refused` for one that surely says what a person took out of use, unless that `waits`, too.
+        """
         said = [memory for memory in memories if rank_of(memory.source or source, Rank.PROGRAM) < Rank.PERSON]
         found = self.found([memory for memory in said if memory.status in ANSWERING])
-        if found and not waits:
-            out = next(iter(found.values()))
+        out = next((one for one in found.values() if one.is_sure), None)
+        if out is not None and not waits:
             told = notice(f"{mention(out.memory)} was {out.decided}")
             raise Refused(f"nothing was added: {told}; a person may say it again, or undo that")
         return [memory.but(status="candidate") if id(memory) in found else memory for memory in memories]
 
     def count(self) -> int:
         """How many memories are rejected or retired; another number means that somebody decided in between."""
-        return self.store.count(Filters(statuses=STATUSES))
+        return self.store.count(Filters(statuses=WITHDRAWN))
 
-    def found(self, memories: Sequence[Memory], *, inside: bool = False) -> dict[int, Neighbour]:
+    def found(self, memories: Sequence[Memory], *, inside: bool = False) -> dict[int, Recurrence]:
         """What each of these repeats that a person took out of use, by the identity of the memory.
 
-        With `inside`, the parts of their forms and what they say next to the statement count too, where a person rejected that.
+        With `inside`, rewordings of what a person retired count too, and so do the parts of their forms and what they say next to the statement.
         """
+        statuses = WITHDRAWN if inside else WITHDRAWN[:1]
         if not memories or not self.count():
             return {}
         found = {id(memory): out for memory in memories if (out := self._same(memory)) is not None}
         rest = [memory for memory in memories if id(memory) not in found]
-        rejections = self.store.count(Filters(statuses=("rejected",))) if rest else 0
-        if not rejections:
+        withdrawn = self.store.count(Filters(statuses=statuses)) if rest else 0
+        if not withdrawn:
             return found
-        is_few = rejections <= min(FEW_PER_MEMORY * len(rest), MOST_COMPARED)
-        rejected = self._rejections() if is_few else None
+        is_few = withdrawn <= min(FEW_PER_MEMORY * len(rest), MOST_COMPARED)
+        lookup = self._few(statuses) if is_few else _Search(self.store, statuses)
         for start in range(0, len(rest), SLICE):
-            found |= self._reworded(rest[start : start + SLICE], rejected)
+            found |= self._reworded(rest[start : start + SLICE], lookup)
         for memory in rest if inside else ():
-            if id(memory) not in found and (out := self._inside(memory, rejected)) is not None:
+            if id(memory) not in found and (out := self._inside(memory, lookup)) is not None:
                 found[id(memory)] = out
         return found
 
-    def _inside(self, memory: Memory, rejected: "_Rejections | None") -> Neighbour | None:
+    def _inside(self, memory: Memory, lookup: "_Few | _Search") -> Recurrence | None:
         """What a person rejected that a part of a memory says; compared by words, since there may be many parts."""
         proposal = propose(memory)
         parts = [*statements_of(proposal)[1:], *sentences_beside(proposal)]
-        known = StoreKnown(self.store)
-        near = rejected.near(parts, None) if rejected is not None else [list(known.rejected(part)) for part in parts]
-        pairs = zip(parts, near, strict=True)
-        told = (told_before(part, taken_out(self.store, others)) for part, others in pairs if others)
-        return next((out for out in told if out is not None), None)
+        pairs = zip(parts, lookup.near(parts, None), strict=True)
+        rejected = ((part, [one for one in others if one.memory.status == "rejected"]) for part, others in pairs)
+        found = (find_recurrence(part, taken_out(self.store, others)) for part, others in rejected if others)
+        return next((out for out in found if out is not None), None)
 
-    def _reworded(self, memories: Sequence[Memory], rejected: "_Rejections | None") -> dict[int, Neighbour]:
-        """What these say in other words that a person rejected."""
+    def _reworded(self, memories: Sequence[Memory], lookup: "_Few | _Search") -> dict[int, Recurrence]:
+        """What these say in other words that a person took out of use."""
         vectors = self.store.embed([meaning_of(memory) for memory in memories])
         proposals = [propose(memory) for memory in memories]
-        if rejected is not None:
-            near = rejected.near(proposals, vectors)
-        else:
-            near = [
-                list(StoreKnown(self.store, vectors[i] if vectors is not None else None).rejected(proposal))
-                for i, proposal in enumerate(proposals)
-            ]
-        pairs = zip(proposals, near, strict=True)
-        told = [told_before(proposal, taken_out(self.store, others)) if others else None for proposal, others in pairs]
-        return {id(memory): out for memory, out in zip(memories, told, strict=True) if out is not None}
+        pairs = zip(proposals, lookup.near(proposals, vectors), strict=True)
+        found = [find_recurrence(one, taken_out(self.store, others)) if others else None for one, others in pairs]
+        return {id(memory): out for memory, out in zip(memories, found, strict=True) if out is not None}
 
-    def _rejections(self) -> "_Rejections":
-        memories = self.store.listing(Filters(statuses=("rejected",)))
+    def _few(self, statuses: tuple[str, ...]) -> "_Few":
+        memories = self.store.listing(Filters(statuses=statuses))
         numbers = self.store.numbers([memory.id for memory in memories])
         indexed = [memory for memory in memories if memory.id in numbers]
-        return _Rejections(indexed, self.store.vectors([numbers[memory.id] for memory in indexed]))
+        return _Few(indexed, self.store.vectors([numbers[memory.id] for memory in indexed]))
 
-    def _same(self, memory: Memory) -> Neighbour | None:
+    def _same(self, memory: Memory) -> Recurrence | None:
         """The one with the same text; a rejected one before a retired one."""
         told = sorted(
-            self.store.same_text(content_hash(memory.statement), STATUSES),
-            key=lambda other: STATUSES.index(other.status),
+            self.store.same_text(content_hash(memory.statement), WITHDRAWN),
+            key=lambda other: WITHDRAWN.index(other.status),
         )
         for other in told:
             is_same = reaches(other.scope, memory.scope) and same_text(other.statement, memory.statement)
             if is_same and (how := decided_how(self.store.history(other.id), other)):
-                return Neighbour(other, 1.0, how)
+                return Recurrence(Neighbour(other, 1.0, how), is_sure=True)
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Rejections:
-    """All rejected memories of a store, where they are few: many statements are compared with them at once."""
+class _Search:
+    """Searches the memories that were taken out of use, for one statement at a time."""
+
+    store: Store
+    statuses: tuple[str, ...]
+
+    def near(self, proposals: Sequence[Proposal], vectors: "Vectors | None") -> list[list[Neighbour]]:
+        """The memories that each proposal is near to."""
+        found = []
+        for at, proposal in enumerate(proposals):
+            known = StoreKnown(self.store, vectors[at] if vectors is not None else None)
+            retired = known.withdrawn(proposal) if "retired" in self.statuses else ()
+            found.append([*known.rejected(proposal), *(one for one in retired if one.memory.status in self.statuses)])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Few:
+    """All memories of a store that were taken out of use, where they are few: many statements are compared with them at once."""
 
     memories: Sequence[Memory]
     vectors: "Vectors | None"
 
     def near(self, proposals: Sequence[Proposal], vectors: "Vectors | None") -> list[list[Neighbour]]:
-        """The rejected memories that each proposal is near to in meaning or shares most words with, nearest first."""
+        """The memories that each proposal is near to in meaning or shares most words with, nearest first."""
         if vectors is None or self.vectors is None or not self.memories:
             return [self._near(proposal, [-1.0] * len(self.memories)) for proposal in proposals]
         return [self._near(one, row) for one, row in zip(proposals, dot(vectors, self.vectors.T).tolist(), strict=True)]

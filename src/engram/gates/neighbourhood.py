@@ -17,7 +17,7 @@ from engram.gates.forms import FormComparison, about_same_subject, compare_forms
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.gates.succession import names_another_subject
 from engram.model.forms import FEEDBACK, form_name
-from engram.model.lazy import cached_property, replace
+from engram.model.lazy import cached_property, dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.text.polarity import read
@@ -25,7 +25,7 @@ from engram.text.polarity import read
 if TYPE_CHECKING:
     from engram.models.pairs import Relation
 
-__all__ = ["Neighbourhood", "in_conflict", "told_before"]
+__all__ = ["Neighbourhood", "Recurrence", "find_recurrence", "in_conflict"]
 
 # DESIGN §10 says .97, measured with another model; with the bundled one, four statements reworded by hand score .94 to .97.
 MIN_COSINE = 0.94
@@ -37,10 +37,33 @@ MENTIONED = 0.5
 """From this probability of a change on, the caller is told of a memory: it knows the conversation, and can say that there is none."""
 FAR, LEAST_SHARED = 0.2, 0.1
 """Of 1,675 labelled updates and contradictions, 6 % have a lower cosine and share fewer index terms."""
+WITHDRAWN = ("rejected", "retired")
+"""The statuses of memories whose likely rewordings wait; what was replaced is often near to what replaced it."""
+APART = 0.9
+"""The probability of "different" from which a statement is not looked at as a rewording of one that was taken out of use."""
 _PLANNED = frozenset(("commitment", "task"))
 """Types of what is still to come: a later word may change it, as it may not change what happened."""
 # Documents are not claims.
 _LONGEST_CLAIM = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """A memory that a person took out of use, and that a proposal says again."""
+
+    neighbour: Neighbour
+    is_sure: bool
+    """Otherwise it is only likely, and a person decides."""
+
+    @property
+    def memory(self) -> Memory:
+        """The memory that was taken out of use."""
+        return self.neighbour.memory
+
+    @property
+    def decided(self) -> str:
+        """Who took it out of use, how and when."""
+        return self.neighbour.decided
 
 
 class Neighbourhood:
@@ -122,6 +145,31 @@ class Neighbourhood:
                 return near.memory
         return None
 
+    def recurrence(self) -> tuple[Memory, bool] | None:
+        """The memory that the proposal most likely says again in other words, and whether it surely does."""
+        from engram.models.pairs import SAME
+        from engram.models.recurrence import LIKELY, SURE, recurrence
+
+        mine = _sentence(self._memory.statement)
+        compared = [(near.memory, found) for near, found in self._relations if found.different < APART]
+        compared = [(other, found) for other, found in compared if self._exact(other) != "opposite"]
+        pairs = [(_sentence(other.statement), mine) for other, _ in compared]
+        scores = recurrence(pairs, [found for _, found in compared]) if pairs else []
+        likely = [
+            (score, other, score >= SURE and found.same >= SAME)
+            for score, (other, found) in zip(scores, compared, strict=True)
+            if score >= LIKELY
+        ]
+        found = [one for one in likely if one[2] or one[1].status in WITHDRAWN]
+        return max(found, key=lambda one: one[0])[1:] if found else None
+
+    def _exact(self, other: Memory) -> str:
+        return relation(self._memory.statement, other.statement).relation
+
+    def repeated(self) -> Memory | None:
+        """The memory that says exactly the same, in the same words or by the rules that compare two statements."""
+        return next((near.memory for near in self._near if self._exact(near.memory) == "same"), None)
+
     def wrapped(self) -> Memory | None:
         """The rejected memory whose words the proposal has all close together, whatever it says around them."""
         mine = self._memory.statement[:_LONGEST_CLAIM]
@@ -149,15 +197,20 @@ class Neighbourhood:
         return told + sorted(found, key=lambda conflict: (conflict.is_likely, conflict.probability), reverse=True)
 
 
-def told_before(proposal: Proposal, decided: Sequence[Neighbour]) -> Neighbour | None:
+def find_recurrence(proposal: Proposal, decided: Sequence[Neighbour]) -> Recurrence | None:
     """The one of these that says the same as a proposal, in the same or in other words, whatever the caller says about it, and wherever."""
     if not decided:
         return None
     memory = fold_memory(proposal.memory).but(supersedes=())
     here = [replace(one, memory=fold_memory(one.memory).but(scope=memory.scope, situation="")) for one in decided]
     near = Neighbourhood(replace(proposal, memory=memory, named=(), relation=""), here)
-    twin = near.duplicate() or near.paraphrase() or near.wrapped()
-    return next((one for one in decided if twin is not None and one.memory.id == twin.id), None)
+    if (twin := near.duplicate() or near.repeated() or near.wrapped()) is not None:
+        found = (twin, True)
+    elif (likely := near.recurrence()) is not None:
+        found = likely
+    else:
+        return None
+    return next(Recurrence(one, found[1]) for one in decided if one.memory.id == found[0].id)
 
 
 def in_conflict(older: Memory, newer: Memory) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from engram.gates.comparison import relation
 from engram.gates.instructions import find_injections
-from engram.gates.neighbourhood import told_before
-from engram.gates.proposal import Known, Neighbour, Proposal
+from engram.gates.neighbourhood import Recurrence, find_recurrence
+from engram.gates.proposal import Known, Proposal
 from engram.gates.trust import tier_3_reason
 from engram.model.lazy import replace
 from engram.model.memory import Memory
@@ -40,15 +40,18 @@ def particular_problem(memory: Memory, names: Sequence[str] = PARTICULARS) -> st
 
 def rejected_particular(
     proposal: Proposal, known: Known, names: Sequence[str] = PARTICULARS
-) -> tuple[str, Neighbour] | None:
-    """The name of a text next to the statement that a person has rejected as a statement, and the memory they rejected."""
+) -> tuple[str, Recurrence] | None:
+    """The name of a text next to the statement that says what a person has rejected as a statement, and the memory they rejected."""
+    likely: tuple[str, Recurrence] | None = None
     for name, text in _texts(proposal.memory, names):
         # The cosines are those of the statement.
         near = [replace(one, cosine=-1.0) for one in known.rejected(_said(proposal, text))]
         for sentence in split_sentences(text) if near else ():
-            if (twin := told_before(_said(proposal, sentence), near)) is not None:
-                return name, twin
-    return None
+            if (found := find_recurrence(_said(proposal, sentence), near)) is not None:
+                if found.is_sure:
+                    return name, found
+                likely = likely or (name, found)
+    return likely
 
 
 def sentences_beside(proposal: Proposal) -> list[Proposal]:

@@ -16,7 +16,7 @@ from engram.gates.folding import FoldedLookup, fold_proposal
 from engram.gates.form_quality import form_problems
 from engram.gates.forms import statements_of
 from engram.gates.instructions import injection_problem
-from engram.gates.neighbourhood import Neighbourhood, told_before
+from engram.gates.neighbourhood import Neighbourhood, Recurrence, find_recurrence
 from engram.gates.particulars import particular_problem, rejected_particular, situation_conflict
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
@@ -72,8 +72,8 @@ class _GateRun:
         self.settings = settings
         self.passed: list[str] = []
         self.suspicion = ""
-        self.withdrawn = ""
-        """Why it waits: a person took what it says out of use."""
+        self.withdrawn = self.withdrawal = ""
+        """The memory that a person took out of use and that this one says again, and why it waits therefore."""
         self.particular = ""
         """Why it waits: what is said next to the statement."""
         self.note = ""
@@ -104,7 +104,7 @@ class _GateRun:
             _STATUS.get(outcome, "candidate"),
             tuple(self.passed),
             tuple(self.conflicts),
-            bool(self.withdrawn),
+            self.withdrawn,
             outcome == Outcome.CONTRADICTION and self._trust().status == "active",
         )
 
@@ -164,25 +164,37 @@ class _GateRun:
         """Refuse what a person has rejected before, in the same or in other words; only a person may say it again."""
         if is_human(self.memory.source):
             return None
-        told = statements_of(self.proposal)
-        if (twin := _first_told(told, known.rejected)) is not None:
-            reason = f"{self._mention(twin.memory)} was {twin.decided}; a person may say it again, or undo that"
-            return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
+        statements = statements_of(self.proposal)
+        rejected = _find_recurrence(statements, known.rejected)
+        if rejected is not None and rejected.is_sure:
+            reason = f"{self._mention(rejected.memory)} was {rejected.decided}; a person may say it again, or undo that"
+            return self._answer(Outcome.REJECTED, "rejected", reason, rejected.memory)
         if refused := self._particulars(known):
             return refused
         self.passed.append("rejected")
-        if (twin := _first_told(told, known.withdrawn)) is not None:
-            self.withdrawn = f"{self._mention(twin.memory)} was {twin.decided}; told again, it waits for review"
+        self._wait_for_person(rejected or _find_recurrence(statements, known.withdrawn))
         return None
+
+    def _wait_for_person(self, found: Recurrence | None) -> None:
+        """Let the proposal wait if it says what a person took out of use, or likely does what they rejected or retired."""
+        if found is None:
+            return
+        says = "this says it again" if found.is_sure else "this probably says the same"
+        self.withdrawn = found.memory.id
+        self.withdrawal = f"{self._mention(found.memory)} was {found.decided}; {says} and waits for review"
 
     def _particulars(self, known: Known) -> Verdict | None:
         """Refuse what a person has rejected in the situation, the rationale, the context or an entity of what somebody chose to tell."""
         if self.proposal.autonomous or self.memory.learned_by == CAPTURED:
             return None
-        if (found := rejected_particular(self.proposal, known)) is not None:
+        found = rejected_particular(self.proposal, known)
+        if found is not None:
             name, twin = found
-            reason = f"its {name} says what {self._mention(twin.memory)} does, which was {twin.decided}"
-            return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
+            if twin.is_sure:
+                reason = f"its {name} says what {self._mention(twin.memory)} does, which was {twin.decided}"
+                return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
+            self.particular = f"its {name} probably says what {self._mention(twin.memory)} does, which was {twin.decided}; it waits for review"
+            return None
         self.particular = particular_problem(self.memory)
         if not self.particular and (other := situation_conflict(self.proposal, known)) is not None:
             self.particular = f"its situation contradicts {self._mention(other)}; it waits for review"
@@ -282,7 +294,7 @@ class _GateRun:
         if self.suspicion:
             return Trust("candidate", f"{self.suspicion}; it waits for review")
         if self.withdrawn:
-            return Trust("candidate", self.withdrawn)
+            return Trust("candidate", self.withdrawal)
         if self.particular:
             return Trust("candidate", self.particular)
         proposal = self.proposal
@@ -312,9 +324,17 @@ class _GateRun:
         return self._answer(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
 
 
-def _first_told(proposals: Sequence[Proposal], decided: Callable[[Proposal], Sequence[Neighbour]]) -> Neighbour | None:
-    """The first memory taken out of use that one of these says again."""
-    return next((twin for one in proposals if (twin := told_before(one, decided(one))) is not None), None)
+def _find_recurrence(
+    statements: Sequence[Proposal], lookup: Callable[[Proposal], Sequence[Neighbour]]
+) -> Recurrence | None:
+    """The first memory taken out of use that one of these surely says again; else the first that one likely does."""
+    likely: Recurrence | None = None
+    for one in statements:
+        found = find_recurrence(one, lookup(one))
+        if found is not None and found.is_sure:
+            return found
+        likely = likely or found
+    return likely
 
 
 def _problems(memory: Memory) -> Iterator[tuple[str, str]]:

@@ -121,8 +121,8 @@ class Verdict:
     """The gates passed before that one, in order."""
     conflicts: tuple[Conflict, ...] = ()
     """The current memories that it may outdate or contradict, most likely first."""
-    withdrawn: bool = False
-    """A person took what it says out of use."""
+    withdrawn: str = ""
+    """The id of the memory that a person took out of use and that it says again."""
     waits_alone: bool = False
     """It waits for review only because of a conflict; its source could have stored it as active."""
 

@@ -44,6 +44,7 @@ _PIECE = lazy_pattern(
     r"|(?P<symbol>[^\w\s])"
 )
 _WORD_ALONE = lazy_pattern(r"[\w.+-]+")
+_TURN_OFF = lazy_pattern(r"\b(?:turn|switch)(?:e?s|ed|ing)? ((?:[^\W_][\w'-]*+ ){1,4}?)off\b", re.IGNORECASE)
 _ALPHA_HYPHENS = lazy_pattern(r"[a-z]+(?:-[a-z]+)+")
 _LETTER_NAMES = lazy_pattern(r"(?<!\w)[B-HJ-Z](?!\w)")
 _ELISION = lazy_pattern(r"^(?:n|l|d|j|qu|c|s|m|t)'(?=\w\w)")
@@ -214,6 +215,9 @@ def _prepared(text: str) -> str:
         text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("ʼ", "'")
         text = _COUNTED.sub(lambda found: _COUNTS[found[1]], text)
     lowered = text.lower()
+    if " off" in lowered:
+        text = _TURN_OFF.sub(r"disable \1", text)
+        lowered = text.lower()
     for surface, replacement, pattern in _rewrites(text.isascii()):
         if surface in lowered:
             text = pattern.sub(replacement, text)
