@@ -355,6 +355,8 @@ class Lineages:
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(find_replaceable(self, ref, scopes))
+        for other in changes.get("supersedes", ()) if scopes is not None else ():
+            find_replaceable(self, other, scopes)
         check_form_kept(head.form, changes)
         draft = admit(_revised(head, changes, actor, self.clock()))
         if "aliases" in changes:
