@@ -260,7 +260,7 @@ class ReadVerbs(Facets):
         """Every decision about a memory, oldest first, each with the memory after it."""
         from engram.review.explanation import seen_images
 
-        return seen_images(self.store.history(self.get(ref, **owner).id), self.scopes_for(**owner))
+        return seen_images(self.store, self.get(ref, **owner).id, self.scopes_for(**owner))
 
     def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
         """The current version of a fact, from the id of any version of it."""

@@ -14,6 +14,7 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
 from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.scopes import is_person
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
@@ -59,7 +60,19 @@ class WriteVerbs(Facets):
         given = self._given(statement, fields, session, source, replaces=False)
         if self.store.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
-        return self._learn(given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict)
+        decision = self._learn(
+            given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict
+        )
+        return self._hide_foreign(decision, given.get("scope") or "")
+
+    def _hide_foreign(self, decision: Decision, scope: str) -> Decision:
+        """The decision for the owner it was made for: a memory that they do not see decided it all the same, and is not shown."""
+        scopes, other = self.scopes_for(scope=scope or None), decision.other
+        if scopes is None or other is None or other.scope in scopes:
+            return decision
+        if not is_person(scope) and other.scope in self._scopes.scopes_from(None):
+            return decision
+        return replace(decision, other=None, reason="a person decided against this in a scope that you do not see")
 
     def _learn(
         self, given: dict[str, Any], source: str, session: str, *, autonomous: bool, relation: str, on_conflict: str
@@ -100,9 +113,10 @@ class WriteVerbs(Facets):
         session = self._used_in(session or fields.get("session_id", ""), fields)
         given = self._given(statement, fields, session, source, replaces=False)
         here = self._scopes.scope() or ""
-        return self._learner.learn(
+        decision = self._learner.learn(
             given, source=source, learned_by="remember", session=session, relation=relation, here=here
         )
+        return self._hide_foreign(decision, given.get("scope") or "")
 
     def add(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import CO_ACCESSED, Association, Evidence, Memory
 from engram.review.conflicts import with_disputes
 from engram.rules.eligibility import Eligibility, eligibility
@@ -44,7 +44,7 @@ def explained(
     """The explanation of one memory, for a caller who sees these scopes."""
     memory = with_disputes(store, [memory])[0]
     state = eligibility(memory, now)
-    decisions = tuple(seen_images(store.history(memory.id), scopes))
+    decisions = tuple(seen_images(store, memory.id, scopes))
 
     def seen(memory_id: str) -> bool:
         return scopes is None or store.owner_of(memory_id) in scopes
@@ -69,9 +69,14 @@ def explained(
     )
 
 
-def seen_images(images: Sequence[Image], scopes: Collection[str] | None) -> list[Image]:
-    """The entries of a memory's history from when it was in one of these scopes."""
-    return [image for image in images if image.memory is None or shows(scopes, image.memory.scope)]
+def seen_images(store: Store, memory_id: str, scopes: Collection[str] | None) -> list[Image]:
+    """The entries of a memory's history from when it was in one of these scopes, each with the ids that the caller sees."""
+    images = store.history(memory_id)
+    if scopes is None:
+        return images
+    seen = [image for image in images if image.memory is None or shows(scopes, image.memory.scope)]
+    owners = {one: store.owner_of(one) or "" for one in dict.fromkeys(i for image in seen for i in image.ids)}
+    return [replace(image, ids=tuple(one for one in image.ids if owners[one] in scopes)) for image in seen]
 
 
 def _origin(memory: Memory) -> list[str]:

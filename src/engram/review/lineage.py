@@ -366,6 +366,8 @@ class Lineages:
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(find_replaceable(self, ref, scopes))
+        for other in changes.get("supersedes", ()) if scopes is not None else ():
+            find_replaceable(self, other, scopes)
         check_form_kept(head.form, changes)
         settings = GateSettings(allowed_values=self.store.screen.allowed_values)
         draft = admit(_revised(head, changes, actor, self.clock()), settings)

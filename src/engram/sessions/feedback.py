@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
+from engram.rules.scopes import is_person, seen_from
 from engram.rules.sources import Rank, rank_of
 from engram.rules.strength import co_accessed, folded, rated
 from engram.store.history import ENGRAM
@@ -83,10 +84,15 @@ def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
     """
     uses = store.uses_in(session)
     injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
+    owners = {memory_id: store.owner_of(memory_id) or "" for memory_id in injected}
 
     def linked(memory: Memory) -> Memory:
         done = {link.target for link in memory.associations if link.last_reinforced == ended}
-        others = tuple(i for i in injected if i != memory.id and i not in done)
+        seen = seen_from([memory.scope])
+        # What everyone reads does not name the memories of one person.
+        others = tuple(
+            i for i in injected if i not in (memory.id, *done) and (owners[i] in seen or not is_person(owners[i]))
+        )
         return co_accessed(memory, others, ended) if memory.id in injected and others else memory
 
     return fold(store, dict.fromkeys(i for use in uses for i in use.ids), session=session, then=linked)
