@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.fields import ChangedFields, MemoryFields
 from engram.model.forms import check_form_kept, merged_form, with_form
 from engram.model.lazy import replace
@@ -267,9 +267,17 @@ class WriteVerbs(Facets):
     def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> "Memory | Purged":
         """Retire a memory, and return it: it is left out of every answer and stays readable.
 
-        `purge=True` destroys it instead and returns a `Purged`: what was destroyed, what is left, what is out of reach.
+        `purge=True` destroys it instead and returns a `Purged`: what was destroyed, what is left, what is out of reach. After an
+        interrupted purge, the same call finishes it.
         """
-        memory = self.get(ref)
+        from engram.upkeep.purge import finish_purge
+
+        try:
+            memory = self.get(ref)
+        except NotFound:
+            if purge and (finished := finish_purge(self.store, self._clock, ref)) is not None:
+                return finished
+            raise
         if purge:
             return self.upkeep.purge([memory.id], actor=actor)
         return memory if memory.status == "retired" else self.lineages.forget(memory.id, actor=actor, reason=reason)
