@@ -2,23 +2,25 @@
 
 import pytest
 
+from engram import Engram
 from engram.cli.views import history_steps, step_data
 from engram.model.decision import Outcome
-from engram.model.memory import CO_ACCESSED
+from engram.model.memory import CO_ACCESSED, Memory
 from tests.backends import Backend
+from tests.clock import Clock
 
 OLD, NEW = "The api listens on port 8080", "The api listens on port 9090"
 NOTE, OTHER = "Deploy with the blue pipeline", "The deploy pipeline posts its result to the release channel"
 
 
-def _use_together(mem, clock) -> None:  # type: ignore[no-untyped-def]
+def _use_together(mem: Engram, clock: Clock) -> None:
     """One session that is given both notes, so that its end links them."""
     with mem.session(task="deploy the release with the pipeline") as session:
         assert len(session.injection.directives) + len(session.injection.consider) >= 2
     clock.forward(hours=1)
 
 
-def _co_accessed(memory) -> list[str]:  # type: ignore[no-untyped-def]
+def _co_accessed(memory: Memory) -> list[str]:
     return [link.target for link in memory.associations if link.type == CO_ACCESSED]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engram.client.arguments import Owner, owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.fields import ChangedFields, MemoryFields
 from engram.model.forms import check_form_kept, merged_form, with_form
 from engram.model.lazy import replace
@@ -322,9 +322,18 @@ class WriteVerbs(Facets):
     ) -> "Memory | Purged":
         """Retire a memory, and return it: it is left out of every answer and stays readable.
 
-        `purge=True` destroys it instead and returns a `Purged`: what was destroyed, what is left, what is out of reach.
+        `purge=True` destroys it instead and returns a `Purged`: what was destroyed, what is left, what is out of reach. After an
+        interrupted purge, the same call finishes it.
         """
-        memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
+        from engram.upkeep.purge import finish_purge
+
+        scopes = self.scopes_for(**owner)
+        try:
+            memory = self._find_own(ref, owner)
+        except NotFound:
+            if purge and (finished := finish_purge(self.store, self._clock, ref, scopes)) is not None:
+                return finished
+            raise
         if purge:
             return self.upkeep.purge([memory.id], actor=actor, scopes=scopes)
         if memory.status == "retired":

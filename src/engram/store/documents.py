@@ -93,7 +93,7 @@ def _known_since(memory: Memory) -> datetime | None:
     return memory.created
 
 
-def _is_purged(event: Event) -> bool:
+def is_redacted(event: Event) -> bool:
     """Whether an event was purged: that removes its content and salt, not its position in the chain."""
     return bool(event.body) and not event.salt
 
@@ -108,7 +108,7 @@ def event_document(event: Event, scope: str) -> Document:
         id=event.id,
         kind="event",
         scope=event.scope or scope,
-        status="retired" if _is_purged(event) else "active",
+        status="retired" if is_redacted(event) else "active",
         type=event.event_type,
         domain="",
         parent=event.session,

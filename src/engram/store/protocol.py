@@ -545,6 +545,9 @@ class Store(Protocol):
         `drawn` from it, is removed with that event only: other events with the same words stay, and `remaining` lists them.
         """
 
+    def interrupted_purge(self) -> Collection[str]:
+        """The ids of a purge that was interrupted inside the backend; a purge of nothing finishes it."""
+
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Remove history older than so many days, or report what would be removed; 0 keeps everything."""
 

@@ -12,13 +12,16 @@ from engram.model.task import TASK_STATES, Checkpoint, TaskRun
 from engram.review.authority import is_rejected_by_person, refuse_overturning
 from engram.review.conflicts import waiting_on
 from engram.review.lineage import VERSIONS, Lineages, refuse_outranked
-from engram.rules.scopes import ancestors
+from engram.rules.scopes import ancestors, may_change
 from engram.rules.sources import Rank, rank_of
-from engram.store.history import OUT
+from engram.store.documents import is_redacted
+from engram.store.history import ENGRAM, OUT
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Store
 from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in, texts_of
+from engram.store.references import Scopes
 from engram.store.reports import Purged
+from engram.upkeep.unfinished_purges import UnfinishedPurge, begin_purge, end_purge, unfinished_purges
 
 OP = "redact_evidence"
 """The journal's name for removing an event from a fact's evidence."""
@@ -32,10 +35,41 @@ class Purger:
     clock: Callable[[], datetime]
 
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
-        """Destroy memories with their text wherever it occurs, and events with the facts derived from them alone."""
+        """Destroy memories with their text wherever it occurs, and events with the facts derived from them alone.
+
+        An interrupted purge of one of these is finished first, and reported with them.
+        """
+        begun = [one for one in unfinished_purges(self.store) if any(map(one.includes, ids))]
+        reports = [self.resume(one) for one in begun]
+        done = {i for report in reports for i in report.ids}
+        ids = [i for i in ids if i not in done]
+        if not ids:
+            return _joined(reports)
         drawn = [memory_id for memory_id in self._drawn_from(ids) if memory_id not in ids]
-        _refuse_purge(self.store, filter(None, map(self.store.get, [*ids, *drawn])), actor)
-        return self._destroy([*ids, *self._quotes_of(ids), *drawn], drawn, actor)
+        memories = [memory for memory in map(self.store.get, [*ids, *drawn]) if memory is not None]
+        _refuse_purge(self.store, memories, actor)
+        wanted = list(dict.fromkeys([*ids, *self._quotes_of(ids), *drawn]))
+        recorded = begin_purge(self.store, self.clock(), wanted, actor=actor, drawn=drawn, memories=memories)
+        purged = self._destroy(wanted, drawn, actor)
+        end_purge(self.store, recorded)
+        return _joined([*reports, purged])
+
+    def resume(self, begun: UnfinishedPurge) -> Purged:
+        """The report of an interrupted purge, now finished."""
+        # First, because it knows the words that were to be removed, and proves that they are gone.
+        before = self.store.purge([], actor=begun.actor)
+        self._forget_redacted()
+        if begun.scope:
+            after = purge_scope(self.store, self.clock, begun.scope, actor=begun.actor)
+        else:
+            left = [i for i in begun.ids if self._is_left(i)]
+            after = self._destroy(left, begun.drawn, begun.actor) if left else before
+        end_purge(self.store, begun)
+        return replace(_joined([before, after]), ids=tuple(sorted({*begun.ids, *before.ids, *after.ids})))
+
+    def _is_left(self, record_id: str) -> bool:
+        event = self.store.event(record_id)
+        return self.store.get(record_id) is not None or (event is not None and not is_redacted(event))
 
     def _quotes_of(self, ids: Sequence[str]) -> list[str]:
         """The artifacts that have the exact words of these events, or of the retellings of these memories."""
@@ -130,6 +164,12 @@ class Purger:
             if any(says(memory.statement, quote) or (sentence and says(quote, sentence)) for quote in quotes):
                 yield QuotingRecord(memory.id, memory.scope)
 
+    def _forget_redacted(self) -> None:
+        """Remove the sentences of events that an interrupted purge has redacted from summaries."""
+        sessions = [session.id for session in self.store.sessions() if session.summary_through]
+        events = (event for session_id in sessions for event in self.store.events(session_id))
+        self._forget_quotes([event.id for event in events if is_redacted(event)])
+
     def _forget_quotes(self, ids: Sequence[str]) -> None:
         """Remove the sentences of purged events from summaries."""
         from engram.sessions.summary import Summary, without
@@ -144,6 +184,39 @@ class Purger:
             made = Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
             left = without(made, numbers)
             self.store.save_session(replace(session, summary=left.text, summary_through=left.through))
+
+
+def finish_purge(store: Store, clock: Callable[[], datetime], ref: str, scopes: Scopes = None) -> Purged | None:
+    """Finish the interrupted purge of an id, name or alias that no memory has any more, and report it; None if there is none.
+
+    `scopes` are the caller's: a purge of what they may not change is not theirs to finish.
+    """
+    if store.get(ref) is not None:
+        return None
+    purger = Purger(store, clock)
+    if begun := [one for one in unfinished_purges(store) if one.includes(ref) and _may_finish(one, scopes)]:
+        return _joined([purger.resume(one) for one in begun])
+    # An older version recorded a purge in the store's own files alone.
+    return store.purge([], actor=ENGRAM) if scopes is None and ref in store.interrupted_purge() else None
+
+
+def _may_finish(begun: UnfinishedPurge, scopes: Scopes) -> bool:
+    owners = (begun.scope,) if begun.scope else begun.owners
+    return scopes is None or (bool(owners) and all(may_change(scopes, owner) for owner in owners))
+
+
+def finish_purges(store: Store, clock: Callable[[], datetime]) -> list[Purged]:
+    """Finish every interrupted purge."""
+    return [Purger(store, clock).resume(begun) for begun in unfinished_purges(store)]
+
+
+def _joined(reports: Sequence[Purged]) -> Purged:
+    """Several reports in one."""
+
+    def joined(name: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line for report in reports for line in getattr(report, name)))
+
+    return Purged(ids=joined("ids"), remaining=joined("remaining"), out_of_reach=joined("out_of_reach"))
 
 
 PURGED = "purged"
@@ -173,6 +246,9 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
     contents = _contents_of(store, scope)
     _refuse_purge(store, contents.memories, actor)
     rejected = [] if rank_of(actor) == Rank.PERSON else _rejections(store, contents.memories)
+    ids = [memory.id for memory in contents.memories]
+    earlier = [begun for begun in unfinished_purges(store) if begun.scope and _within(begun.scope, scope)]
+    begun = begin_purge(store, clock(), [*ids, *contents.events], actor=actor, scope=scope, memories=contents.memories)
     # First: after a crash the purge is completed, and by then none of this may be left.
     for session in contents.sessions:
         store.save_session(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
@@ -180,8 +256,9 @@ def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, acto
         store.change_checkpoints(task.id, _blanked)
         store.change_task(task.id, lambda run: _emptied(run, clock()))
     _drop_states(store, contents.ledgers)
-    ids = [memory.id for memory in contents.memories]
     purged = Purger(store, clock).purge_owned(ids, contents.events, actor=actor, kept=rejected)
+    for one in (*earlier, begun):
+        end_purge(store, one)
     stay = (
         f"{i}: a person rejected it, and without it, it could be proposed again; a person may purge it"
         for i in rejected

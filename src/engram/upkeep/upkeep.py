@@ -47,9 +47,29 @@ def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
     more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now), _summaries(store))
     memories = memory_findings(store, now, seconds)
     return Report(
-        (*own, *more, *_other_tools(store), *memories, context_finding(store, now), _notices(store)),
+        (
+            *own,
+            *_unfinished_purges(store),
+            *more,
+            *_other_tools(store),
+            *memories,
+            context_finding(store, now),
+            _notices(store),
+        ),
         dict(store.facts()),
     )
+
+
+def _unfinished_purges(store: Store) -> list[Finding]:
+    from engram.upkeep.unfinished_purges import unfinished_purges
+
+    return [
+        Finding.of(
+            "purge", False, f"the purge of {begun.at:%Y-%m-%d %H:%M} has not finished; it may have been interrupted",
+            f"{begun.repetition}, or `engram doctor --repair`, finishes it",
+        )
+        for begun in unfinished_purges(store)
+    ]  # fmt: skip
 
 
 def _ledgers_finding(store: Store) -> Finding:

@@ -17,6 +17,7 @@ from typing import Any
 from engram import Engram
 from tests.faults.consistency import warm_embedder
 from tests.faults.workers.operations import OPERATIONS
+from tests.faults.workers.purges import PURGES
 from tests.faults.workers.steps import Steps, really_write
 
 LOOPED = ("learn", "add", "add_batch", "update", "forget", "rate", "derive", "session", "observe", "edit", "purge")
@@ -30,6 +31,12 @@ def _run_once(request: dict[str, Any], acknowledge: Any) -> None:
         steps.begin()
         with Engram.open(home, cache=cache, directory=home) as mem:
             mem.upkeep.sync()
+        acknowledge({"steps": steps.count})
+        return
+    if request["operation"] in PURGES:
+        with Engram.open(home, cache=cache, directory=home) as mem:
+            steps.begin()
+            PURGES[request["operation"]](mem)
         acknowledge({"steps": steps.count})
         return
     with Engram.open(home, cache=cache, directory=home) as mem:

@@ -196,6 +196,12 @@ def _retire(surface: Surface, mem: Any, ref: str, reason: str) -> None:
 
 def purge_after_asking(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
     """Destroy a memory or an event once a person, or --yes, has confirmed it; exit 1 where any of it is left."""
+    from engram.upkeep.purge import finish_purge
+
+    if (finished := finish_purge(mem.store, mem.upkeep.clock, ref)) is not None:
+        surface.hint("engram: an interrupted purge was finished")
+        _report_purge(surface, finished)
+        return
     found, words = _named(mem, ref)
     if not yes:
         if not surface.person:
@@ -204,7 +210,10 @@ def purge_after_asking(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
         if not surface.confirm("Destroy every trace of it? This cannot be undone."):
             surface.say("engram: nothing was destroyed")
             raise SystemExit(1)
-    purged = mem.upkeep.purge([found], actor=surface.actor)
+    _report_purge(surface, mem.upkeep.purge([found], actor=surface.actor))
+
+
+def _report_purge(surface: Surface, purged: "Purged") -> None:
     surface.answer(
         {"purged": purged.ids, "remaining": purged.remaining, "out_of_reach": purged.out_of_reach},
         lambda: draw_proof(purged),

@@ -109,6 +109,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now
     from engram.upkeep.hook_health import hook_findings
+    from engram.upkeep.purge import finish_purges
     from engram.upkeep.upkeep import diagnose
 
     config, opened, place = _to_examine(surface.home)
@@ -121,14 +122,17 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
         embedder = None
         problems.append(f"{config}: {error}")
     store = opened(embedder)
+    remaining: list[str] = []
     try:
         if repair:
             store.sync()
+            remaining = [line for purged in finish_purges(store, utc_now) for line in purged.remaining]
         found = diagnose(store, utc_now(), seconds)
     finally:
         store.close()
     wired = wiring_finding(repository_of(working_directory()))
     last = [*hook_findings(place), *([wired] if wired is not None else [])]
+    last += [Finding.of("purge", False, line) for line in remaining]
     return found.plus(first=[_settings_finding(problems)], last=last)
 
 

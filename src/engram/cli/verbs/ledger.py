@@ -12,6 +12,7 @@ from engram.cli.verbs.change import purge_after_asking
 from engram.cli.verbs.options import SeenFrom, Yes, check_least
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
+from engram.store.documents import is_redacted
 from engram.text.display import counted
 
 Name = Annotated[str, Argument("NAME", "The session or task whose ledger it is.")]
@@ -59,11 +60,6 @@ def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scop
         surface.answer([{**plain(event), "redacted": is_redacted(event)} for event in events], lambda: _draw(events))
         if not events:
             surface.hint("engram: no events here")
-
-
-def is_redacted(event: Event) -> bool:
-    """Whether the content of an event was destroyed; its place in the chain stays."""
-    return bool(event.body) and not event.salt
 
 
 def _draw(events: Sequence[Event]) -> None:

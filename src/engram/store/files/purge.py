@@ -66,9 +66,10 @@ def purge(context: StoreContext, ids: Sequence[str], actor: str, drawn: Collecti
 
 
 def resume(context: StoreContext) -> None:
-    """Finish an interrupted purge; for writers."""
+    """Finish an interrupted purge; for writers. What is left of it becomes a warning."""
     hide(context)
-    _carry_out(context, read_marker(context))
+    left = _carry_out(context, read_marker(context)).remaining
+    context.warn(*(f"an interrupted purge was finished, but not all is gone: {line}" for line in left))
 
 
 def to_hide(context: StoreContext) -> bool:
@@ -83,6 +84,9 @@ def hide(context: StoreContext) -> None:
         with context.index.writing() as writer:
             _take_out_of_index(context, writer, plan)
             context.index.set(HIDDEN, purge_stamp(context.home))
+        context.warn(
+            "a purge was interrupted; repeat it, or run `engram doctor --repair`, to remove its words from the files"
+        )
 
 
 def _carry_out(context: StoreContext, plan: PurgePlan) -> Purged:

@@ -111,6 +111,17 @@ def read_marker(context: StoreContext) -> PurgePlan:
     return plan
 
 
+def marked_ids(home: Home) -> frozenset[str]:
+    """The ids of the unfinished purge; none if there is none."""
+    try:
+        plan = _read_plan(home)[0] if unfinished(home) else None
+    except StoreCorrupt:
+        if unfinished(home):
+            raise
+        plan = None  # another process has just finished it
+    return frozenset((*plan.ids, *plan.events)) if plan is not None else frozenset()
+
+
 def marker_problem(home: Home) -> str:
     """What is wrong with the marker; "" if nothing, or if there is none."""
     try:

@@ -21,7 +21,7 @@ from engram.store.files.context import indexed_size
 from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.health import BEGUN, CHECKPOINT
 from engram.store.files.ledger import ledger_name, verify_ledgers
-from engram.store.files.purge_plan import unfinished
+from engram.store.files.purge_plan import marked_ids, unfinished
 from engram.store.files.reader import FilesReader
 from engram.store.files.recovery import journal_task
 from engram.store.files.refresh import PATIENCE, repairs_index, repairs_index_on_append
@@ -357,12 +357,17 @@ class FilesStore(FilesReader):
         """Destroy memories and events, and prove it."""
         self.screen.decision(actor, "", "")
         with self.context.lock.held(self._deadline):
-            self._finish_interrupted()
+            # An interrupted purge is hidden here and finished with this one, so that the report covers both.
+            self._index_changes()
             purged = purging.purge(self.context, ids, actor, drawn)
             with contextlib.suppress(OSError):
                 # A power loss must not bring back what was destroyed.
                 sync_folders(self.context.home)
             return purged
+
+    def interrupted_purge(self) -> Collection[str]:
+        """The ids of an interrupted purge, of which some words may still be in files."""
+        return marked_ids(self.context.home)
 
     @repairs_index
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:

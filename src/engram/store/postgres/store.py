@@ -400,6 +400,10 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         self._statistics = Statistics(self.context.database)
         return purged
 
+    def interrupted_purge(self) -> Collection[str]:
+        """None: a purge is one transaction."""
+        return ()
+
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Remove history older than so many days, or report what would be removed."""
         from engram.store.postgres.purge import prune
