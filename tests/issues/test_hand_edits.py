@@ -374,10 +374,10 @@ def test_lost_events_lead_to_a_new_watch_and_a_full_comparison(
         detector = start_watch(mem)
         read = inotify.Inotify.read
 
-        def overflow(self: inotify.Inotify) -> list[inotify.Event]:
+        def overflow(self: inotify.Inotify) -> list[inotify.FolderEvent]:
             read(self)
             monkeypatch.setattr(inotify.Inotify, "read", read)
-            return [inotify.Event(-1, inotify.OVERFLOW, "")]
+            return [inotify.FolderEvent(-1, inotify.OVERFLOW, "")]
 
         monkeypatch.setattr(inotify.Inotify, "read", overflow)
         edit(path, save_in_place)

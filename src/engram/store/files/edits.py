@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from engram.store.files import file_sync
-from engram.store.files.changes import Changes, WatchLost
 from engram.store.files.context import StoreContext
+from engram.store.files.file_changes import FileChanges, WatchLost
 from engram.store.files.sweep import Sweep, differing
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class EditDetector:
     def __init__(self) -> None:
         self._watch: FolderWatch | None = None
         self._sweep: Sweep | None = None
-        self._unread, self._tries = Changes(), dict[str, int]()
+        self._unread, self._tries = FileChanges(), dict[str, int]()
         self._looked_at = self._watch_at = self._read_at = float("-inf")
         self._roots: dict[str, tuple[int, int] | None] = {}
         self.stopped_at: str | None = None
@@ -51,14 +51,14 @@ class EditDetector:
         """Whether a watch reports every change, so that no file needs to be checked before it is returned."""
         return self._watch is not None and self._sweep is None and self._watch.process == os.getpid()
 
-    def find(self, context: StoreContext, *, force: bool = False) -> Changes:
+    def find(self, context: StoreContext, *, force: bool = False) -> FileChanges:
         """Files and folders that differ from the index; stored paths. `force` looks now, however recent the last look is."""
         now = time.monotonic()
         is_due = force or now - self._looked_at >= LOOK_EVERY
         found = self._read_watch(context, is_due=is_due)
         if found is None:
             self.stop()
-            is_due, found = True, Changes()
+            is_due, found = True, FileChanges()
         elif not found and not is_due and not self._unread:
             return found
         if is_due:
@@ -73,7 +73,7 @@ class EditDetector:
         if self._unread and now >= self._read_at:
             found.files |= self._unread.files
             found.folders |= self._unread.folders
-            self._unread = Changes()
+            self._unread = FileChanges()
         found.files = still_differing(context, found.files)
         return found
 
@@ -84,10 +84,10 @@ class EditDetector:
 
     # -- by watch
 
-    def _read_watch(self, context: StoreContext, *, is_due: bool) -> Changes | None:
+    def _read_watch(self, context: StoreContext, *, is_due: bool) -> FileChanges | None:
         """What the watch reports; None if it cannot be relied on any more."""
         if self._watch is None:
-            return Changes()
+            return FileChanges()
         if self._watch.process != os.getpid() or (is_due and self._roots != _identify_roots(context)):
             return None
         try:
@@ -116,7 +116,7 @@ class EditDetector:
 
     # -- by stamps
 
-    def _look(self, context: StoreContext, found: Changes, now: float) -> None:
+    def _look(self, context: StoreContext, found: FileChanges, now: float) -> None:
         """Compare the folders, start a watch if this process lives on, and begin a sweep unless one is under way."""
         is_first = self._looked_at == float("-inf")
         roots = file_sync.roots(context)
@@ -138,14 +138,14 @@ class EditDetector:
 
     # -- afterwards
 
-    def note_read(self, context: StoreContext, changes: Changes) -> None:
+    def note_read(self, context: StoreContext, changes: FileChanges) -> None:
         """Remember the files that still differ after they were read, such as those an editor has not finished."""
         tried = {path: self._tries.get(path, 0) + 1 for path in still_differing(context, changes.files)}
         self._tries = {path: tries for path, tries in tried.items() if tries < MAX_TRIES}
         self._unread.files |= self._tries.keys()
         self._read_at = time.monotonic() + LOOK_EVERY
 
-    def note_unread(self, changes: Changes) -> None:
+    def note_unread(self, changes: FileChanges) -> None:
         """Remember changes that could not be read now, because the store is locked or may not be written."""
         self._unread.files |= changes.files
         self._unread.folders |= changes.folders

@@ -73,8 +73,14 @@ def _await_saves(context: StoreContext, stored_paths: Iterable[str]) -> set[str]
     home = f"{context.home.root}/"
     full = {stored: stored if is_team(stored) else home + stored for stored in stored_paths}
     young = {stored: stamp_of(path) for stored, path in full.items() if _is_young(path)}
-    known = {row[0]: Stamp(*row[1:]) for row in stamps_known(context, young)} if young else {}
-    young = {stored: stamp for stored, stamp in young.items() if known.get(stored) != stamp}
+    if young:
+        known = {row[0]: Stamp(*row[1:]) for row in stamps_known(context, young)}
+        records = _indexed_records(context, list(young))
+        young = {
+            stored: stamp
+            for stored, stamp in young.items()
+            if known.get(stored) != stamp and not _is_written_by_engram(full[stored], records.get(stored, ()))
+        }
     deadline = time.monotonic() + SAVING_SECONDS
     while young and time.monotonic() < deadline:
         time.sleep(STEADY_SECONDS)
@@ -85,6 +91,13 @@ def _await_saves(context: StoreContext, stored_paths: Iterable[str]) -> set[str]
             if stamp != young[stored] or (stamp is None and _is_young(full[stored]))
         }
     return set(young)
+
+
+def _is_written_by_engram(path: str, records: Sequence[str]) -> bool:
+    """Whether a file is as Engram wrote it, for example in another process a moment ago."""
+    with contextlib.suppress(EngramError):
+        return _is_as_written(memories.content(path), records)
+    return False
 
 
 def _is_young(path: str) -> bool:

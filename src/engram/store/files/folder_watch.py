@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engram.store.files import inotify, memories
-from engram.store.files.changes import Changes, WatchLost
+from engram.store.files.file_changes import FileChanges, WatchLost
 
 MAX_WATCHED_STORES = 8
 """The most stores that one process watches; Linux allows a user 128 queues of events in all."""
@@ -46,9 +46,9 @@ class FolderWatch:
             raise OSError(f"{folder} cannot be watched")
         self._folders[self._queue.watch(folder)] = folder
 
-    def read(self) -> Changes:
+    def read(self) -> FileChanges:
         """What has changed since the last call. Raises `WatchLost` if that is not known."""
-        changes = Changes()
+        changes = FileChanges()
         for event in self._queue.read():
             folder = self._folders.get(event.watch)
             if event.mask & _RENEWING or folder is None:
@@ -62,7 +62,7 @@ class FolderWatch:
                 changes.folders.add(folder)
         return changes
 
-    def _follow_folder(self, mask: int, path: str, changes: Changes) -> None:
+    def _follow_folder(self, mask: int, path: str, changes: FileChanges) -> None:
         # A folder whose permissions changed may hide or show all its files.
         if mask & (inotify.MOVED_FROM | inotify.DELETE | inotify.ATTRIB):
             raise WatchLost

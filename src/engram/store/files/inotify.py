@@ -42,7 +42,7 @@ _LOCAL_FILE_SYSTEMS = frozenset(
 """Only these: a network file system does not report the changes of other machines, nor does every other one."""
 
 
-class Event(NamedTuple):
+class FolderEvent(NamedTuple):
     """A change in a watched folder; `name` is "" if it concerns the folder itself."""
 
     watch: int
@@ -62,9 +62,9 @@ class Inotify:
         """Start watching a folder, without those below it; returns the watch's number."""
         return _checked(self._library.inotify_add_watch(self.descriptor, os.fsencode(folder), _WATCHED))
 
-    def read(self) -> list[Event]:
+    def read(self) -> list[FolderEvent]:
         """The events since the last call; those of hidden files, Engram's own temporary ones among them, are left out."""
-        events: list[Event] = []
+        events: list[FolderEvent] = []
         while True:
             try:
                 data = os.read(self.descriptor, _READ_SIZE)
@@ -77,7 +77,7 @@ class Inotify:
                 name = data[position : position + size]
                 position += size
                 if not name.startswith(b"."):
-                    events.append(Event(watch, mask, os.fsdecode(name.rstrip(b"\0"))))
+                    events.append(FolderEvent(watch, mask, os.fsdecode(name.rstrip(b"\0"))))
 
 
 def most_folders() -> int:

@@ -21,10 +21,10 @@ from engram.model.arguments import half_character
 from engram.model.errors import EmbedderError, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.forks import wait_for_imports
 from engram.store.files import file_sync, purge, recovery
-from engram.store.files.changes import Changes
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
 from engram.store.files.edits import POSITION, EditDetector
+from engram.store.files.file_changes import FileChanges
 from engram.store.files.home import FormatGuard, Home
 from engram.store.files.index.connection import immediate, is_busy, is_damaged, is_unwritable
 from engram.store.files.index.index import Index
@@ -291,9 +291,9 @@ class RefreshedStore:
             rows = self.context.index.all("stamps", json.dumps(list(numbers)))
             changed = differing(f"{self.context.home.root}{os.sep}", rows)
             if changed:
-                self._sync_files(Changes(files=set(changed)))
+                self._sync_files(FileChanges(files=set(changed)))
 
-    def _sync_files(self, changes: Changes) -> SyncReport | None:
+    def _sync_files(self, changes: FileChanges) -> SyncReport | None:
         """Read changed files during a read, after what others journaled: an entry journaled now must not hide that."""
 
         def synced() -> SyncReport:

@@ -4,7 +4,7 @@ from engram.model.lazy import dataclass, field
 
 
 @dataclass(slots=True)
-class Changes:
+class FileChanges:
     """Memory files that may have changed, and folders whose listing may have."""
 
     files: set[str] = field(default_factory=set)
