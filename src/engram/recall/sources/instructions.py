@@ -8,17 +8,20 @@ from pathlib import Path
 from engram.model.lazy import lazy_pattern
 from engram.recall.sources.documents import Documents, read_text
 from engram.recall.sources.places import SourcePlaces, is_below, real_file, real_folder
+from engram.text.markup import strip_code_spans, strip_comments
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
 MOST_HOPS = 5
 """Imports of imports that are followed, as in Claude Code."""
 MOST_IMPORTS = 200
+MAX_IMPORT_CHARS = 1_000
+"""Characters of an imported path; no file has a longer one."""
+MAX_PUNCTUATION = 8
+"""Characters of punctuation behind a path that may belong to the sentence around it."""
 TEXTS = (".md", ".markdown", ".mdx", ".txt")
 """Endings of files that may be imported from elsewhere in the home: a cloned repository must not have keys shown."""
 _IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
 _FENCED = lazy_pattern(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_SPAN = lazy_pattern(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
-_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ITEM = lazy_pattern(r" {0,3}(?:[-*+]|\d{1,9}[.)])\s")
 _PUNCTUATION = ".,;:!?'\"*_>]}`"
 
@@ -64,8 +67,9 @@ def _add_with_imports(documents: Documents, path: Path, *further: Path) -> None:
 def imports_of(text: str) -> Iterator[str]:
     """The paths that a text imports, as written; those in code are only shown, and those in comments hidden."""
     prose = "".join(_outside_indented_code(_FENCED.sub("", text)))
-    plain = _COMMENT.sub("", _SPAN.sub("", prose))
-    yield from dict.fromkeys(found[1].replace("\\ ", " ") for found in _IMPORT.finditer(plain))
+    plain = strip_comments(strip_code_spans(prose), unclosed=True)
+    wanted = dict.fromkeys(found[1].replace("\\ ", " ") for found in _IMPORT.finditer(plain))
+    yield from (path for path in wanted if len(path) <= MAX_IMPORT_CHARS)
 
 
 def _outside_indented_code(text: str) -> Iterator[str]:
@@ -87,14 +91,14 @@ def _outside_indented_code(text: str) -> Iterator[str]:
 
 def _import_of(wanted: str, folders: tuple[Path, ...], places: SourcePlaces) -> Path | None:
     """The file that an import names and that may be read; with trailing punctuation of the sentence around it, or without."""
-    while wanted:
+    for _ in range(MAX_PUNCTUATION + 1):
         for path in _candidates(wanted, folders, places):
             try:
                 if path.is_file():
                     return path if _may_import(real_file(str(path)), places) else None
             except (OSError, ValueError):
                 continue
-        if wanted[-1] not in _PUNCTUATION:
+        if wanted[-1:] not in _PUNCTUATION or not wanted[:-1]:
             return None
         wanted = wanted[:-1]
     return None
