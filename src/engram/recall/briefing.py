@@ -15,8 +15,13 @@ from engram.text.word_tables import read_table
 MOST_QUERIES = 3
 LONGEST_QUERY = 24
 """Words of one question."""
-_JOINT = re.compile(r"[;\n]+|,?\s+(?:and then|and|then|und|et)\s+(?=[a-z]+\b)|,\s+(?=[a-z]+\b)", re.IGNORECASE)
+_AND = r"(?:and then|and|then|und|et)\s++(?=[a-z]++\b)"
+_JOINT = re.compile(rf"[;\n][;\s]*+(?:{_AND})?|(?:,|(?<!\s))\s++{_AND}|,\s++(?=[a-z]++\b)", re.IGNORECASE)
 _BASE_FORM = re.compile(r"[a-z][a-z-]*(?<!ing)(?<![^s]s)")
+MAX_TASK_CHARS = 10_000
+"""Characters of a task that are read."""
+_MAX_VERB_CHARS = 100
+"""Characters behind a joint that tell whether a verb follows."""
 _SHORT_VOWEL = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")
 """A verb of one syllable that doubles its last letter before -ing."""
 
@@ -38,6 +43,7 @@ def queries_of(task: str) -> tuple[str, ...]:
 
     No part is left out: where there are more than `MOST_QUERIES`, neighbours share a question.
     """
+    task = task[:MAX_TASK_CHARS]
     clauses = [clause for sentence in split_sentences(task) for clause in _clauses(sentence)]
     if len(clauses) > 1:
         queries = [_joined(group) for group in _grouped([_as_task(clause) for clause in clauses])]
@@ -69,7 +75,8 @@ def _clauses(sentence: str) -> list[str]:
     parts: list[str] = []
     start = 0
     for joint in _JOINT.finditer(sentence):
-        if "\n" in joint[0] or ";" in joint[0] or _begins_activity(sentence[joint.end() :]):
+        behind = sentence[joint.end() : joint.end() + _MAX_VERB_CHARS]
+        if "\n" in joint[0] or ";" in joint[0] or _begins_activity(behind):
             parts.append(sentence[start : joint.start()])
             start = joint.end()
     parts.append(sentence[start:])
@@ -88,10 +95,17 @@ def _begins_activity(text: str) -> bool:
 def _as_task(text: str) -> str:
     """A request as the task it is about: without politeness and fear, beginning with what is done."""
     plain = " ".join(text.split()).strip(" .!?:,;-*#")
-    while opening := next((one for one in _phrases("opening") if plain.lower().startswith(f"{one} ")), ""):
+    openings = _phrases("opening")
+    while opening := _opening(plain, openings):
         plain = plain[len(opening) :].strip(" ,:")
     first, _, rest = plain.partition(" ")
     return f"{_gerund(first.lower())} {rest}".strip() if _begins_activity(plain) else plain
+
+
+def _opening(text: str, openings: Sequence[str]) -> str:
+    """The politeness or fear that a text begins with; "" for none."""
+    lowered = text[: len(openings[0]) + 1].lower()
+    return next((one for one in openings if lowered.startswith(f"{one} ")), "")
 
 
 def _activity_and_domain(task: str) -> list[str]:
@@ -100,7 +114,7 @@ def _activity_and_domain(task: str) -> list[str]:
     place = next((at for at, word in enumerate(words) if at > 1 and word.lower() in _words("prepositions")), 0)
     if place:
         return [" ".join(words[:place]), _domain(words[place + 1 :])]
-    return [_domain(words[1:])] if words[0].endswith("ing") else []
+    return [_domain(words[1:])] if words and words[0].endswith("ing") else []
 
 
 def _domain(words: Sequence[str]) -> str:

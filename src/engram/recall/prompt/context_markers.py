@@ -9,15 +9,17 @@ from collections.abc import Collection, Sequence
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass
 from engram.recall.prompt.context_block import NOTHING, signature
+from engram.text.markup import strip_code_spans
 
 BEGIN, END = "<!-- engram:begin -->", "<!-- engram:end -->"
 _MARKER = re.compile(r"<!--[ \t]*engram:(begin|end)[ \t]*-->")
-_CODE = re.compile(r"(`+)(?:(?!\1).)*\1")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 """A line of an indented code block, in which a marker is only shown."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+MAX_NAMED = 20
+"""Markers that an error names."""
 _TITLE = re.compile(r"\*\*[^*]+\*\*")
-_SIGNED = re.compile(r"- .*\((?:disputed, )?([^\s()]+)\)")
+_SIGNATURE = re.compile(r"\((?:disputed, )?([^\s()]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,7 @@ class MarkedLines:
 
 def find_block(text: str, name: str) -> MarkedLines | None:
     """Where the block is; None if there is none. Raises `Refused`, naming the lines, for markers that do not form one block."""
-    lines = text.split("\n")
-    found = [(number, kind) for number, kind in _markers(lines, name) if not _is_example(lines, number)]
+    found = _markers(text.split("\n"), name)
     kinds = [kind for _, kind in found]
     if kinds == ["begin", "end"]:
         return MarkedLines(found[0][0], found[1][0])
@@ -41,15 +42,14 @@ def find_block(text: str, name: str) -> MarkedLines | None:
 
 
 def _markers(lines: Sequence[str], name: str) -> list[tuple[int, str]]:
-    found = []
+    found: list[tuple[int, str]] = []
+    examples = _example_lines(lines)
     for number, line in enumerate(lines):
-        if "engram:" not in line:
-            continue
-        if _INDENTED.match(line):
+        if "engram:" not in line or number in examples or _INDENTED.match(line):
             continue
         if whole := _MARKER.fullmatch(line.strip(" \t\r")):
             found.append((number, whole[1]))
-        elif _MARKER.search(_CODE.sub("", line)) and not _is_example(lines, number):
+        elif _MARKER.search(strip_code_spans(line)):
             raise Refused(
                 f"{name}: line {number + 1} has a marker and other text; nothing was written. "
                 "A marker needs a line of its own"
@@ -61,8 +61,9 @@ def _problem(found: Sequence[tuple[int, str]]) -> str:
     begins = [number + 1 for number, kind in found if kind == "begin"]
     ends = [number + 1 for number, kind in found if kind == "end"]
     if len(begins) > 1 or len(ends) > 1:
-        named = ", ".join(f"{kind} at line {number + 1}" for number, kind in found)
-        return f"more than one block: {named}"
+        named = ", ".join(f"{kind} at line {number + 1}" for number, kind in found[:MAX_NAMED])
+        further = f" and {len(found) - MAX_NAMED:,} more" if len(found) > MAX_NAMED else ""
+        return f"more than one block: {named}{further}"
     if not ends:
         return f"line {begins[0]} begins a block that never ends"
     if not begins:
@@ -70,12 +71,18 @@ def _problem(found: Sequence[tuple[int, str]]) -> str:
     return f"the end at line {ends[0]} comes before the beginning at line {begins[0]}"
 
 
-def _is_example(lines: Sequence[str], number: int) -> bool:
-    """Whether a line is in a fenced code block that is closed: there, a marker is only shown."""
-    fence = ""
-    for line in lines[:number]:
-        fence = _fence_after(fence, line)
-    return bool(fence) and any(not _fence_after(fence, line) for line in lines[number + 1 :])
+def _example_lines(lines: Sequence[str]) -> set[int]:
+    """The numbers of the lines in fenced code blocks that are closed: there, a marker is only shown."""
+    found: set[int] = set()
+    fence, opened = "", 0
+    for number, line in enumerate(lines):
+        after = _fence_after(fence, line)
+        if fence and not after:
+            found.update(range(opened + 1, number))
+        elif after and not fence:
+            opened = number
+        fence = after
+    return found
 
 
 def _fence_after(fence: str, line: str) -> str:
@@ -140,7 +147,11 @@ def quoted_ids(text: str, name: str) -> list[str]:
     """The memories that the lines of the block name."""
     place = find_block(text, name)
     inside = text.split("\n")[place.first + 1 : place.last] if place is not None else []
-    return [found[1] for line in inside if (found := _SIGNED.fullmatch(line.rstrip("\r")))]
+    return [found[1] for line in inside if (found := _signature_of(line.rstrip("\r")))]
+
+
+def _signature_of(line: str) -> re.Match[str] | None:
+    return _SIGNATURE.fullmatch(line, max(2, line.rfind("("))) if line.startswith("- ") else None
 
 
 def _replaced(text: str, place: MarkedLines, made: str) -> str:

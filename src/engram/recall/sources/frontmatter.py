@@ -7,6 +7,10 @@ from typing import Any
 from engram.model.errors import EngramError
 from engram.model.lazy import lazy_pattern
 from engram.readers.frontmatter import split_frontmatter
+from engram.recall.sources.globs import MAX_GLOB_CHARS
+
+MAX_GLOBS = 200
+"""Globs of one rule."""
 
 _FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
 _PATHS = lazy_pattern(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
@@ -49,7 +53,9 @@ def globs_of(text: str) -> list[str]:
         written = written[1:-1] if written.endswith("]") else ""
     listed = _SEPARATOR.split(f"\n{written}")
     return [
-        glob for glob in (one.strip().strip("\"'").strip() for one in listed) if glob and not _NO_GLOB.fullmatch(glob)
+        glob
+        for glob in (one.strip().strip("\"'").strip() for one in listed[:MAX_GLOBS])
+        if glob and len(glob) <= MAX_GLOB_CHARS and not _NO_GLOB.fullmatch(glob)
     ]
 
 

@@ -1,74 +1,124 @@
-"""Globs of rules: `*`, `?`, `[…]`, `**` over folders, and braces."""
+"""Globs of rules: `*`, `?`, `[…]`, `**` over folders, and braces.
+
+A repository's globs are somebody else's: the pattern of each one looks at a path once, whatever it repeats.
+"""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 
-MOST_ALTERNATIVES = 64
+MAX_ALTERNATIVES = 64
 """Patterns that the braces of one glob may stand for."""
+MAX_GLOB_CHARS = 1_000
+"""A longer glob is ignored."""
+FOLDERS = "**"
 
 
 def expanded(pattern: str) -> list[str]:
     """The patterns without braces that a pattern stands for: `*.{ts,tsx}` is `*.ts` and `*.tsx`."""
     waiting, done = [pattern], list[str]()
-    while waiting and len(done) + len(waiting) <= MOST_ALTERNATIVES:
+    while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
         one = waiting.pop(0)
-        inner = _braces(one)
-        if inner is None:
-            done.append(one)
-        else:
+        if (inner := _braces(one)) is not None:
             start, end, parts = inner
             waiting[:0] = [one[:start] + part + one[end + 1 :] for part in parts]
-    return (done + waiting)[:MOST_ALTERNATIVES]
+        elif (whole := _with_folders_apart(one)) is not None:
+            waiting[:0] = whole
+        else:
+            done.append(one)
+    return (done + waiting)[:MAX_ALTERNATIVES]
 
 
 def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
     """Where the first pair of braces with a comma is, and its alternatives."""
-    start = pattern.find("{")
-    while start >= 0:
-        depth, parts, begin = 0, list[str](), start + 1
-        for at in range(start, len(pattern)):
-            char = pattern[at]
-            depth += (char == "{") - (char == "}")
-            if (char == "," and depth == 1) or depth == 0:
-                parts.append(pattern[begin:at])
-                begin = at + 1
-            if depth == 0:
-                if len(parts) > 1:
-                    return start, at, parts
-                break
-        start = pattern.find("{", start + 1)
+    first: tuple[int, int, list[int]] | None = None
+    opened: list[list[int]] = []
+    for at, char in enumerate(pattern):
+        if char == "{":
+            opened.append([at])
+        elif char == "," and opened:
+            opened[-1].append(at)
+        elif char == "}" and opened:
+            start, *commas = opened.pop()
+            if commas and (first is None or start < first[0]):
+                first = (start, at, commas)
+    if first is None:
+        return None
+    start, end, commas = first
+    edges = [start, *commas, end]
+    return start, end, [pattern[begin + 1 : stop] for begin, stop in zip(edges, edges[1:], strict=False)]
+
+
+def _with_folders_apart(pattern: str) -> list[str] | None:
+    """For a `**` inside a name, as in `src/**.ts`, the two patterns it stands for: in this folder, and in one below."""
+    folders = pattern.split("/")
+    for number, name in enumerate(folders):
+        if FOLDERS in name and name != FOLDERS:
+            before, _, behind = name.partition(FOLDERS)
+            behind = behind.lstrip("*")
+            return [
+                "/".join([*folders[:number], *middle, *folders[number + 1 :]])
+                for middle in ([f"{before}*{behind}"], [f"{before}*", FOLDERS, f"*{behind}"])
+            ]
     return None
 
 
 @lru_cache(maxsize=512)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """One pattern without braces, for a path relative to the project with `/` between its parts."""
+    """One pattern that `expanded` returned, for a path relative to the project with `/` between its parts.
+
+    What follows a `*` or `**` is looked for at the first place that fits, and nowhere else unless it is the last: so a
+    path is never tried in all the ways in which several stars could share it.
+    """
     pattern = pattern.strip().removeprefix("./").removeprefix("/")
-    out, at = "", 0
+    blocks = _blocks(pattern.split("/"))
+    first, *further = ["/".join(map(_name, block)) for block in blocks]
+    if not further:
+        return re.compile(first)
+    *middle, last = further
+    found = f"{first}/" if first else ""
+    found += "".join(f"(?>(?:[^/]+/)*?{block}/)" for block in middle if block)
+    return re.compile(found + (f"(?:[^/]+/)*{last}" if last else ".*"), re.DOTALL)
+
+
+def _blocks(folders: Sequence[str]) -> list[list[str]]:
+    """The names between the `**` of a pattern."""
+    blocks: list[list[str]] = [[]]
+    for is_any, names in groupby(folders, FOLDERS.__eq__):
+        blocks += [[]] if is_any else ()
+        blocks[-1] += () if is_any else names
+    return blocks
+
+
+def _name(pattern: str) -> str:
+    """The expression for the name of a file or folder."""
+    parts, at = [""], 0
     while at < len(pattern):
-        if pattern.startswith("**/", at):
-            out, at = f"{out}(?:[^/]+/)*", at + 3
-        elif pattern.startswith("**", at):
-            out, at = f"{out}.*", at + 2
+        if pattern[at] == "*":
+            parts += [""] if parts[-1] or len(parts) == 1 else []
+        elif pattern[at] == "?":
+            parts[-1] += "[^/]"
+        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
+            parts[-1] += _set(pattern[at + 1 : end])
+            at = end
         else:
-            part, at = _part(pattern, at)
-            out += part
+            parts[-1] += re.escape(pattern[at])
+        at += 1
+    if len(parts) == 1:
+        return parts[0]
+    first, *middle, last = parts
+    return f"{first}{''.join(f'(?>[^/]*?{part})' for part in middle)}[^/]*{last}"
+
+
+def _set(inner: str) -> str:
+    signs = inner.replace("\\", "\\\\").replace("[", "\\[")
+    found = f"(?!/)[{'^' + signs[1:] if signs[0] in '!^' else signs}]"
     try:
-        return re.compile(out)
+        re.compile(found)
     except re.error:
-        return re.compile(re.escape(pattern))
-
-
-def _part(pattern: str, at: int) -> tuple[str, int]:
-    char = pattern[at]
-    if char == "*":
-        return "[^/]*", at + 1
-    if char == "?":
-        return "[^/]", at + 1
-    if char == "[" and (end := pattern.find("]", at + 2)) > 0:
-        inner = pattern[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-        return f"[{'^' + inner[1:] if inner[0] in '!^' else inner}]", end + 1
-    return re.escape(char), at + 1
+        return re.escape(f"[{inner}]")
+    return found
 
 
 def matches(pattern: str, path: str) -> bool:

@@ -8,15 +8,18 @@ from pathlib import Path
 from engram.model.lazy import lazy_pattern
 from engram.recall.sources.documents import Documents, FoundFile, read_text
 from engram.recall.sources.places import SourcePlaces, real_file
+from engram.text.markup import strip_code_spans, strip_comments
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
 MOST_HOPS = 5
 """Imports of imports that are followed, as in Claude Code."""
 MOST_IMPORTS = 200
+MAX_IMPORT_CHARS = 1_000
+"""Characters of an imported path; no file has a longer one."""
+MAX_PUNCTUATION = 8
+"""Characters of punctuation behind a path that may belong to the sentence around it."""
 _IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s@()\\])+)", re.MULTILINE)
 _FENCED = lazy_pattern(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_SPAN = lazy_pattern(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
-_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ITEM = lazy_pattern(r" {0,3}(?:[-*+]|\d{1,9}[.)])\s")
 _PUNCTUATION = ".,;:!?'\"*_>]}`"
 
@@ -62,8 +65,9 @@ def _add_with_imports(documents: Documents, folder: Path, name: str) -> None:
 def imports_of(text: str) -> Iterator[str]:
     """The paths that a text imports, as written; those in code are only shown, and those in comments hidden."""
     prose = "".join(_outside_indented_code(_FENCED.sub("", text)))
-    plain = _COMMENT.sub("", _SPAN.sub("", prose))
-    yield from dict.fromkeys(found[1].replace("\\ ", " ") for found in _IMPORT.finditer(plain))
+    plain = strip_comments(strip_code_spans(prose), unclosed=True)
+    wanted = dict.fromkeys(found[1].replace("\\ ", " ") for found in _IMPORT.finditer(plain))
+    yield from (path for path in wanted if len(path) <= MAX_IMPORT_CHARS)
 
 
 def _outside_indented_code(text: str) -> Iterator[str]:
@@ -88,12 +92,12 @@ def _import_of(wanted: str, folders: tuple[Path, Path], places: SourcePlaces) ->
 
     `folders` are that of the importing file as it is named, and its real one, which decides what may be read.
     """
-    while wanted:
+    for _ in range(MAX_PUNCTUATION + 1):
         for path in _candidates(wanted, folders, places):
             if target := real_file(str(path)):
                 is_allowed = places.access.may_read(str(folders[1]), target)
                 return FoundFile(str(path), target) if is_allowed else None
-        if wanted[-1] not in _PUNCTUATION:
+        if wanted[-1:] not in _PUNCTUATION or not wanted[:-1]:
             return None
         wanted = wanted[:-1]
     return None

@@ -9,15 +9,15 @@ from engram.recall.sources.documents import read_text
 from engram.recall.sources.frontmatter import body_of, header_of, text_field
 from engram.recall.sources.sessions import SpokenLine
 from engram.recall.sources.source import Source, SourceContent, SourcePassage
+from engram.text.markup import strip_comments
 
 LONGEST_PASSAGE = 1_000
 """Characters of a passage; a longer paragraph is cut at a line or a sentence."""
 MOST_PASSAGES = 400
 """Passages of one file."""
 BETWEEN = " › "
-_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LONGEST_HEADING = 120
 
 
@@ -28,7 +28,9 @@ def file_content(source: Source) -> SourceContent:
     title, described = text_field(header, "name") or source.title, text_field(header, "description")
     about = f"{title} {described}" if source.kind == "skill" else title
     passages = [SourcePassage(described, "", source.modified, about)] if described else []
-    for section, part in _sections(_COMMENT.sub("", body_of(text))):
+    for section, part in _sections(strip_comments(body_of(text), unclosed=False)):
+        if len(passages) >= MOST_PASSAGES:
+            break
         passages += [SourcePassage(piece, section, None, f"{about} {section}".strip()) for piece in _pieces(part)]
     return SourceContent(tuple(passages[:MOST_PASSAGES]), title if source.kind == "skill" else "")
 
@@ -81,8 +83,14 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
             continue
         yield BETWEEN.join(name for _, name in path), "\n".join(lines)
         depth, lines = len(heading[1]), []
-        path = [*(one for one in path if one[0] < depth), (depth, heading[2][:_LONGEST_HEADING])]
+        path = [*(one for one in path if one[0] < depth), (depth, _title(heading[2]))]
     yield BETWEEN.join(name for _, name in path), "\n".join(lines)
+
+
+def _title(text: str) -> str:
+    """The text of a heading without the `#` that may close it."""
+    text = text.rstrip(" \t")
+    return (text.rstrip("#").rstrip(" \t") or text)[:_LONGEST_HEADING]
 
 
 def _pieces(text: str) -> Iterator[str]:

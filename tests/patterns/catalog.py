@@ -1,0 +1,189 @@
+"""Every regular expression of the package: constants, those of classes and cached builders, and literals inside functions."""
+
+import ast
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
+from inspect import signature
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import engram
+from engram import settings
+from engram.gates.policies.catalog import PRESETS, policy_named
+from engram.gates.secrets import forms, numbers, scan
+from engram.sessions import summary_lines
+
+ANCHORED = frozenset(("match", "fullmatch"))
+SEARCHING = frozenset(("search", "finditer", "findall", "sub", "subn", "split"))
+OPTIONAL = ("engram.integrations",)
+"""Modules that need a package of somebody else, or run the program."""
+ANCHORED_TABLES = ("engram.capture.extraction.rules.rules",)
+"""Tables whose patterns only `match` runs."""
+MAX_DEPTH = 4
+"""Levels of tuples, dictionaries and objects below a constant that are searched for patterns."""
+
+
+class FoundPattern(NamedTuple):
+    """A pattern and the ways in which it is used."""
+
+    name: str
+    source: str
+    flags: int
+    anchored: bool
+    """Whether only `match` and `fullmatch` run it, which try one place of a text."""
+
+
+@cache
+def all_patterns() -> tuple[FoundPattern, ...]:
+    """The patterns of the package, each once."""
+    found: dict[tuple[str, int], FoundPattern] = {}
+    trees = {name: ast.parse(Path(str(module.__file__)).read_text("utf-8")) for name, module in _modules()}
+    used = {name: _searched_names(tree) for name, tree in trees.items()}
+    searched = {name for _, other in used.values() for name in other if not name.startswith("_")}
+    for name, module in _modules():
+        tree = trees[name]
+        for pattern in (
+            *_constants(name, module, used[name][0] - searched),
+            *_literals(name, module, tree),
+            *_built(name),
+        ):
+            key = (pattern.source, pattern.flags)
+            known = found.get(key)
+            found[key] = pattern._replace(anchored=pattern.anchored and (known is None or known.anchored))
+    return tuple(sorted(found.values()))
+
+
+def _built(module_name: str) -> Iterator[FoundPattern]:
+    """The patterns that a function builds from a row of a table."""
+    for number, built in enumerate(BUILDERS.get(module_name, tuple)()):
+        for source, flags in _inside(built, MAX_DEPTH):
+            yield FoundPattern(f"{module_name}#{number}", source, flags, anchored=False)
+
+
+def _secret_forms() -> Iterator[Any]:
+    for name in forms._TABLES:
+        yield from (re.compile(row[2]) for row in forms.columns(name) if len(row) > 2)
+
+
+def _policy_patterns() -> Iterator[Any]:
+    for rule in (rule for policy in map(policy_named, PRESETS) for rule in (*policy.types, *policy.slots)):
+        yield from (re.compile(one, re.IGNORECASE) for one in (rule.pattern, rule.unless) if one)
+
+
+BUILDERS: Mapping[str, Callable[[], Iterable[Any]]] = {
+    "engram.gates.secrets.forms": _secret_forms,
+    "engram.gates.secrets.scan": lambda: map(scan._pattern, range(len(forms.columns(scan.SHAPES)))),
+    "engram.gates.secrets.numbers": lambda: map(numbers._compiled, range(len(forms.columns(numbers.NUMBERS)))),
+    "engram.gates.policies.policy": _policy_patterns,
+    "engram.sessions.summary_lines": lambda: map(summary_lines._pattern, summary_lines.SIGNALS),
+    "engram.settings": lambda: (re.compile(shape) for shape, *_ in settings.SHAPES.values()),
+}
+"""What builds the patterns of tables, by module."""
+
+
+def _modules() -> Iterator[tuple[str, Any]]:
+    for one in pkgutil.walk_packages(engram.__path__, "engram."):
+        if not one.name.startswith(OPTIONAL) and not one.name.endswith("__main__"):
+            yield one.name, importlib.import_module(one.name)
+
+
+def _searched_names(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """The names on which only `match` and `fullmatch` are called in a module, and those used in any other way."""
+    anchored, other = set[str](), set[str]()
+    bases: dict[int, str] = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            (anchored if bases.get(id(node)) in ANCHORED else other).add(node.id)
+    return anchored - other, other
+
+
+def _constants(module_name: str, module: Any, anchored: Collection[str]) -> Iterator[FoundPattern]:
+    for name, value in vars(module).items():
+        if (
+            name.startswith("__")
+            or getattr(value, "__module__", module_name) != module_name
+            and isinstance(value, type)
+        ):
+            continue
+        for source, flags in _inside(_called(value, module_name), MAX_DEPTH):
+            is_anchored = name in anchored or f"{module_name}.{name}" in ANCHORED_TABLES
+            yield FoundPattern(f"{module_name}.{name}", source, flags, is_anchored)
+
+
+def _called(value: Any, module_name: str) -> Any:
+    """What a cached function without parameters returns; any other value as it is."""
+    if hasattr(value, "cache_info") and value.__module__ == module_name and not signature(value).parameters:
+        return value()
+    return value
+
+
+def _inside(value: Any, depth: int) -> Iterator[tuple[str, int]]:
+    if isinstance(value, re.Pattern):
+        yield _text_of(value.pattern), value.flags & ~re.UNICODE.value
+    elif type(value).__name__ == "_LazyPattern":
+        yield _text_of(value._source), int(value._flags)
+    elif type(value).__name__ == "Pattern" and type(value).__module__ == "_regex":
+        yield value.pattern, 0
+    elif depth and isinstance(value, dict):
+        for one in value.values():
+            yield from _inside(one, depth - 1)
+    elif depth and isinstance(value, tuple | list | set | frozenset):
+        for one in value:
+            yield from _inside(one, depth - 1)
+    elif depth and type(value).__module__.startswith("engram"):
+        yield from _inside(_attributes(value), depth - 1)
+    elif depth and isinstance(value, type) and value.__module__.startswith("engram"):
+        yield from _inside(dict(vars(value)), depth - 1)
+
+
+def _text_of(source: str | bytes) -> str:
+    """The source of a pattern; one for bytes works alike on text."""
+    return source.decode("latin-1") if isinstance(source, bytes) else source
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    slots = (name for one in type(value).__mro__ for name in getattr(one, "__slots__", ()))
+    return {**getattr(value, "__dict__", {}), **{name: getattr(value, name, None) for name in slots}}
+
+
+def _literals(module_name: str, module: Any, tree: ast.AST) -> Iterator[FoundPattern]:
+    """The patterns that functions give to `re` themselves."""
+    constants = {id(node.value) for node in ast.iter_child_nodes(tree) if isinstance(node, ast.Assign | ast.AnnAssign)}
+    for node in ast.walk(tree):
+        if id(node) in constants:
+            continue
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)) or not node.args:
+            continue
+        if not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("re", "regex")):
+            continue
+        if node.func.attr not in ANCHORED | SEARCHING | {"compile"}:
+            continue
+        source = _evaluated(node.args[0], module)
+        if source is None:
+            continue
+        flags = next((_evaluated(one.value, module) for one in node.keywords if one.arg == "flags"), None)
+        place = 1 if node.func.attr == "compile" else 2
+        if flags is None and node.func.attr not in ("sub", "subn", "split") and len(node.args) > place:
+            flags = _evaluated(node.args[place], module)
+        yield FoundPattern(
+            f"{module_name}:{node.lineno}", _text_of(source), int(flags or 0), node.func.attr in ANCHORED
+        )
+
+
+def _evaluated(node: ast.expr, module: Any) -> Any:
+    """The value of an expression of constants; None for one with variables of a function."""
+    try:
+        return eval(compile(ast.Expression(node), "<pattern>", "eval"), dict(vars(module)))
+    except Exception:
+        return None
+
+
+if __name__ == "__main__":
+    for pattern in all_patterns():
+        sys.stdout.write(
+            f"{pattern.name}\t{'anchored' if pattern.anchored else 'searching'}\t{pattern.source[:100]!r}\n"
+        )
