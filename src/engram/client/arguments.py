@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Owner(TypedDict, total=False):
     """Who asks or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
 
-    A call without any of these comes from the store's operator, who sees everything.
+    They change only what is in the scope they name. A call without any of these comes from the store's operator, who sees and
+    changes everything.
     """
 
     scope: ScopeLike

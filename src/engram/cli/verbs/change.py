@@ -9,7 +9,7 @@ from engram.cli.parser import Argument, Option
 from engram.cli.records import memory_data
 from engram.cli.surface import FAILED, IN_FORCE, Surface, lowers_tier, reason_for_person, require_person, text_or_stdin
 from engram.cli.verbs.options import ChangedMemory, FormOptions, FormParts, Named, Reason, Ref, Session, Yes
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
@@ -223,10 +223,10 @@ def _report_purge(surface: Surface, purged: "Purged") -> None:
 
 
 def _named(mem: Any, ref: str) -> tuple[str, str]:
+    from engram.store.references import find_event
+
     if ref.startswith("EVT-"):
-        event = mem.store.event(ref)
-        if event is None:
-            raise NotFound(f"no event {ref!r}")
+        event = find_event(mem.store, ref)
         return event.id, line(event.content, 100)
     memory = mem.get(ref)
     return memory.id, line(memory.statement, 100)

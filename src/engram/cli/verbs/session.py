@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from engram.client import Engram
     from engram.model.event import Event
+    from engram.rules.scopes import OwnerScopes
 
 
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
@@ -100,8 +101,9 @@ def _events_on_stdin() -> list[dict[str, Any]]:
 def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom = None) -> None:
     """End a session. Its uses are recorded, and memories injected together are linked more strongly."""
     with surface.memory() as mem:
-        _begun_by_observing(mem, session_id)
-        ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=mem.scopes_for(scope=scope or None))
+        seen = mem.scopes_for(scope=scope or None)
+        _begun_by_observing(mem, session_id, seen)
+        ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=seen)
         surface.answer(ended, lambda: display.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
         if why := _held_back(mem, ended):
             surface.say(f"engram: the summary is kept, but no other session is told of it: it {why}")
@@ -113,10 +115,13 @@ def _held_back(mem: "Engram", session: Session) -> str:
     return line(held_back(mem.store, session))
 
 
-def _begun_by_observing(mem: "Engram", session_id: str) -> None:
+def _begun_by_observing(mem: "Engram", session_id: str, scopes: "OwnerScopes | None") -> None:
     """Create the record of a session that only has a ledger; it started with its first event."""
+    from engram.store.references import check_ledger
+
     events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
     if events:
+        check_ledger(mem.store, session_id, scopes, to_change=True)
         owner = mem.store.ledger_scope(session_id)
         mem.store.save_session(Session(session_id, "", (owner,) if owner else (), min(event.at for event in events)))
 
@@ -129,8 +134,8 @@ def summarise(
     By rules, from the session's own words, or by a model where one is configured.
     """
     with surface.memory() as mem:
-        _begun_by_observing(mem, session_id)
         seen = mem.scopes_for(scope=scope or None)
+        _begun_by_observing(mem, session_id, seen)
         made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens, scopes=seen)
         surface.answer(made, lambda: display.block(made.summary))
         if not made.summary:
