@@ -109,6 +109,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now
     from engram.upkeep.hook_health import hook_findings
+    from engram.upkeep.scope_links import scope_finding
     from engram.upkeep.upkeep import diagnose
 
     config, opened, place = _to_examine(surface.home)
@@ -124,7 +125,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     try:
         if repair:
             store.sync()
-        found = diagnose(store, utc_now(), seconds)
+        found = diagnose(store, utc_now(), seconds).plus(last=[scope_finding(store, working_directory())])
     finally:
         store.close()
     wired = wiring_finding(repository_of(working_directory()))
