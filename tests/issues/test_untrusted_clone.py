@@ -152,7 +152,7 @@ def hostile(clone: Path) -> None:
 def test_no_word_of_it_reaches_a_prompt(tmp_path: Path, clone: Path) -> None:
     hostile(clone)
     with opened(tmp_path, clone) as mem:
-        mem.add("The deploy is on Fridays", scope="project:acme/api")
+        mem.add("The deploy is on Fridays", scope="here")
         said = answered(Call(LazyMemory(lambda: mem)), TOOLS["session_start"], {"task": "deploy"}).result.content
         text = "\n".join(getattr(part, "text", "") for part in said)
         mem.upkeep.sync()
@@ -205,7 +205,8 @@ def test_before_trust_it_chooses_no_scope_by_settings_by_a_folder_or_by_a_link(t
     (inner / ".engram" / "engrams").mkdir(parents=True)
     unpacked = tmp_path / "secret-work"
     (unpacked / ".engram" / "engrams").mkdir(parents=True)
-    assert [scope_of(place) for place in (clone, inner, unpacked)] == ["project:acme/api", "project:acme/api", None]
+    own = "project:example.org:acme/api"
+    assert [scope_of(place) for place in (clone, inner, unpacked)] == [own, own, None]
     for place in (clone, inner, unpacked):
         with opened(tmp_path, place) as mem:
             assert mem.recall("where is the secret deploy key").hits == []

@@ -16,7 +16,7 @@ def test_a_folder_that_exists_has_its_own_scope(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_gone_is_known_by_its_remote_or_its_name() -> None:
-    assert session_scope("/gone/api", "git@github.com:acme/api.git") == "project:acme/api"
+    assert session_scope("/gone/api", "git@github.com:acme/api.git") == "project:github.com:acme/api"
     assert session_scope("/gone/my api") == "project:my-api"
     assert session_scope("") is None
 

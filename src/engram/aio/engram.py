@@ -142,6 +142,7 @@ class AsyncEngram(Twin[Engram], Opened):
     render_graph_context = awaited(Engram.render_graph_context)
     infer_scope = awaited(Engram.infer_scope)
     scope_here = awaited(Engram.scope_here)
+    scope_notices = awaited(Engram.scope_notices)
     scope_for = awaited(Engram.scope_for)
     scopes_for = awaited(Engram.scopes_for)
 

@@ -160,7 +160,7 @@ class Harvester:
     def _origin(self, transcript: Transcript, source: str) -> FactOrigin:
         directory = transcript.directory
         trusted = self.store.trusted_here(Path(directory)) if directory else frozenset[str]()
-        scope = session_scope(directory, transcript.remote, trusted) or GLOBAL
+        scope = session_scope(directory, transcript.remote, trusted, self.store.scope_links()) or GLOBAL
         return FactOrigin(source, transcript, scope, self.store.ledger_scope(transcript.session) or scope)
 
     def _stage(self, window: TurnWindow, origin: FactOrigin, report: HarvestReport) -> bool:

@@ -18,7 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Review": {
         "queue": "queue", "review": "review", "promote": "queue", "reject": "queue", "edit": "amend", "merge": "amend",
         "separate": "amend", "verify": "change", "undo": "change", "history": "memories", "lineage": "memories", "relate": "graph",
-        "traverse": "graph", "trust": "trust", "distrust": "distrust",
+        "traverse": "graph", "trust": "trust", "scope": "scope", "distrust": "distrust",
     },
     "Tasks and documents": {
         "session": "session", "task": "task", "capture": "capture", "harvest": "harvest", "ingest": "documents", "cite": "documents",

@@ -62,7 +62,7 @@ class Surface:
             show_in(mem.time_zone)
             self._clock = mem.upkeep.clock
             yield mem
-            self.warn(mem.store.warnings)
+            self.warn([*mem.store.warnings, *mem.scope_notices()])
 
     @property
     def now(self) -> "datetime":

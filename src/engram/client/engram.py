@@ -153,8 +153,10 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
     def doctor(self, *, seconds: float = 10) -> Report:
         """What is healthy, what is not, and how to fix it; it looks at the memories for about so many seconds."""
         from engram.upkeep.hook_health import hook_findings
+        from engram.upkeep.scope_links import scope_finding
 
-        return self.upkeep.doctor(seconds=seconds).plus(last=hook_findings(self.home))
+        found = self.upkeep.doctor(seconds=seconds)
+        return found.plus(last=[scope_finding(self.store, self.directory), *hook_findings(self.home)])
 
     def gen_context(
         self,

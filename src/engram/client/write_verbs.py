@@ -460,6 +460,12 @@ class WriteVerbs(Facets):
         """The scope of the directory this was opened for; `global` outside of a repository."""
         return self._scopes.scope() or "global"
 
+    def scope_notices(self) -> list[str]:
+        """What a person should decide about the scope of the directory: an older scope that may belong to it, another directory that claims it."""
+        from engram.upkeep.scope_links import scope_notices
+
+        return scope_notices(self.store, self.directory)
+
 
 def _scopes_touched(before: Memory, after: Memory) -> list[str]:
     """The scopes in which a change depends on what else is there: its words, name or scope change."""

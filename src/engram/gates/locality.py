@@ -43,7 +43,8 @@ class ProjectPlace:
     @property
     def names(self) -> Sequence[str]:
         """What the project may be called in a statement; a name that could mean anything is none."""
-        full = self.scope.partition(":")[2].casefold()
+        # Statements name a project without its host, and without the digest of its path.
+        full = self.scope.rpartition(":")[2].casefold().partition("~")[0]
         last = full.rpartition("/")[2]
         is_common = last in phrases(_TABLE, "common").words or len(last) < _SHORTEST_NAME
         return [name for name, counts in ((full, "/" in full), (last, not is_common)) if counts]

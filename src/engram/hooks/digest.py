@@ -48,7 +48,7 @@ def _digest(place: HookPlace, payload: HookPayload, memo: SessionMemo) -> str:
             lines += [PINNED, *map(memory_lines.line, pinned)]
             memo.give([memory.id for memory in pinned])
             memo.save()
-        return "\n".join([*lines, *_notices(place, index.waiting())])
+        return "\n".join([*lines, *_scope_notices(place, payload, index), *_notices(place, index.waiting())])
     finally:
         index.close()
 
@@ -76,6 +76,22 @@ def _held(index: MemoryIndex, scopes: tuple[str, ...]) -> str:
 
 def _count(counts: dict[tuple[str, str], int], scope: str) -> str:
     return counted(counts.get((scope, "active"), 0), "memory", "memories")
+
+
+def _scope_notices(place: HookPlace, payload: HookPayload, index: MemoryIndex) -> list[str]:
+    """What only a person can decide about the scope of the directory."""
+    from engram.store.files.named_states import load
+    from engram.store.scopes import earlier_scopes, scope_of, trusted_of
+    from engram.upkeep.scope_links import PLACES_STATE, DirectoryScope, used_elsewhere
+
+    assert place.home is not None
+    directory = Path(payload.cwd or ".")
+    scope = scope_of(directory, trusted_of(place.home.state, directory), place.links) or ""
+    numbers: dict[str, int] = {}
+    for (old, _), number in index.counts(list(earlier_scopes(directory, place.links).values())).items():
+        numbers[old] = numbers.get(old, 0) + number
+    used_in = used_elsewhere(load(place.home, PLACES_STATE), scope, directory)
+    return [display.notice(f"{notice}.") for notice in DirectoryScope(scope, numbers, used_in).notices()]
 
 
 def _notices(place: HookPlace, waiting: int) -> list[str]:

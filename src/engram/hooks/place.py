@@ -12,6 +12,7 @@ from engram.store.files.hook_log import logs_of, temporary_folders
 
 if TYPE_CHECKING:
     from engram.hooks.memory_index import MemoryIndex
+    from engram.store.scopes import ScopeLinks
 
 
 SWEEP_SECONDS = 0.02
@@ -129,4 +130,12 @@ class HookPlace:
         """The scopes that a session in a directory sees."""
         from engram.store.scopes import scopes_seen, trusted_of
 
-        return scopes_seen(None, directory, trusted_of(self.root / "state", directory))
+        return scopes_seen(None, directory, trusted_of(self.root / "state", directory), self.links)
+
+    @cached_property
+    def links(self) -> "ScopeLinks":
+        """The scopes that the owner has chosen for projects."""
+        from engram.store.files.named_states import load
+        from engram.store.scopes import LINKS_STATE, links_of
+
+        return links_of(load(self.home, LINKS_STATE)) if self.home is not None else {}

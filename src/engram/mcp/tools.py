@@ -273,7 +273,7 @@ def _session_start(call: "Call", given: arguments.SessionStart) -> Started:
     mem = call.mem
     session = mem.session(given.task, scope=given.scope or None, budget=given.budget or None)
     # Warnings for the owner (a team store not trusted yet, a file that does not parse) are given once, here.
-    warnings = list(dict.fromkeys([*session.injection.warnings, *mem.store.warnings]))
+    warnings = list(dict.fromkeys([*session.injection.warnings, *mem.store.warnings, *mem.scope_notices()]))
     return Started.of(session.injection, session_id=session.id, warnings=warnings)
 
 

@@ -59,7 +59,7 @@ class ScopeResolver:
 
         if scope is not None:
             scope = [self.scope_named(item) for item in ([scope] if isinstance(scope, str) else scope)]
-        return scopes_seen(scope, self.directory, self._trusted())
+        return scopes_seen(scope, self.directory, self._trusted(), self.store.scope_links())
 
     def scope_named(self, scope: str) -> str:
         """A scope, or `here` for that of the directory."""
@@ -78,7 +78,7 @@ class ScopeResolver:
         """The scope of the directory; None outside of a repository."""
         from engram.store.scopes import scope_of
 
-        return scope_of(self.directory, self._trusted())
+        return scope_of(self.directory, self._trusted(), self.store.scope_links())
 
     def _trusted(self) -> frozenset[str]:
         return self.store.trusted_here(self.directory)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from array import array
 
     from engram.embedding.protocol import Vectors
+    from engram.store.scopes import ScopeLinks
     from engram.store.screen import Screen
     from engram.store.states import StateChange
 
@@ -306,6 +307,9 @@ class Store(Protocol):
 
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that belong to the owner's own store, not to a team's."""
+
+    def scope_links(self) -> "ScopeLinks":
+        """The scopes that a person has chosen for projects; it may be some seconds old."""
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of the files the owner trusts in a directory's repository."""

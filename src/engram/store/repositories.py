@@ -135,7 +135,7 @@ def read_config(path: Path) -> Iterator[ConfigValue]:
     try:
         with reading(path) as file:
             text = file.read(MAX_CONFIG_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return
     section = subsection = ""
     for line in map(str.strip, text.splitlines()):
@@ -190,7 +190,7 @@ def _read_pointer(path: Path) -> str:
     try:
         with reading(path) as file:
             return file.read(MAX_POINTER_BYTES).decode("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return ""
 
 

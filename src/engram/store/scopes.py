@@ -1,19 +1,38 @@
 """The scopes that a caller sees: a directory's project, its repository, and what the owner trusts there."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from engram.disk import json_object
 from engram.model.errors import InvalidInput
 from engram.model.lazy import lazy_pattern
-from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, parse_scope, seen_from
+from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, ancestors, parse_scope, seen_from
+from engram.store.repositories import (
+    git_folder,
+    git_top,
+    main_worktree,
+    nearest_folder,
+    remote_of,
+    resolve_path,
+    rewrite_remote,
+)
 
 TRUST_FILE = "trust.json"
+LINKS_STATE = "scope-links"
+"""The state with the links that a person confirmed."""
+ScopeLinks = Mapping[str, str]
+"""The scope that a person chose for a project, by the scope of its remote; the same scope if older memories do not belong to it."""
+NO_LINKS: ScopeLinks = MappingProxyType({})
 _DIGEST = 12
 """Characters of the digest at the end of a name that was cut."""
+_PATH_DIGEST = 8
 _NOT_IN_SCOPE = lazy_pattern(r"[^\w.@+-]+")
-_URL = lazy_pattern(r"url\s*[=:]\s*(.*)", re.IGNORECASE)
+_NOT_IN_PART = lazy_pattern(r"[^\w.@+~-]+")
+_SCHEME = lazy_pattern(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_HOSTS = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org"}
+"""Hosts that serve ssh on the port of https, and the host whose repositories they serve."""
 
 
 def working_directory() -> Path:
@@ -24,41 +43,55 @@ def working_directory() -> Path:
         return Path.home()
 
 
-def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
-    """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
+def scope_of(path: Path, trusted: Collection[str] = (), links: ScopeLinks = NO_LINKS) -> str | None:
+    """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote with its host, or its folder's name.
 
-    The override counts only if its digest is in `trusted`, and a team store without a repository only if
-    something is trusted: downloaded files must not choose whose memories they see. None outside of any repository.
+    The override counts only if its digest is in `trusted`, and a team store without a repository only if something is trusted:
+    downloaded files must not choose whose memories they see. `links` are the person's own choice of another name for a remote's scope.
+    None outside of any repository.
     """
     top = repository_of(path) if trusted else git_top(path)
     if top is None:
         return None
-    return _override(top, trusted) or _from_remote(top) or _project(_clean(main_worktree(top).name))
+    if chosen := _override(top, trusted):
+        return chosen
+    found = remote_scope(remote_of(top)) or _folder_scope(top)
+    return links.get(found, found)
 
 
-def session_scope(directory: str, remote: str = "", trusted: Collection[str] = ()) -> str | None:
+def session_scope(
+    directory: str, remote: str = "", trusted: Collection[str] = (), links: ScopeLinks = NO_LINKS
+) -> str | None:
     """The project scope of a session that ran in a directory which may be gone since: then its remote's, or its folder's name."""
     path = Path(directory)
     if path.is_absolute() and path.is_dir():
-        return scope_of(path, trusted)
-    if remote and (scope := normalised_remote(remote)):
-        return scope
+        return scope_of(path, trusted, links)
+    if remote and (scope := remote_scope(rewrite_remote(remote))):
+        return links.get(scope, scope)
     return _project(_clean(path.name)) if path.name else None
+
+
+def links_of(state: Mapping[str, object]) -> ScopeLinks:
+    """The links in the state `LINKS_STATE`; what is not a pair of scopes is left out."""
+    return {new: old for new, old in state.items() if isinstance(old, str)}
+
+
+def earlier_scopes(path: Path, links: ScopeLinks = NO_LINKS) -> dict[str, str]:
+    """The scopes of a directory's remote and their names before Engram put the host into them, as far as no person has decided about them."""
+    top = git_top(path)
+    url = remote_of(top) if top is not None else ""
+    now, before = remote_scope(url), _scope_without_host(url)
+    if now is None or before is None:
+        return {}
+    found = {now: before}
+    if ":" in now.partition(":")[2] and len(ancestors(now)) == len(ancestors(before)):
+        found = dict(zip(ancestors(now), ancestors(before), strict=True))
+    return {new: old for new, old in found.items() if new not in links and new != old}
 
 
 def repository_of(path: Path) -> Path | None:
     """The nearest folder upwards that is a repository or has a team store."""
-    return _nearest(path, lambda folder: (folder / ".git").exists() or _holds_team(folder))
-
-
-def git_top(path: Path) -> Path | None:
-    """The root of the worktree that a path is in; None outside of a repository."""
-    return _nearest(path, lambda folder: (folder / ".git").exists())
-
-
-def _nearest(path: Path, fits: Callable[[Path], bool]) -> Path | None:
-    path = path.absolute()
-    return next((folder for folder in (path, *path.parents) if fits(folder)), None)
+    return nearest_folder(path, lambda folder: (folder / ".git").exists() or _holds_team(folder))
 
 
 def _holds_team(top: Path) -> bool:
@@ -145,66 +178,71 @@ def _override(top: Path, trusted: Collection[str]) -> str | None:
         return None  # `attach_team` warns of the file; a clone's mistake stops no command
 
 
-def _git_folder(top: Path) -> Path | None:
-    """The repository's own `.git`, shared by its worktrees."""
-    git = top / ".git"
-    if git.is_dir():
-        return git
-    if not git.is_file():
+def _folder_scope(top: Path) -> str:
+    """The scope of a repository without a remote. A `.git` that does not count tells nothing, so the path is part of the name."""
+    if (top / ".git").exists() and git_folder(top) is None:
+        return _path_scope(str(resolve_path(top)))
+    return _project(_clean(main_worktree(top).name))
+
+
+def _path_scope(path: str) -> str:
+    """A scope for one path alone: no other path and no remote has the same."""
+    import hashlib
+
+    digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:_PATH_DIGEST]
+    name = _clean(path.rstrip("/").rpartition("/")[2].removesuffix(".git"))
+    return _project(f"{name[: MAX_SCOPE_PART_BYTES // 4]}~{digest}")
+
+
+def remote_scope(url: str) -> str | None:
+    """`project:host:owner/name`, the same for ssh and https, with or without `.git`, user, password or port.
+
+    The colon keeps the host from being a scope that all its projects see, and its projects from scopes named without a host. A remote
+    on this machine gets the name of its folder and a digest of its path. None if the address names no repository.
+    """
+    url = url.strip()
+    scheme = _SCHEME.match(url)
+    if scheme is not None:
+        authority, _, path = url[scheme.end() :].partition("/")
+        is_local = scheme[1].lower() == "file"
+    else:
+        authority, colon, path = url.partition(":")
+        # Git takes an address without a scheme for a path if a slash comes before the colon.
+        is_local = not colon or "/" in authority
+    if is_local:
+        named = url[scheme.end() :] if scheme is not None else url
+        return _path_scope(named.rstrip("/")) if named.strip("/.") else None
+    host = _host_of(authority, has_port=scheme is not None)
+    parts = [part for part in path.split("?")[0].split("/") if part not in ("", ".", "..")]
+    parts = [*parts[:-1], parts[-1].removesuffix(".git")] if parts else []
+    if not host or not any(parts):
         return None
-    try:
-        target = Path(git.read_text("utf-8").partition("gitdir:")[2].strip())
-        target = target if target.is_absolute() else top / target
-        common = target / "commondir"
-        return (target / common.read_text("utf-8").strip()).resolve() if common.is_file() else target
-    except (OSError, UnicodeDecodeError):
-        return None
+    return _project(f"{host}:{'/'.join(_clean_part(part.lower()) for part in parts if part)}")
 
 
-def main_worktree(top: Path) -> Path:
-    """The root of the main worktree, from that of any; the same without a repository."""
-    git = _git_folder(top)
-    return git.parent if git is not None and git.name == ".git" else top
+def _host_of(authority: str, *, has_port: bool) -> str:
+    """The host without user, password and port, in lower case."""
+    host = authority.rpartition("@")[2].lower()
+    if host.startswith("["):
+        host = host[1:].partition("]")[0].replace(":", "_")
+    elif has_port:
+        host = host.partition(":")[0]
+    host = host.rstrip(".")
+    return _clean_part(_HOSTS.get(host, host)) if host else ""
 
 
-def worktrees(top: Path) -> list[Path]:
-    """The roots of the linked worktrees of a repository, from that of any of its worktrees."""
-    git = _git_folder(top)
-    found = []
-    for entry in sorted(git.glob("worktrees/*/gitdir")) if git is not None else ():
-        try:
-            found.append(Path(entry.read_text("utf-8").strip()).parent)
-        except (OSError, UnicodeDecodeError):
-            continue
-    return [path for path in found if path.is_absolute()]
+def _clean_part(part: str) -> str:
+    """A part of a remote's path as part of a scope. A digest keeps two paths apart that would look alike afterwards."""
+    cleaned = _NOT_IN_PART.sub("-", part)
+    if cleaned == part:
+        return part
+    import hashlib
+
+    return f"{cleaned}~{hashlib.sha256(part.encode('utf-8', 'surrogatepass')).hexdigest()[:_PATH_DIGEST]}"
 
 
-def _from_remote(top: Path) -> str | None:
-    git = _git_folder(top)
-    if git is None or not (git / "config").is_file():
-        return None
-    try:
-        urls = _urls((git / "config").read_text("utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
-    ordered = sorted(urls, key=lambda section: (section != 'remote "origin"', section))
-    return next((scope for section in ordered if (scope := normalised_remote(urls[section]))), None)
-
-
-def _urls(config: str) -> dict[str, str]:
-    """The addresses in git's configuration, by section. `configparser` would take longer to import than everything else here."""
-    urls: dict[str, str] = {}
-    section = ""
-    for line in map(str.strip, config.splitlines()):
-        if line.startswith("[") and "]" in line:
-            section = line[1 : line.rindex("]")]
-        elif section.startswith("remote ") and (found := _URL.match(line)):
-            urls[section] = found[1]
-    return urls
-
-
-def normalised_remote(url: str) -> str | None:
-    """`project:owner/name`, the same for ssh and https, with or without `.git`, user or port."""
+def _scope_without_host(url: str) -> str | None:
+    """`project:owner/name`, as Engram named the scope of a remote before the host was part of it."""
     rest = re.sub(r"^[a-z+]+://", "", url.strip(), flags=re.IGNORECASE)
     rest = rest.split("?")[0].removesuffix("/").removesuffix(".git")
     path = rest.partition(":")[2] if "://" not in url and ":" in rest else rest.partition("/")[2]
@@ -229,10 +267,31 @@ def _clean(name: str) -> str:
     return _NOT_IN_SCOPE.sub("-", name).strip("-.") or "project"
 
 
-def scopes_seen(scope: str | Sequence[str] | None, directory: Path, trusted: Collection[str] = ()) -> tuple[str, ...]:
-    """The given scopes, or the directory's and the user's, each with its ancestors, then global."""
+def scopes_seen(
+    scope: str | Sequence[str] | None,
+    directory: Path,
+    trusted: Collection[str] = (),
+    links: ScopeLinks = NO_LINKS,
+) -> tuple[str, ...]:
+    """The given scopes, or the directory's and the user's, each with its ancestors and the scopes linked to these, then global."""
     if scope is None:
-        own = scope_of(directory, trusted)
-        return seen_from([own] if own else [])
-    given = [scope] if isinstance(scope, str) else list(scope)
-    return seen_from([parse_scope(item) for item in given])
+        own = scope_of(directory, trusted, links)
+        given = [own] if own else []
+    else:
+        given = [parse_scope(item) for item in ([scope] if isinstance(scope, str) else scope)]
+    return _with_linked(seen_from(given), links)
+
+
+def _with_linked(scopes: Iterable[str], links: ScopeLinks) -> tuple[str, ...]:
+    """The scopes, each followed by those that a person linked to it."""
+    if not links:
+        return tuple(scopes)
+    seen: dict[str, None] = {}
+    for scope in scopes:
+        seen.setdefault(scope)
+        for new, old in links.items():
+            if scope == old:
+                seen.update(dict.fromkeys(ancestors(new)))
+            elif scope == new:
+                seen.update(dict.fromkeys(ancestors(old)))
+    return tuple(seen)

@@ -110,6 +110,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     from engram.store.sources import utc_now
     from engram.upkeep.hook_health import hook_findings
     from engram.upkeep.purge import finish_purges
+    from engram.upkeep.scope_links import scope_finding
     from engram.upkeep.upkeep import diagnose
 
     config, opened, place = _to_examine(surface.home)
@@ -127,7 +128,7 @@ def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
         if repair:
             store.sync()
             remaining = [line for purged in finish_purges(store, utc_now) for line in purged.remaining]
-        found = diagnose(store, utc_now(), seconds)
+        found = diagnose(store, utc_now(), seconds).plus(last=[scope_finding(store, working_directory())])
     finally:
         store.close()
     wired = wiring_finding(repository_of(working_directory()))

@@ -20,9 +20,10 @@ from engram.model.arguments import MOST
 from engram.model.errors import EngramError, Refused, UnreadableData
 from engram.readers.json_reader import parse_json_object
 from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.files import named_states
 from engram.store.files.home import open_home
 from engram.store.files.index.search import document_frequencies
-from engram.store.scopes import scopes_seen, trusted_of, working_directory
+from engram.store.scopes import LINKS_STATE, links_of, scopes_seen, trusted_of, working_directory
 from engram.text import display
 from engram.text.display import visible_json
 from engram.text.tokens import prune, query_terms
@@ -83,7 +84,8 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
     except (EngramError, OSError, sqlite3.Error) as error:
         return _answer(prompt, [], f"no memory to ask yet: {error}")
     try:
-        scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)))
+        links = links_of(named_states.load(place, LINKS_STATE))
+        scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)), links)
         return _answer(prompt, _hits(database, prompt, scopes, limit))
     except sqlite3.Error as error:
         return _answer(prompt, [], f"the index cannot be read ({error}); run `engram doctor`")
@@ -102,7 +104,7 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
                 return _answer(prompt, [], PAUSED)
             if not prompt.strip() or limit < 1:
                 return _answer(prompt, [])
-            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd))
+            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), mem.store.scope_links())
             found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes)
     except (EngramError, OSError) as error:
         return _answer(prompt, [], f"no memory to ask: {error}")

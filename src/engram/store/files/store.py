@@ -29,7 +29,7 @@ from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
 from engram.store.protocol import JobFactory, NewEvent, Progress, no_jobs
 from engram.store.reports import Check, Pruned, Purged, SyncReport
-from engram.store.scopes import trusted_of
+from engram.store.scopes import LINKS_STATE, ScopeLinks, links_of, trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 from engram.store.states import StateChange, checked_name
 
@@ -43,6 +43,10 @@ class FilesStore(FilesReader):
     def place(self) -> str:
         """The store's directory."""
         return str(self.context.home.root)
+
+    def scope_links(self) -> ScopeLinks:
+        """The scopes that a person has chosen for projects."""
+        return links_of(named_states.load(self.context.home, LINKS_STATE))
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of the repository files the owner trusts."""

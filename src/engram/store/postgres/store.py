@@ -1,6 +1,7 @@
 """The Postgres backend: `protocol.Store` over a pool of connections."""
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -38,11 +39,17 @@ from engram.store.protocol import (
 )
 from engram.store.records import decode_record, versions_among
 from engram.store.reports import Check, Pruned, Purged, SyncReport
+from engram.store.scopes import LINKS_STATE, ScopeLinks, links_of
 from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
+    from engram.store.states import StateChange
+
+
+LINKS_SECONDS = 5.0
+"""How long links between scopes are used before they are read again: every read verb needs them."""
 
 
 class PostgresStore(PostgresTaskStore, PostgresLedger):
@@ -69,6 +76,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
             token=token,
         )
         self._statistics = Statistics(database)
+        self._links: tuple[float, ScopeLinks] | None = None
 
     def close(self) -> None:
         """Close the connections."""
@@ -130,6 +138,18 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """All of them: a server has no team stores."""
         return list(memory_ids)
+
+    def scope_links(self) -> ScopeLinks:
+        """The scopes that a person has chosen for projects, read again after `LINKS_SECONDS`."""
+        now = time.monotonic()
+        if self._links is None or now - self._links[0] > LINKS_SECONDS:
+            self._links = now, links_of(self.state(LINKS_STATE))
+        return self._links[1]
+
+    def change_state(self, name: str, change: "StateChange") -> Mapping[str, Any]:
+        """Change a state under its row lock; returns its new value."""
+        self._links = None
+        return super().change_state(name, change)
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Nothing: trust in a repository is stored with files."""
