@@ -247,9 +247,10 @@ def test_pipes_and_devices_are_not_opened(victim: SourceHome) -> None:
     assert victim.documents("instructions") == ["code/acme/CLAUDE.md"]
 
 
-@pytest.mark.parametrize("target", [".git/config", ".env"])
+@pytest.mark.parametrize("target", [".git/config", ".git/AGENTS.md", ".env"])
 def test_no_block_is_written_into_what_a_repository_links_to(victim: SourceHome, target: str) -> None:
     (victim.project / target).write_text("own\n")
     (victim.project / "AGENTS.md").symlink_to(target)
     with pytest.raises(Refused, match="nothing was written"):
         read_user_file(victim.project / "AGENTS.md")
+    assert read_user_file(victim.project / target).text == "own\n"

@@ -185,7 +185,7 @@ WORDLESS = frozenset(
         *("tasks.checkpoint", "doctor", "health_check", "rebuild_index", "open", "close", "gen_context"),
         *("upkeep.sync", "upkeep.rebuild_index", "upkeep.reembed", "upkeep.purge", "upkeep.backup", "upkeep.fold"),
         *("upkeep.prune", "upkeep.paused", "upkeep.pause", "upkeep.resume", "upkeep.doctor", "upkeep.status"),
-        *("sessions.summarise",),
+        *("sessions.summarise", "scope_notices"),
     )
 )
 """The other calls that write: they put no words into a memory. Ledgers and tasks are what was said, not what is known."""
@@ -334,7 +334,7 @@ OTHER_VERBS = frozenset(
             "harvest",
         ),
         *("init", "status", "doctor", "config", "index", "gen-context", "sync", "prune", "pause", "resume", "backup"),
-        *("export", "migrate", "bench", "demo", "version", "mcp", "worker", "hook", "separate"),
+        *("export", "migrate", "bench", "demo", "version", "mcp", "worker", "hook", "separate", "scope"),
     )
 )
 """Verbs that put no words into a memory here; a session's summary, what MCP learns and what a harvest proposes have tests of their own."""

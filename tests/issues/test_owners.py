@@ -264,6 +264,7 @@ OPERATORS = frozenset(
         "upkeep.resume",
         "upkeep.doctor",
         "upkeep.status",
+        "scope_notices",
         "open",
         "close",
     )

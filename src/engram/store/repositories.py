@@ -7,6 +7,7 @@ download could pose as a worktree of one of the user's repositories, or claim on
 import os
 import stat
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from engram.model.lazy import lazy_pattern
 MAX_POINTER_BYTES = 8 * 1024
 """Of a `.git`, `gitdir` or `commondir` file: it contains one path."""
 MAX_CONFIG_BYTES = 1024 * 1024
+MAX_WORKTREES = 500
+"""Worktrees of one repository that are looked at."""
 _SECTION = lazy_pattern(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)')
 
 
@@ -72,7 +75,7 @@ def worktrees(top: Path) -> list[Path]:
     if git is None:
         return []
     shared = resolve_path(git)
-    found = (_worktree_of(entry.parent) for entry in sorted(git.glob("worktrees/*/gitdir")))
+    found = (_worktree_of(entry.parent) for entry in sorted(islice(git.glob("worktrees/*/gitdir"), MAX_WORKTREES)))
     return [path for path in found if path is not None and git_folder(path) == shared]
 
 

@@ -87,7 +87,7 @@ def _followed(name: Path) -> Path:
         raise Refused(
             f"{name} leads to {place}, outside of {around}; nothing was written. Name {place} itself if you mean it"
         )
-    if place.name != name.name and has_private_name(f"/{place.relative_to(root)}"):
+    if has_private_name(f"/{place.relative_to(root)}") and not has_private_name(f"/{name.relative_to(around)}"):
         raise Refused(f"{name} leads to {place}, which is not a file for instructions; nothing was written")
     return place
 
