@@ -53,8 +53,8 @@ def readings(text: str) -> list[Folded]:
     return [folded(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
 
 
-def fold_text(text: str) -> str:
-    """The text as it is compared and judged. ASCII without entities is returned as it is."""
+def fold_text(text: str, *, accents: bool = True) -> str:
+    """The text as it is compared and judged. ASCII without entities is returned as it is; without `accents`, those stay."""
     if "&" in text:
         text = _decode_entities(text)
     if text.isascii():
@@ -64,15 +64,18 @@ def fold_text(text: str) -> str:
         plain = _MARKED.sub(lambda found: _compose(found[0]), plain)
     if not unicodedata.is_normalized("NFC", plain):
         plain = unicodedata.normalize("NFC", plain)
-    return _fold_words(plain)
+    return _fold_words(plain, accents=accents)
 
 
 def fold_disguised(text: str) -> Folded:
-    """The folded text if anything in it but an emoji or a script's own joiners needs folding; else the text as it is."""
+    """The text as it is read to extract facts: folded if anything in it but an emoji or a script's own joiners needs it.
+
+    Accents stay, because what is extracted is stored, and names have them.
+    """
     if text.isascii() and "&" not in text:
         return Folded(text)
-    is_plain = remove_invisible(text) == text and fold_text(text) == INVISIBLE.sub("", text)
-    return Folded(text) if is_plain else folded(text)
+    is_plain = remove_invisible(text) == text and fold_text(text, accents=False) == INVISIBLE.sub("", text)
+    return Folded(text) if is_plain else folded(text, accents=False)
 
 
 def fold_mixed_words(text: str) -> str:
@@ -82,8 +85,8 @@ def fold_mixed_words(text: str) -> str:
     return _letters().sub(lambda word: _with_latin_letters(word[0]) or word[0], text)
 
 
-def folded(text: str) -> Folded:
-    """Fold a text, with the original positions. Most texts need no folding and are returned as they are."""
+def folded(text: str, *, accents: bool = True) -> Folded:
+    """Fold a text as `fold_text` does, with the original positions. Most texts need no folding and are returned as they are."""
     if text.isascii() and "&" not in text:
         return Folded(text)
     pieces, starts, origins, size, position = [], [0], [0], 0, 0
@@ -98,9 +101,9 @@ def folded(text: str) -> Folded:
         origins += [start, end]
         size, position = size + len(plain), end
     if not pieces:
-        return Folded(_fold_words(text))
+        return Folded(_fold_words(text, accents=accents))
     pieces.append(text[position:])
-    return Folded(_fold_words("".join(pieces)), tuple(starts), tuple(origins))
+    return Folded(_fold_words("".join(pieces), accents=accents), tuple(starts), tuple(origins))
 
 
 def _plain_segment(found: re.Match[str]) -> str:
@@ -363,13 +366,13 @@ def _is_latin(char: str) -> bool:
     return char.isascii() or unicodedata.name(char, "").startswith(("LATIN ", "MODIFIER LETTER"))
 
 
-def _fold_words(text: str) -> str:
+def _fold_words(text: str, *, accents: bool) -> str:
     """The text with Latin letters for those that look like them, at the same positions."""
     if text.isascii():
         return text
     foreign = [char for char in set(text) if not char.isascii()]
     has_alike = any(map(_look, foreign))
-    has_accents = any(_is_latin(char) and char.isalpha() for char in foreign)
+    has_accents = accents and any(_is_latin(char) and char.isalpha() for char in foreign)
     if not has_alike and not has_accents:
         return text
     words = list(_letters().finditer(text))
