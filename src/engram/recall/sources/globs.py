@@ -6,7 +6,7 @@ A repository's globs are somebody else's: the pattern of each one looks at a pat
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 
 MAX_ALTERNATIVES = 64
 """Patterns that the braces of one glob may stand for."""
@@ -47,7 +47,7 @@ def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
         return None
     start, end, commas = first
     edges = [start, *commas, end]
-    return start, end, [pattern[begin + 1 : stop] for begin, stop in zip(edges, edges[1:], strict=False)]
+    return start, end, [pattern[begin + 1 : stop] for begin, stop in pairwise(edges)]
 
 
 def _with_folders_apart(pattern: str) -> list[str] | None:
