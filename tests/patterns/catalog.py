@@ -5,7 +5,7 @@ import importlib
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from inspect import signature
 from pathlib import Path
@@ -21,7 +21,8 @@ ANCHORED = frozenset(("match", "fullmatch"))
 SEARCHING = frozenset(("search", "finditer", "findall", "sub", "subn", "split"))
 OPTIONAL = ("engram.integrations",)
 """Modules that need a package of somebody else, or run the program."""
-ANCHORED_TABLES = ("engram.capture.extraction.rules.rules",)
+SEARCHED = ("finditer",)
+MATCHED_TABLES = ("engram.capture.extraction.rules.rules",)
 """Tables whose patterns only `match` runs."""
 MAX_DEPTH = 4
 """Levels of tuples, dictionaries and objects below a constant that are searched for patterns."""
@@ -33,27 +34,32 @@ class FoundPattern(NamedTuple):
     name: str
     source: str
     flags: int
-    anchored: bool
-    """Whether only `match` and `fullmatch` run it, which try one place of a text."""
+    methods: tuple[str, ...]
+    """`match` and `fullmatch`, which try one place of a text, if nothing else runs it; otherwise `finditer`."""
 
 
 @cache
 def all_patterns() -> tuple[FoundPattern, ...]:
     """The patterns of the package, each once."""
     found: dict[tuple[str, int], FoundPattern] = {}
-    trees = {name: ast.parse(Path(str(module.__file__)).read_text("utf-8")) for name, module in _modules()}
-    used = {name: _searched_names(tree) for name, tree in trees.items()}
-    searched = {name for _, other in used.values() for name in other if not name.startswith("_")}
-    for name, module in _modules():
+    modules = dict(_modules())
+    trees = {name: ast.parse(Path(str(module.__file__)).read_text("utf-8")) for name, module in modules.items()}
+    used = {name: _methods_used(tree) for name, tree in trees.items()}
+    shared: dict[str, set[str]] = {}
+    for names in used.values():
+        for name, methods in names.items():
+            shared.setdefault(name, set()).update(() if name.startswith("_") else methods)
+    for name, module in modules.items():
         tree = trees[name]
         for pattern in (
-            *_constants(name, module, used[name][0] - searched),
+            *_constants(name, module, {one: methods | shared[one] for one, methods in used[name].items()}),
             *_literals(name, module, tree),
             *_built(name),
         ):
             key = (pattern.source, pattern.flags)
             known = found.get(key)
-            found[key] = pattern._replace(anchored=pattern.anchored and (known is None or known.anchored))
+            methods = {*pattern.methods, *(known.methods if known else ())}
+            found[key] = pattern._replace(methods=SEARCHED if SEARCHED[0] in methods else tuple(sorted(methods)))
     return tuple(sorted(found.values()))
 
 
@@ -61,7 +67,7 @@ def _built(module_name: str) -> Iterator[FoundPattern]:
     """The patterns that a function builds from a row of a table."""
     for number, built in enumerate(BUILDERS.get(module_name, tuple)()):
         for source, flags in _inside(built, MAX_DEPTH):
-            yield FoundPattern(f"{module_name}#{number}", source, flags, anchored=False)
+            yield FoundPattern(f"{module_name}#{number}", source, flags, SEARCHED)
 
 
 def _secret_forms() -> Iterator[Any]:
@@ -91,17 +97,17 @@ def _modules() -> Iterator[tuple[str, Any]]:
             yield one.name, importlib.import_module(one.name)
 
 
-def _searched_names(tree: ast.AST) -> tuple[set[str], set[str]]:
-    """The names on which only `match` and `fullmatch` are called in a module, and those used in any other way."""
-    anchored, other = set[str](), set[str]()
-    bases: dict[int, str] = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+def _methods_used(tree: ast.AST) -> dict[str, set[str]]:
+    """How each name of a module is used: the methods called on it, and "" for anything else."""
+    called = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    found: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            (anchored if bases.get(id(node)) in ANCHORED else other).add(node.id)
-    return anchored - other, other
+            found.setdefault(node.id, set()).add(called.get(id(node), ""))
+    return found
 
 
-def _constants(module_name: str, module: Any, anchored: Collection[str]) -> Iterator[FoundPattern]:
+def _constants(module_name: str, module: Any, used: Mapping[str, set[str]]) -> Iterator[FoundPattern]:
     for name, value in vars(module).items():
         if (
             name.startswith("__")
@@ -110,8 +116,9 @@ def _constants(module_name: str, module: Any, anchored: Collection[str]) -> Iter
         ):
             continue
         for source, flags in _inside(_called(value, module_name), MAX_DEPTH):
-            is_anchored = name in anchored or f"{module_name}.{name}" in ANCHORED_TABLES
-            yield FoundPattern(f"{module_name}.{name}", source, flags, is_anchored)
+            called = {"match"} if f"{module_name}.{name}" in MATCHED_TABLES else used.get(name, set())
+            methods = tuple(sorted(called)) if called and called <= ANCHORED else SEARCHED
+            yield FoundPattern(f"{module_name}.{name}", source, flags, methods)
 
 
 def _called(value: Any, module_name: str) -> Any:
@@ -169,9 +176,11 @@ def _literals(module_name: str, module: Any, tree: ast.AST) -> Iterator[FoundPat
         place = 1 if node.func.attr == "compile" else 2
         if flags is None and node.func.attr not in ("sub", "subn", "split") and len(node.args) > place:
             flags = _evaluated(node.args[place], module)
-        yield FoundPattern(
-            f"{module_name}:{node.lineno}", _text_of(source), int(flags or 0), node.func.attr in ANCHORED
-        )
+        yield FoundPattern(f"{module_name}:{node.lineno}", _text_of(source), int(flags or 0), _one(node.func.attr))
+
+
+def _one(method: str) -> tuple[str, ...]:
+    return (method,) if method in ANCHORED else SEARCHED
 
 
 def _evaluated(node: ast.expr, module: Any) -> Any:
@@ -184,6 +193,4 @@ def _evaluated(node: ast.expr, module: Any) -> Any:
 
 if __name__ == "__main__":
     for pattern in all_patterns():
-        sys.stdout.write(
-            f"{pattern.name}\t{'anchored' if pattern.anchored else 'searching'}\t{pattern.source[:100]!r}\n"
-        )
+        sys.stdout.write(f"{pattern.name}\t{' '.join(pattern.methods)}\t{pattern.source[:100]!r}\n")

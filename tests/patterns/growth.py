@@ -2,12 +2,12 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import regex
 
-from tests.patterns.catalog import FoundPattern
+from tests.patterns.catalog import SEARCHED, FoundPattern
 from tests.patterns.pumps import Pump, pumps
 
 SHORT, LONG = 10_000, 40_000
@@ -29,7 +29,7 @@ TRIES = 5
 def superlinear_pump(pattern: FoundPattern) -> tuple[Pump, float] | None:
     """A pump on which the pattern grows faster than the text, with the growth; None if there is none."""
     compiled = _compiled(pattern)
-    run = _anchored(compiled) if pattern.anchored else _searching(compiled)
+    run = _searching(compiled) if pattern.methods == SEARCHED else _anchored(compiled, pattern.methods)
     for pump in pumps(pattern.source, pattern.flags):
         if growth := _superlinear_growth(run, pump):
             return pump, growth
@@ -43,8 +43,8 @@ def _compiled(pattern: FoundPattern) -> Any:
         return regex.compile(pattern.source)
 
 
-def _anchored(compiled: Any) -> Callable[[str], object]:
-    return lambda text: (compiled.match(text), compiled.fullmatch(text))
+def _anchored(compiled: Any, methods: Sequence[str]) -> Callable[[str], object]:
+    return lambda text: [getattr(compiled, method)(text) for method in methods]
 
 
 def _searching(compiled: Any) -> Callable[[str], object]:

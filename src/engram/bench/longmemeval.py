@@ -23,7 +23,7 @@ from engram.bench.dataset import (
 
 __all__ = ["load"]
 
-_WEEKDAY = re.compile(r"\s*\(\w+\)\s*")
+_WEEKDAY = re.compile(r"(?<!\s)\s*+\(\w+\)\s*+")
 _DATE = "%Y/%m/%d %H:%M"
 _ABSTENTION = "_abs"
 """Marks questions that nothing answers; the benchmark's own retrieval measure leaves them out too."""

@@ -15,6 +15,7 @@ from engram.model.event import EVENT_TYPES
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
+from engram.rules.argument_limits import limit_verb
 from engram.rules.scopes import GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
@@ -94,13 +95,15 @@ class Facets:
     """The parts of an open memory, and how callers' arguments become scopes and filters."""
 
     def __init_subclass__(cls) -> None:
-        """Name methods after `Engram` in a `TypeError`, and let `**owner` take only the names of `Owner`."""
+        """Name methods after `Engram` in a `TypeError`, let `**owner` take only the names of `Owner`, and limit all arguments."""
         checked: dict[FunctionType, Any] = {}
         for name, part in list(vars(cls).items()):
             if isinstance(part, FunctionType):
                 part.__qualname__ = f"Engram.{part.__name__}"
                 # An alias stays the same function as the verb it is an alias of.
-                setattr(cls, name, checked.setdefault(part, owners_only(part)))
+                if part not in checked:
+                    checked[part] = owners_only(part) if name.startswith("_") else limit_verb(owners_only(part))
+                setattr(cls, name, checked[part])
 
     def __init__(
         self,
@@ -311,6 +314,7 @@ class Facets:
         named = words(rest.pop("scope"), "scope")
         return self._filters(**rest, scope=self._scopes.scopes_from(named))
 
+    @limit_verb
     @owners_only
     def scopes_for(self, **owner: Unpack[Owner]) -> OwnerScopes | None:
         """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
@@ -406,6 +410,7 @@ class Facets:
 
         return Upkeep(self.store, self._clock, self.settings)
 
+    @limit_verb
     @owners_only
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner."""

@@ -12,6 +12,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Memory
 from engram.model.relations import HEAVIEST, LIGHTEST, REVIEWED, relation
+from engram.rules.argument_limits import limit_arguments
 from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.rules.sources import is_below_program
@@ -96,6 +97,7 @@ def _accept(value: object, what: str) -> None:
     """Accept everything."""
 
 
+@limit_arguments
 @dataclass(slots=True)
 class Graph:
     """`mem.graph`: typed, weighted relations between memories. Every call takes ids, names or aliases."""

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from engram.mcp.json_text import UnreadableMessage, read_message, whole_characters
 from engram.mcp.protocol import LazyMemory, build
+from engram.mcp.watchdog import end_if_blocked
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.text.display import shown
@@ -179,7 +180,10 @@ async def serve(memory: LazyMemory, options: HttpOptions) -> None:
         timeout_graceful_shutdown=_GRACE,
         timeout_keep_alive=75,
     )
-    await uvicorn.Server(config).serve(sockets=[listening])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(end_if_blocked)
+        await uvicorn.Server(config).serve(sockets=[listening])
+        tasks.cancel_scope.cancel()
 
 
 def listener(options: HttpOptions) -> socket.socket:

@@ -17,8 +17,8 @@ from mcp.types import (
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)", re.DOTALL)
 """One escape of JSON: a whole pair, half of one, or any other."""
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|[^"\[\]{}]+|"', re.DOTALL)
-"""A string, a bracket, or what is between them."""
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^"\[\]{}]+', re.DOTALL)
+"""A string, which may never end, a bracket, or what is between them."""
 _LONGEST_NUMBER = 18
 
 

@@ -21,6 +21,7 @@ from mcp.types import (
 
 from engram.mcp.json_text import UnreadableMessage, read_message, whole_characters
 from engram.mcp.protocol import LazyMemory, build
+from engram.mcp.watchdog import end_if_blocked
 
 GRACE = 1.5
 """Seconds a running call may still take on a signal; clients kill after two."""
@@ -34,6 +35,7 @@ async def serve(memory: LazyMemory) -> None:
     server = build(memory, turn)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_exit_on_signal, memory, turn)
+        tasks.start_soon(end_if_blocked)
         client = _StdioClient(_own_stdin())
         async with stdio_server(stdin=cast(Any, client.lines())) as (read, write):
             outgoing, sent = anyio.create_memory_object_stream[SessionMessage]()

@@ -16,6 +16,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.model.reserved_keys import CORROBORATED_BY, FORGET_REQUESTED, with_reserved
 from engram.review.authority import refuse_changed, refuse_overturning
+from engram.rules.argument_limits import limit_arguments
 from engram.rules.eligibility import has_begun, is_effective, outlasts
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_decide, may_replace, origin_of, rank_of
@@ -305,6 +306,7 @@ def refuse_cycle(memory: Memory, memory_id: str, known: Callable[[str], Memory |
             waiting += found.supersedes if found is not None else ()
 
 
+@limit_arguments
 @dataclass(slots=True)
 class Lineages:
     """Reads and changes the versions of facts."""

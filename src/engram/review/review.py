@@ -19,6 +19,7 @@ from engram.review.groups import QueueFilters, QueuePage, matching, paged, topic
 from engram.review.lineage import Lineages, contradicted, refuse_foreign_versions, refuse_outranked
 from engram.review.queue import APPROVE, CHOICES, REJECT, QueueReader, ReviewItem, is_to_be_forgotten
 from engram.review.resolution import confirmed, keep_both, keep_old, keep_one, merged_into
+from engram.rules.argument_limits import limit_arguments
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.protocol import Store, Transaction
@@ -37,6 +38,7 @@ Redescribe = Callable[[Memory, Memory, "ChangedFields"], Memory]
 """Applies the policy to a changed memory, given the previous one and the changed fields."""
 
 
+@limit_arguments
 @dataclass(slots=True)
 class Review:
     """`mem.review`: list what waits for review, and decide."""

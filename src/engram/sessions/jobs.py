@@ -11,6 +11,7 @@ from engram.model.arguments import checked_length, checked_limit
 from engram.model.errors import InvalidInput, StoreBusy, StoreUnreachable
 from engram.model.lazy import dataclass, field, replace
 from engram.model.task import JOB_STATES, Job
+from engram.rules.argument_limits import limit_arguments
 from engram.store.protocol import Store
 from engram.store.references import find_dead_job
 
@@ -51,6 +52,7 @@ class Worked:
         self.errors |= more.errors
 
 
+@limit_arguments
 @dataclass(slots=True)
 class Jobs:
     """`mem.jobs`: list the waiting jobs, and run them."""

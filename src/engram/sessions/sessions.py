@@ -14,6 +14,7 @@ from engram.model.hit import Injection
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.recaller import Recaller
+from engram.rules.argument_limits import limit_arguments
 from engram.sessions import feedback
 from engram.sessions.observations import new_event, storable
 from engram.settings import Settings
@@ -28,6 +29,7 @@ SYNC_SECONDS = 0.3
 """How long the start of a session may check for files edited by hand."""
 
 
+@limit_arguments
 @dataclass(slots=True)
 class Sessions:
     """Starts, finds and ends sessions; appends to their ledgers."""
@@ -180,6 +182,7 @@ class Sessions:
         return self.store.append_events(session_id, events, scope=scope) if events else []
 
 
+@limit_arguments
 @dataclass(slots=True)
 class SessionHandle:
     """A running session. As a context manager, it ends on exit."""

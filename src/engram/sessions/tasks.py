@@ -14,6 +14,7 @@ from engram.model.lazy import dataclass
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
+from engram.rules.argument_limits import limit_arguments
 from engram.rules.scopes import parse_scope, seen_from
 from engram.sessions.observations import checked_text, json_data, new_event
 from engram.store.protocol import Filters, JobFactory, Store, no_jobs
@@ -36,6 +37,7 @@ _NOTHING = "(nothing)"
 _STEPS = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
 
 
+@limit_arguments
 @dataclass(slots=True)
 class Tasks:
     """Starts, changes and finds tasks; writes their ledgers and checkpoints."""

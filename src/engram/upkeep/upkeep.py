@@ -10,6 +10,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.report import Finding, Report
 from engram.rules import numbers as n
+from engram.rules.argument_limits import limit_arguments
 from engram.rules.sources import Rank, rank_of
 from engram.sessions.feedback import fold
 from engram.settings import Settings
@@ -209,6 +210,7 @@ SLICE = 500
 """Memories whose uses are folded in by one decision, which limits how long other writers wait."""
 
 
+@limit_arguments
 @dataclass(slots=True)
 class Upkeep:
     """Index, backup, pruning, pause, and the doctor."""

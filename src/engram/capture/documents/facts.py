@@ -137,7 +137,7 @@ def _evenly(items: Sequence[T]) -> Sequence[T]:
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
 _PERIOD = r"(?:business |working |calendar )?(?:days?|weeks?|months?|years?|hours?|minutes?|quarters?)"
 _NUMERALS = "one two three four five six seven eight nine ten twelve fifteen twenty thirty sixty ninety"
-_COUNT = rf"(?:\d[\d.,]*|{_NUMERALS.replace(' ', '|')})"
+_COUNT = rf"(?:\d[\d.,]{{0,30}}+|{_NUMERALS.replace(' ', '|')})"
 _LIMIT = r"(?:within|no later than|at least|not less than|up to|for a period of|every|after)"
 _DIGIT = "0"
 _PERIODS = "day days week weeks month months year years hour hours minute minutes quarter quarters"
@@ -164,7 +164,7 @@ _MARKS: tuple[tuple[int, str, str], ...] = (
         r"\b\d{4}-\d{2}-\d{2}\b"),
     (2, _DIGIT, r"\d\s?(?:%|percent\b|per cent\b|‰)"),
     (2, _PERIODS, rf"\b{_COUNT}[\s-]+{_PERIOD}\b"),
-    (2, _DIGIT, r"\b\d[\d.,]*\s?(?:ms|[kmgt]i?b|[kcm]?m|kg|g|mg|l|ml|[kmg]?hz|[kmg]?w|kwh|°c|°f|rpm|requests|users|tokens|seats|units)\b"),
+    (2, _DIGIT, r"\b\d[\d.,]{0,30}+\s?(?:ms|[kmgt]i?b|[kcm]?m|kg|g|mg|l|ml|[kmg]?hz|[kmg]?w|kwh|°c|°f|rpm|requests|users|tokens|seats|units)\b"),
 )  # fmt: skip
 _COMPILED = tuple((weight, frozenset(words.split()), re.compile(pattern)) for weight, words, pattern in _MARKS)
 _PLAIN_WORD = re.compile(r"[a-z]+")
@@ -177,7 +177,7 @@ _TABLE_OR_HEADING = re.compile(r"\s*(?:\||\#{1,6}\s)|.*\|.*\|")
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[`~]*[ \t\r]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 _DOCSTRING = re.compile(
-    r'(?:^|:[ \t\r]*\n)[+ \t]*[rRuU]?"""[ \t]*\n?[+ \t]*(?P<first>[^\s"][^"\n]{10,300}?[.!])(?=\s|""")'
+    r'(?:^|:[ \t\r]*+\n)[+ \t]*+[rRuU]?"""[ \t]*+\n?[+ \t]*+(?P<first>[^\s"][^"\n]{10,300}?[.!])(?=\s|""")'
 )
 _COMMENT_MARK = re.compile(r"(?<!\#)\#++|(?<![:/])//++!?|(?<!/)/\*++|(?<!-)--|(?<!;);;++|^\+?[ \t]*+\*")
 _WARNING = re.compile(

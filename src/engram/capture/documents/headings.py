@@ -20,7 +20,7 @@ LONGEST_LINE = 1_000
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(?:(?!---|\.\.\.).*\n){0,200}(?:---|\.\.\.)[ \t]*\r?(?:\n|$)")
 _LINE_END = re.compile(r"\r\n?|\n")
 # Lines that an underline below does not turn into a heading: lists, quotes, tables, headings, rules, fences.
-_NOT_A_TITLE = re.compile(r"[ \t]*(?:[-*+][ \t]|\d+[.)][ \t]|>|\||\#{1,6}[ \t]|```|~~~|<!--|[-=*_ \t]+$)| {4}|\t")
+_NOT_A_TITLE = re.compile(r"[ \t]*+(?:[-*+][ \t]|\d+[.)][ \t]|>|\||\#{1,6}[ \t]|```|~~~|<!--|[-=*_ \t]++$)| {4}|\t")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
 _MARKUP = re.compile(r"\*\*|__|`|\{#[^{}\n]*\}")
 
@@ -244,7 +244,9 @@ _CANDIDATE = re.compile(
     r")",
     re.MULTILINE,
 )
-_CONTENTS = re.compile(r"(?:\.[ .]{3,}|…|\t|[ \t]{3,})[ \t.]*\d+[ \t\r]*$")
+_PAGE = re.compile(r"(?<![ \t.…])([ \t.…]++)\d++[ \t\r]*+$")
+"""A number at the end of a line, with what leads to it."""
+_LEADER = re.compile(r"\.[ .]{3}|…|\t| {3}")
 _RUN_IN = re.compile(r"(?P<title>[^.:\n]{2,60})[.:](?=[ \t]|$)")
 _NEXT_SENTENCE = re.compile(r"[a-z)][.:] +[A-Z\"“]")
 _SMALL = frozenset((
@@ -287,7 +289,8 @@ def _candidates(text: str) -> Iterator[Heading]:
 def _heading(text: str, line: _Line, found: re.Match[str]) -> Heading | None:
     if found["rule"]:
         return _underlined(text, line.start, found["rule"][0] == "=")
-    if _CONTENTS.search(line.text[-LONGEST_PLAIN_LINE:]) or not line.is_separate:
+    page = _PAGE.search(line.text[-LONGEST_PLAIN_LINE:])
+    if (page and _LEADER.search(page[1])) or not line.is_separate:
         return None
     rest = text[found.end() : line.end].strip()
     if found["division"]:

@@ -180,7 +180,9 @@ _PASTED = re.compile(
     r"email|e-mail|message|article|document|excerpt|quote|readme|text)\b[^\n]*:[ \t]*\n.*\Z",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|(?<!\w)'[^'\n]{12,}'(?!\w)|(?<!\w)‘[^’\n]{12,}’(?!\w)")
+_QUOTATION = re.compile(
+    r"\"[^\"\n]*\"|“[^”\n]{0,1000}”|«[^»\n]{0,1000}»|(?<!\w)'[^'\n]{12,}'(?!\w)|(?<!\w)‘[^’\n]{12,1000}’(?!\w)"
+)
 # A line broken for width may go on with a word that begins no sentence …
 _GOING_ON = re.compile(r"(?<=[^\s.!?:;])\n(?=(?:over|than|of|to|by|into|with|without|or|nor|per|via)\b)")
 # … or has about the width of all the others.

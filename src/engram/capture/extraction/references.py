@@ -47,7 +47,7 @@ _DAY = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december",
     re.IGNORECASE,
 )
-_QUOTATION = re.compile(r"\"[^\"]*\"|“[^”]*”")
+_QUOTATION = re.compile(r"\"[^\"]*\"|“[^”]{0,1000}”")
 _WORD = re.compile(r"[^\W\d_]+")
 
 

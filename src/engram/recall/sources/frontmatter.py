@@ -16,7 +16,8 @@ _FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):[ \t]*(.*)$", re.MULTILINE)
 _PATHS = lazy_pattern(r"^paths:[ \t]*(.*(?:\n[ \t]*-[ \t]+.*)*)", re.MULTILINE)
 _NO_GLOB = lazy_pattern(r"[-+.\d]+|true|false|null|~|.*:\s.*", re.IGNORECASE)
 """Numbers and the like: what YAML takes for something else than a text."""
-_SEPARATOR = lazy_pattern(r"\n[ \t]*-[ \t]+|,(?![^{\n]*\})")
+_ITEM = lazy_pattern(r"\n[ \t]*+-[ \t]++")
+_COMMA_OR_BRACE = lazy_pattern(r"[{},\n]")
 
 
 def header_of(text: str) -> Mapping[str, Any]:
@@ -51,12 +52,24 @@ def globs_of(text: str) -> list[str]:
     written = found[1].strip() if found is not None else ""
     if written.startswith("["):
         written = written[1:-1] if written.endswith("]") else ""
-    listed = _SEPARATOR.split(f"\n{written}")
+    listed = [part for item in _ITEM.split(f"\n{written}") for part in _split_at_commas(item)]
     return [
         glob
         for glob in (one.strip().strip("\"'").strip() for one in listed[:MAX_GLOBS])
         if glob and len(glob) <= MAX_GLOB_CHARS and not _NO_GLOB.fullmatch(glob)
     ]
+
+
+def _split_at_commas(text: str) -> list[str]:
+    """The parts of a list with commas; one inside braces on a line belongs to a glob."""
+    parts, end, in_braces = list[str](), len(text), False
+    for sign in reversed(list(_COMMA_OR_BRACE.finditer(text))):
+        if sign[0] == "," and not in_braces:
+            parts.append(text[sign.end() : end])
+            end = sign.start()
+        elif sign[0] != ",":
+            in_braces = sign[0] == "}"
+    return [text[:end], *reversed(parts)]
 
 
 def text_field(header: Mapping[str, Any], name: str) -> str:
