@@ -258,3 +258,12 @@ def _play(plan: list[tuple[str, timedelta]], *, steady: bool) -> list[tuple[str,
             found = ",".join(memory.statement for memory in mem.list(limit=None))
             seen.append((mem.lineages.current(ids[0]).statement, statuses, found))
     return seen
+
+
+def test_an_end_that_the_caller_gave_for_the_past_stays(backend: Backend) -> None:
+    mem = backend.client()
+    old = mem.add(OLD, valid_until="2025-06-01T00:00:00Z")
+    assert old.valid_until is not None
+    new = mem.revise(old.id, statement=NEW)
+    mem.forget(new.id)
+    assert mem.get(old.id).valid_until == old.valid_until

@@ -75,10 +75,8 @@ def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], now
 
 def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
     """The end a version was given itself, not the one it has because another began."""
-    end = memory.valid_until
-    if end is None or end <= start_of(memory):
-        return None
-    return None if end in {start_of(other) for other in members if other.id != memory.id} else end
+    # Its own beginning is where it ends if the clock was set back before the next one began.
+    return None if memory.valid_until in {start_of(other) for other in (*members, memory)} else memory.valid_until
 
 
 RENEWED = (
