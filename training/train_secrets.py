@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from train_tiers import alternatives
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engram.gates.secrets.forms import hints_in
 from engram.gates.secrets.prose import spans
-from engram.gates.secrets.scan import exact_secrets
+from engram.gates.secrets.scan import described_secrets, exact_secrets
 from engram.models.credentials import MARGIN, MODEL, features, shape_of
 from engram.models.linear import SCALE
 from tests.gates.samples import samples
@@ -46,7 +47,9 @@ SITUATIONS = 1.0
 """The weight of a harmless span in a note of training/situations or in its prompts."""
 CREDENTIAL = 2.0
 """How much more a credential counts, so that harmless text does not hide it."""
-MOST_ALTERNATIVES = 24
+MOST_ALTERNATIVES = 40
+LONGEST = 80
+"""Characters of a span that the model judges."""
 VOICES = ("a", "b", "c", "d")
 PLAIN = ("talk", "types", "tiers", "file", "situations", "tests")
 _MARK = re.compile(r"\[\[(.+?)\]\]")
@@ -117,12 +120,14 @@ def notes(*, shown: bool) -> Iterator[Labelled]:
 
 
 def templates() -> Iterator[Labelled]:
-    """The texts of templates.txt with every choice made, or some of them where there are many."""
-    for line in (FOLDER / "secrets" / "templates.txt").read_text("utf-8").splitlines():
+    """The texts of the templates with every choice made, or some of them where there are many."""
+    lines = [line for path in sorted((FOLDER / "secrets").glob("*.txt")) for line in path.read_text("utf-8").splitlines()]
+    for line in lines:
         if not line or line.startswith("#"):
             continue
         spelled = list(alternatives(line.replace(r"\n", "\n")))
-        spelled = spelled[:: -(-len(spelled) // MOST_ALTERNATIVES)]
+        if len(spelled) > MOST_ALTERNATIVES:
+            spelled = Random(line).sample(spelled, MOST_ALTERNATIVES)
         for each in spelled:
             marks = list(_MARK.finditer(each))
             text = _MARK.sub(r"\1", each)
@@ -144,7 +149,10 @@ def candidates(rows: Sequence[Labelled]) -> list[Candidate]:
         lowered = row.text.lower()
         if len(lowered) != len(row.text):
             continue
-        for start, end in spans(row.text, lowered, hints_in(lowered)):
+        described = {(secret.start, secret.end) for secret in described_secrets(row.text)}
+        for start, end in sorted({*spans(row.text, lowered, hints_in(lowered)), *described}):
+            if end - start > LONGEST:
+                continue
             shares = [share(start, end, *secret) for secret in row.secrets]
             most = max(shares, default=0.0)
             least = LEAST_SHARED.get(shape_of(row.text[start:end])[0], 0.7)

@@ -13,11 +13,13 @@ from pathlib import Path
 from engram.models.linear import Linear
 from engram.text.word_tables import read_table
 
-__all__ = ["MARGIN", "MODEL", "cue_places", "cue_stems", "features", "groups_of", "is_credential", "shape_of"]
+__all__ = ["MARGIN", "MODEL", "cue_places", "cue_stems", "features", "groups_of", "is_credential", "is_other_thing", "shape_of"]
 
 MODEL = Linear("credentials.bin", ("credential",), 1 << 16)
-MARGIN = 0
+MARGIN = 24
 """A credential scores more than this, in stored weights."""
+OTHER_MARGIN = 0
+"""What scores less than this is something else, even if a rule takes it for a credential."""
 
 _CUES = Path(__file__).with_name("credential_cues.txt")
 _LAST_OPENING = "spelled"
@@ -43,6 +45,8 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _RUNS = re.compile(
     r"(?P<word>[a-zà-öø-ÿ]{2,}|[^\W\d_A-Za-z]{2,})|(?P<title>[A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ]+)|(?P<capitals>[A-Z]{2,})|(?P<digits>\d+)|(?P<sign>[^\w\s]|_)|(?P<letter>[^\W\d_])|\s+"
 )
+_FEWEST_OF_PHONE, _MOST_OF_PHONE = 9, 13
+"""Digits of a phone number; a PIN has fewer."""
 _MOST_RUNS = 5
 _MOST_WORDS = 9
 _SPELLED = frozenset(("spelled", "parts"))
@@ -181,6 +185,12 @@ def is_credential(text: str, start: int, end: int) -> bool:
     return MODEL.sums([*opening, *closing])[0] + sum(_score_of_token(*token) for token in tokens) > MARGIN
 
 
+def is_other_thing(text: str, start: int, end: int) -> bool:
+    """Whether the words around a span say plainly that it is something else than a credential, whatever its name is."""
+    opening, tokens, closing = _described(text, start, end)
+    return MODEL.sums([*opening, *closing])[0] + sum(_score_of_token(*token) for token in tokens) < OTHER_MARGIN
+
+
 def features(text: str, start: int, end: int) -> list[str]:
     """The features of a span; used for training."""
     opening, tokens, closing = _described(text, start, end)
@@ -298,7 +308,11 @@ def shape_of(value: str) -> tuple[str, list[str]]:
 
 
 def _number_looks(value: str) -> list[str]:
-    looks = ["zero"] if value.lstrip("#*")[0] == "0" else []
+    zero = value.lstrip("#*")[0] == "0"
+    digits = sum(map(str.isdigit, value))
+    looks = ["zero"] if zero else []
+    if _FEWEST_OF_PHONE <= digits <= _MOST_OF_PHONE:
+        looks += ["long number", *(["phone"] if zero else ["grouped"] if " " in value or "-" in value else [])]
     return [*looks, "year"] if _YEAR.fullmatch(value) else looks
 
 

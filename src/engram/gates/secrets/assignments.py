@@ -353,7 +353,7 @@ class NamedWord:
             yield Given(value, match.start("secret"), lead, signed, unspaced, copula)
 
     def _judged(self, given: Given) -> Secret | None:
-        if _NOT_LIKE.search(given.lead) or given.value.startswith(PUBLIC):
+        if _NOT_LIKE.search(given.lead):
             return None
         if self._takes(given):
             return self._secret(given.start, given.value)
@@ -504,7 +504,8 @@ class NamedWord:
         if given := _OTHER_ONE.match(self.text, end):
             value = trimmed(given["secret"], self.text, given.end("secret"))
             if likeness(value) >= (Likeness.WORD if value.istitle() else Likeness.LIKELY) or is_passphrase(value):
-                yield self._secret(given.start("secret"), value)
+                if found := self._secret(given.start("secret"), value):
+                    yield found
 
     def before(self, previous: int) -> Secret | None:
         """The value in "X is the password" and "use X as the password", after the previous such word."""
@@ -536,7 +537,9 @@ class NamedWord:
         quoted = self.strict and raw[0][:1] in _QUOTES and like == Likeness.WORD and len(value) >= 5 and ends
         return self._secret(start, value) if plain or quoted else None
 
-    def _secret(self, start: int, value: str) -> Secret:
+    def _secret(self, start: int, value: str) -> Secret | None:
+        if value.startswith(PUBLIC):
+            return None
         return Secret("password" if self.strict else "token", start, start + len(value))
 
 

@@ -22,7 +22,7 @@ from engram.gates.secrets.values import Likeness, is_passphrase, likeness, trimm
 from engram.gates.tables import places
 from engram.model.lazy import lazy_pattern
 
-__all__ = ["MARK", "codes", "continued_key", "ends_in_key", "pairs", "private_keys", "tabled"]
+__all__ = ["MARK", "codes", "continued_key", "ends_in_key", "pairs", "private_keys", "tabled", "warned_codes"]
 
 KIND = "private-key"
 MARK = f"[redacted:{KIND}]"
@@ -127,6 +127,7 @@ _LETTERED = re.compile(
     re.ASCII,
 )
 _NAMED_NUMBER = re.compile(r"[A-Z]+\d+")
+_WARNING = "warning"
 _LONGEST_ONE_TIME = 8
 _SURELY_ONE_TIME = 6
 _NUMBERED = ("pin", "puk")
@@ -169,17 +170,21 @@ def codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     # Digits are rarer than words, so the search starts from them.
     if _DIGITS.search(text) is None and _LETTERED.search(text) is None:
         return
-    found = words_in(lowered, CODES, hints)
-    named = [pair for pair in found if pair[1] != "warning"]
-    warnings = [word for word, kind in found if kind == "warning"]
-    if found:
-        yield from _digits(text, lowered, named, warnings)
+    named = [pair for pair in words_in(lowered, CODES, hints) if pair[1] != _WARNING]
+    if named:
+        yield from _digits(text, lowered, named)
     yield from _lettered(text, lowered, named)
 
 
-def _digits(
-    text: str, lowered: str, named: list[tuple[re.Match[str], str]], warnings: list[re.Match[str]]
-) -> Iterator[Secret]:
+def warned_codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
+    """Digits that the text says not to share."""
+    warnings = [word for word, kind in words_in(lowered, CODES, hints) if kind == _WARNING]
+    for given in _DIGITS.finditer(text) if warnings else ():
+        if _is_warned(lowered, given, warnings):
+            yield Secret("pin", given.start("secret"), given.end("secret"))
+
+
+def _digits(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -> Iterator[Secret]:
     place = 0
     for given in _DIGITS.finditer(text):
         before = []
@@ -193,7 +198,7 @@ def _digits(
             if described and pair[0].start() == described.end() and pair[1] == "strong"
         ]
         near = [pair for pair in before if pair[0].end() >= given.start() - _FAR and _belongs(text, *pair, given)]
-        if any(_is_code(lowered, *pair) for pair in (*near, *behind)) or _is_warned(lowered, given, warnings):
+        if any(_is_code(lowered, *pair) for pair in (*near, *behind)):
             yield Secret("pin", given.start("secret"), given.end("secret"))
 
 

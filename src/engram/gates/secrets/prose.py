@@ -5,7 +5,7 @@ What has an exact form is found by the other modules. This one looks only around
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC
 from engram.gates.secrets.forms import Hints, Secret, stretches
@@ -20,7 +20,7 @@ from engram.gates.secrets.values import (
 )
 from engram.model.lazy import lazy_pattern
 
-__all__ = ["prose", "spans"]
+__all__ = ["prose", "spans", "without_other_things"]
 
 _BEFORE_CUE, _BEHIND_CUE = 90, 150
 """Characters around a word for access in which spans are judged."""
@@ -62,6 +62,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 _WORD = re.compile(r"(?<![\w@.])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@]|\.\w)")
 _LEADS = re.compile(r"[\"'`“„«‘」』]{0,2}\s{0,2}[:=：,–—(/\"'`“„«‘-]\s{0,2}[\"'`“„«‘]?")
 _LEAD_GROUPS = frozenset(("is", "with", "use", "set", "answer", "pass", "ask", "pin", "key", "code", "login"))
+_LAST_NUMBER = re.compile(r"( \d{1,6})(?=[\"'`”»)]{0,2}(?:[.,;!?]?\s|[.,;!?]?\Z))")
+"""The number that ends a passphrase: "tango foxtrot 88"."""
 _SHORTEST_WORD = 4
 _CALLS, _ATTRIBUTES = tuple("([="), tuple(".([{=")
 _FEWEST_DIGITS = 3
@@ -78,6 +80,15 @@ def prose(text: str, lowered: str, hints: Hints, found: Sequence[Secret]) -> Ite
     for start, end in spans(text, lowered, hints):
         if not any(start < stop and end > begin for begin, stop in taken) and is_credential(text, start, end):
             yield Secret("pin" if shape_of(text[start:end])[0] in ("number", "keypad") else "password", start, end)
+
+
+def without_other_things(text: str, found: Iterable[Secret]) -> Iterator[Secret]:
+    """The secrets, without those that the words around them describe as something else: a phone number, a serial, an order."""
+    from engram.models.credentials import is_other_thing
+
+    for secret in found:
+        if secret.end - secret.start > _LONGEST or not is_other_thing(text, secret.start, secret.end):
+            yield secret
 
 
 def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:
@@ -217,7 +228,10 @@ def _plain(text: str, begin: int, stop: int, strong: Sequence[int]) -> Iterator[
         if not near or word.start() - strong[near - 1] > _REACH:
             continue
         gap = text[words[place - 1].end() if place else begin : word.start()]
-        leads = place and gap.isspace() and not _LEAD_GROUPS.isdisjoint(groups_of(words[place - 1][0].lower()))
+        leads = gap.isspace() and (
+            word.start() - strong[near - 1] <= len(gap)
+            or (place and not _LEAD_GROUPS.isdisjoint(groups_of(words[place - 1][0].lower())))
+        )
         if (leads or _LEADS.fullmatch(gap)) and "\n\n" not in gap:
             yield from _runs(text, words, place)
 
@@ -240,6 +254,8 @@ def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[i
         titled = word if titled and word[0][0].isupper() else titled
     if 1 < size <= _LONGEST_PHRASE and text[last.end() : last.end() + 2].strip()[:1] not in _CONTINUES:
         yield first.start(), last.end()
+    elif size > 1 and (number := _LAST_NUMBER.match(text, last.end())):
+        yield first.start(), number.end(1)
     if titled and first is not titled is not last:
         yield first.start(), titled.end()
     yield from _spelled_run(text, words, place)

@@ -11,7 +11,7 @@ from typing import Any
 
 from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
 from engram.gates.secrets.assignments import named
-from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
+from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled, warned_codes
 from engram.gates.secrets.forms import (
     NAMES,
     SHAPES,
@@ -26,7 +26,7 @@ from engram.gates.secrets.forms import (
 )
 from engram.gates.secrets.high_entropy import high_entropy
 from engram.gates.secrets.numbers import numbers
-from engram.gates.secrets.prose import prose
+from engram.gates.secrets.prose import prose, without_other_things
 from engram.gates.secrets.recovery_codes import recovery_codes
 from engram.gates.secrets.seed_phrases import seed_phrases
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
@@ -42,6 +42,7 @@ __all__ = [
     "checked_reason",
     "continued_key",
     "data_problem",
+    "described_secrets",
     "describe_words",
     "ends_in_key",
     "exact_secrets",
@@ -145,31 +146,53 @@ def exact_secrets(text: str) -> list[Secret]:
     return apart(secret for plain in readings(text) for secret in _found(plain, nearby=True, judged=False))
 
 
+def described_secrets(text: str) -> list[Secret]:
+    """The values that words around them describe as a secret, before the model judges them; used to train the model."""
+    lowered = _lowered(text)
+    hints = hints_in(lowered)
+    names = words_in(lowered, NAMES, hints)
+    return list(_described(text, lowered, hints, names, named(text, lowered, names)))
+
+
 def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
     text, lowered = plain.text, _lowered(plain.text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
+    assigned = list(named(text, lowered, names, nearby=nearby))
     found = [
         *_known_shapes(text, hints, nearby=nearby),
         *private_keys(text),
-        *named(text, lowered, names, nearby=nearby),
         *numbers(text, lowered, hints, bare=nearby),
+        *(secret for secret in assigned if not nearby or secret.kind == "password"),
     ]
     if nearby:
         found += [
-            *codes(text, lowered, hints),
+            *warned_codes(text, lowered, hints),
             *recovery_codes(text, lowered, hints),
-            *pairs(text, lowered, hints),
-            *tabled(text, names),
             *seed_phrases(text, lowered),
-            *high_entropy(text, lowered, names),
+            *tabled(text, names),
         ]
+        described = _described(text, lowered, hints, names, assigned)
+        found += without_other_things(text, described) if judged else described
     if judged:
         found += prose(text, lowered, hints, found)
     own = [match.span() for match in _OWN_ID.finditer(text)] if found else []
     for secret in found:
         if not any(begin <= secret.start and secret.end <= stop for begin, stop in own):
             yield Secret(secret.kind, *plain.span(secret.start, secret.end))
+
+
+def _described(
+    text: str, lowered: str, hints: Hints, names: Sequence[tuple[re.Match[str], str]], assigned: Iterable[Secret]
+) -> Iterator[Secret]:
+    """The values that words around them describe as a secret, where the same words may describe something else.
+
+    What a word such as password names is a secret whatever else the sentence says.
+    """
+    yield from (secret for secret in assigned if secret.kind != "password")
+    yield from codes(text, lowered, hints)
+    yield from pairs(text, lowered, hints)
+    yield from high_entropy(text, lowered, names)
 
 
 def _lowered(text: str) -> str:
