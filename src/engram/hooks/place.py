@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engram.hooks.memory_index import MemoryIndex
 
 
-SWEEP_SECONDS = 0.02
+SWEEP_SECONDS = 0.01
 """How long a hook looks for edited files."""
 EDIT_PATIENCE = 0.5
 """How long it waits for other writers before it records what it found."""
