@@ -19,7 +19,7 @@ from engram.store.files import edits, folder_watch, inotify, memories
 from engram.store.files.edits import EditDetector
 from engram.store.files.folder_watch import FolderWatch
 from engram.store.files.store import FilesStore
-from engram.store.files.sweep import Sweep
+from engram.store.files.sweep import COARSE_CLOCK_NS, SECOND_NS, Sweep, time_to_record
 from engram.store.files.team import trust
 
 OLD, NEW = "platypus", "zyzzyva"
@@ -285,7 +285,7 @@ def test_a_store_of_seconds_reads_a_young_file_again() -> None:
     now = 1_700_000_000_900_000_000
     whole = memories.Stamp(1_700_000_000_000_000_000, 10, 7, 1_700_000_000_000_000_000)
     assert whole.to_record(now) != whole
-    assert whole.to_record(now + memories.COARSE_CLOCK_NS) == whole
+    assert whole.to_record(now + COARSE_CLOCK_NS) == whole
     fine = memories.Stamp(1_700_000_000_000_000_001, 10, 7, 1_700_000_000_000_000_001)
     assert fine.to_record(now) == fine
 
@@ -447,6 +447,29 @@ def test_a_sweep_visits_every_file_from_any_position(place: Place, memory_id: st
             sweep = Sweep(str(context.home.root), ["engrams"], position)
             assert sorted(sweep.compare(context.index.db, 60)) == paths
             assert sweep.position == ""
+
+
+def test_a_folder_that_keeps_changing_does_not_hold_up_a_sweep(place: Place, memory_id: str) -> None:
+    with place.open() as mem:
+        context = files_of(mem).context
+        [folder] = {path.rpartition("/")[0] for (path,) in context.index.db.execute("SELECT path FROM files")}
+        sweep = Sweep(str(context.home.root), ["engrams"])
+        for _ in range(3):
+            sweep.put_first([folder])
+        slices = 0
+        while sweep.position:
+            sweep.put_first([folder] if slices else [])
+            sweep.compare(context.index.db, 0)
+            slices += 1
+            assert slices < 5
+
+
+def test_a_folder_that_was_listed_within_a_tick_is_listed_again() -> None:
+    now = 1_700_000_001_000_000_000
+    assert time_to_record(now - 1, now) == 0
+    assert time_to_record(now - SECOND_NS, now) == 0, "a clock of seconds"
+    assert time_to_record(now - SECOND_NS - 1, now) == now - SECOND_NS - 1
+    assert time_to_record(-1, now) == -1
 
 
 # -- other surfaces

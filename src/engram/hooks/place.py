@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engram.store.scopes import ScopeLinks
 
 
-SWEEP_SECONDS = 0.02
+SWEEP_SECONDS = 0.01
 """How long a hook looks for edited files."""
 EDIT_PATIENCE = 0.5
 """How long it waits for other writers before it records what it found."""

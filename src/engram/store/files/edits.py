@@ -16,6 +16,7 @@ from engram.store.files.sweep import Sweep, differing
 if TYPE_CHECKING:
     from engram.store.files.folder_watch import FolderWatch
 
+_NEVER = float("-inf")
 LOOK_EVERY = 0.25
 """Seconds between two looks without a watch."""
 FIRST_SWEEP = 1.0
@@ -41,7 +42,7 @@ class EditDetector:
         self._watch: FolderWatch | None = None
         self._sweep: Sweep | None = None
         self._unread, self._tries = FileChanges(), dict[str, int]()
-        self._looked_at = self._watch_at = self._read_at = float("-inf")
+        self._looked_at = self._watch_at = self._read_at = _NEVER
         self._roots: dict[str, tuple[int, int] | None] = {}
         self.stopped_at: str | None = None
         """Where the first look stopped, "" for the end; None if the index knows that."""
@@ -52,43 +53,48 @@ class EditDetector:
         return self._watch is not None and self._sweep is None and self._watch.process == os.getpid()
 
     def find(self, context: StoreContext, *, force: bool = False) -> FileChanges:
-        """Files and folders that differ from the index; stored paths. `force` looks now, however recent the last look is."""
+        """Files and folders that differ from the index; stored paths. `force` compares the folders now, however recent the last look is."""
         now = time.monotonic()
-        is_due = force or now - self._looked_at >= LOOK_EVERY
-        found = self._read_watch(context, is_due=is_due)
+        is_due = now - self._looked_at >= LOOK_EVERY
+        found = self._read_watch(context, check_roots=is_due or force)
         if found is None:
             self.stop()
             is_due, found = True, FileChanges()
-        elif not found and not is_due and not self._unread:
-            return found
+        if (is_due or force) and self._watch is None:
+            self._look(context, found, now)
         if is_due:
-            if self._watch is None:
-                self._look(context, found, now)
-            if self._sweep is not None:
-                found.files.update(self._sweep.compare(context.index.db, self._seconds(now)))
-                if self._looked_at == float("-inf") and self._sweep.position != (context.index.get(POSITION) or ""):
-                    self.stopped_at = self._sweep.position
-                self._sweep = self._sweep if self._sweep.position else None
+            self._compare_files(context, found, now)
             self._looked_at = now
         if self._unread and now >= self._read_at:
             found.files |= self._unread.files
             found.folders |= self._unread.folders
             self._unread = FileChanges()
-        found.files = still_differing(context, found.files)
+        if found.files:
+            found.files = still_differing(context, found.files)
         return found
 
+    def _compare_files(self, context: StoreContext, found: FileChanges, now: float) -> None:
+        """Compare the next slice of files."""
+        if self._sweep is None:
+            return
+        found.files.update(self._sweep.compare(context.index.db, self._seconds(now)))
+        if self._looked_at == _NEVER and self._sweep.position != (context.index.get(POSITION) or ""):
+            self.stopped_at = self._sweep.position
+        if not self._sweep.position:
+            self._sweep = None
+
     def _seconds(self, now: float) -> float:
-        if self._looked_at == float("-inf"):
+        if self._looked_at == _NEVER:
             return FIRST_SWEEP
         return max(SHORTEST_SLICE, min(LONGEST_SLICE, SWEEP_SHARE * (now - self._looked_at)))
 
     # -- by watch
 
-    def _read_watch(self, context: StoreContext, *, is_due: bool) -> FileChanges | None:
+    def _read_watch(self, context: StoreContext, *, check_roots: bool) -> FileChanges | None:
         """What the watch reports; None if it cannot be relied on any more."""
         if self._watch is None:
             return FileChanges()
-        if self._watch.process != os.getpid() or (is_due and self._roots != _identify_roots(context)):
+        if self._watch.process != os.getpid() or (check_roots and self._roots != _identify_roots(context)):
             return None
         try:
             found = self._watch.read()
@@ -112,13 +118,13 @@ class EditDetector:
         if self._watch is not None:
             self._watch.stop()
         self._watch = self._sweep = None
-        self._watch_at = float("-inf")
+        self._watch_at = _NEVER
 
     # -- by stamps
 
     def _look(self, context: StoreContext, found: FileChanges, now: float) -> None:
         """Compare the folders, start a watch if this process lives on, and begin a sweep unless one is under way."""
-        is_first = self._looked_at == float("-inf")
+        is_first = self._looked_at == _NEVER
         roots = file_sync.roots(context)
         changed = file_sync.changed_folders(context, roots)
         if not is_first and not changed and now >= self._watch_at:
@@ -131,10 +137,11 @@ class EditDetector:
                     # A folder may be new and unwatched: list it first, and watch with the next look.
                     self.stop()
         found.folders.update(map(str, changed))
-        if self._sweep is None or changed:
-            folders = [context.stored(folder) for folder in (*changed, *roots)]
+        if self._sweep is None:
             position = str(context.index.get(POSITION) or "") if is_first else ""
-            self._sweep = Sweep(str(context.home.root), folders, position)
+            self._sweep = Sweep(str(context.home.root), map(context.stored, roots), position)
+        # A file that was renamed over another changes the folder's time, too.
+        self._sweep.put_first(map(context.stored, changed))
 
     # -- afterwards
 
@@ -159,8 +166,6 @@ class EditDetector:
 
 def still_differing(context: StoreContext, stored_paths: set[str]) -> set[str]:
     """Those of the files that are not as the index knows them."""
-    if not stored_paths:
-        return stored_paths
     known = file_sync.stamps_known(context, stored_paths)
     root = f"{context.home.root}/"
     found = set(differing(root, known))

@@ -383,7 +383,7 @@ def list_folder(context: StoreContext, folder: Path, noticed: SyncReport) -> Non
     pick_up(context, sorted(here - known), noticed)
     pick_up(context, sorted(known - here), noticed)
     with context.index.writing():
-        _note_folder(context, stored, mtime)
+        _note_folder(context, stored, sweep.time_to_record(mtime, time.time_ns()))
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
             path = Path(entry.path)

@@ -15,6 +15,7 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.store.files.home import file_name, scope_folder
+from engram.store.files.sweep import COARSE_CLOCK_NS, SECOND_NS
 
 _RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
 _MAC_FLAGS = {_RENAME_NOREPLACE: 4, _RENAME_SWAP: 2}
@@ -49,13 +50,10 @@ class Stamp:
         If the file system counts in seconds, a save within the same second may leave the stamp as it is. The recorded
         stamp of so young a file equals no file's stamp, so the file is read again.
         """
-        is_ambiguous = self.mtime_ns % _SECOND_NS == 0 and now_ns - self.mtime_ns < COARSE_CLOCK_NS
+        is_ambiguous = self.mtime_ns % SECOND_NS == 0 and now_ns - self.mtime_ns < COARSE_CLOCK_NS
         return replace(self, ctime_ns=-1) if is_ambiguous else self
 
 
-_SECOND_NS = 1_000_000_000
-COARSE_CLOCK_NS = 2 * _SECOND_NS
-"""The coarsest clock of a file system in use (FAT counts in steps of two seconds)."""
 UNSEEN = Stamp(0, 0, 0, 0)
 """The stamp of no file: a file recorded with it is read again."""
 UNREACHABLE = Stamp(-1, -1, -1, -1)

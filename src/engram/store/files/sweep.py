@@ -6,6 +6,9 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+SECOND_NS = 1_000_000_000
+COARSE_CLOCK_NS, FINE_CLOCK_NS = 2 * SECOND_NS, SECOND_NS // 100
+"""One tick of a file system's clock at most: of one that counts in seconds (FAT in steps of two), and of the others."""
 AT_ONCE = 256
 """Files between two looks at the clock."""
 _FOLDERS = "SELECT path, mtime_ns FROM folders WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')"
@@ -35,13 +38,30 @@ def folder_time(folder: Path | str) -> int:
         return -1
 
 
+def time_to_record(mtime_ns: int, now_ns: int) -> int:
+    """The time to record for a folder that was listed now.
+
+    A change within the same tick of the file system's clock would leave the time as it is, so 0 is recorded for a folder that
+    changed just now: it is listed again.
+    """
+    tick = COARSE_CLOCK_NS if mtime_ns % SECOND_NS == 0 else FINE_CLOCK_NS
+    return 0 if mtime_ns >= 0 and now_ns - mtime_ns < tick else mtime_ns
+
+
 class Sweep:
     """One pass over the files below some folders, in the order of their paths; it remembers its position between slices."""
 
     def __init__(self, root: str, folders: Iterable[str], position: str = "") -> None:
-        """`folders` are stored paths, the most urgent first; a pass that continues an earlier one starts at its `position`."""
+        """`folders` are stored paths; a pass that continues an earlier one starts at its `position`."""
         self._root = f"{root}{os.sep}"
-        self._ranges = _rotate([(f"{folder}/", f"{folder}0") for folder in folders], position)
+        self._put_first: set[str] = set()
+        self._ranges = _rotate([_range(folder) for folder in folders], position)
+
+    def put_first(self, folders: Iterable[str]) -> None:
+        """Compare the files of these folders first, each once in a pass: one that keeps changing must not hold up the others."""
+        urgent = [folder for folder in folders if folder not in self._put_first]
+        self._put_first.update(urgent)
+        self._ranges[:0] = map(_range, urgent)
 
     @property
     def position(self) -> str:
@@ -85,6 +105,11 @@ def differing(root: str, rows: Sequence[tuple[str, int, int, int, int]]) -> list
             if mtime_ns != -1:
                 changed.append(path)
     return changed
+
+
+def _range(folder: str) -> tuple[str, str]:
+    """The paths between which all paths below a folder sort."""
+    return f"{folder}/", f"{folder}0"
 
 
 def _rotate(ranges: list[tuple[str, str]], position: str) -> list[tuple[str, str]]:
