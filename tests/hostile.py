@@ -37,6 +37,8 @@ PIECES = (
     "in ", "at 5 ", "10:", "within ", "(1) ", "1) ", "ARTICLE ", "Section 1.", "$1", "€", "1%", "%20", "ENG-", "EVT-", "project:", "a/", "../",
     "@@ -1 +1 @@\n", "+a\n", "diff --git a/a b/b\n", "def a", "class A", "<a>", "</", "&lt;", "${", "\\\\", "x: y\n", "- x\n", "a? ", "a! ",
     "because ", "I prefer ", "my name is ", " - ", "…", "...", "&a ", "*a ", "!!a ", "? : ", "% ", "from now on ",
+    "كلمة السر ", "пароль ", "密码", "パスワード", "never use ", "- [ ] ", "| a ", "@.", "@a.md ", "a*", "c2VjcmV0", "deadbeef", "a@b.co ",
+    "https://a.co/b ", "&#x61;", "\u0301", "а", "` `` ", "<!-- engram:begin -->\n", "paths: a\n", "ENG-2026-0101-001 password: x1y2z3\n",
 )  # fmt: skip
 """What is repeated; a text is one of them, or two in turn."""
 

@@ -28,7 +28,7 @@ MAX_ITEMS = 100_000
 """Entries of a list of names."""
 
 _BY_SIZE: dict[int, tuple[str, ...]] = {
-    MAX_PATH_CHARS: ("path", "paths", "directory", "project", "source", "target", "title"),
+    MAX_PATH_CHARS: ("path", "paths", "directory", "project", "source", "target", "title", "artifacts"),
     MAX_PART_CHARS: (
         "situation", "situations", "behavior", "impact", "action", "subject", "predicate", "object", "form",
         "trigger_context",

@@ -24,6 +24,9 @@ __all__ = ["KINDS", "LARGEST", "Skipped", "SourceDocument", "documents_in", "kin
 LARGEST = 64 * 1024 * 1024
 """Bytes; a larger file is an archive or a dump and should be split."""
 
+MAX_STARS = 3
+"""`*` and `**` in a rule of a `.gitignore`, the latter once less: a path is tried in all the ways in which they can share it."""
+_STARS = re.compile(r"\*+")
 SAMPLE_BYTES = 8_192
 # A longer .gitignore is not a list of patterns; the rest is not read.
 LARGEST_GITIGNORE = 256 * 1024
@@ -99,9 +102,10 @@ class IgnoreRules:
 
 
 def _spec(lines: list[str]) -> "GitIgnoreSpec":
-    """The rules in these lines; like git, skips a line that is not a pattern."""
+    """The rules in these lines; like git, skips a line that is not a pattern. Skips one with too many stars, too."""
     from pathspec import GitIgnoreSpec
 
+    lines = [line for line in lines if line.count("**") < MAX_STARS and len(_STARS.findall(line)) <= MAX_STARS]
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
