@@ -109,10 +109,8 @@ def _methods_used(tree: ast.AST) -> dict[str, set[str]]:
 
 def _constants(module_name: str, module: Any, used: Mapping[str, set[str]]) -> Iterator[FoundPattern]:
     for name, value in vars(module).items():
-        if (
-            name.startswith("__")
-            or getattr(value, "__module__", module_name) != module_name
-            and isinstance(value, type)
+        if name.startswith("__") or (
+            getattr(value, "__module__", module_name) != module_name and isinstance(value, type)
         ):
             continue
         for source, flags in _inside(_called(value, module_name), MAX_DEPTH):

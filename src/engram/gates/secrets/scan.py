@@ -11,7 +11,15 @@ from typing import Any
 
 from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
 from engram.gates.secrets.assignments import named
-from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled, warned_codes
+from engram.gates.secrets.credentials import (
+    codes,
+    continued_key,
+    ends_in_key,
+    pairs,
+    private_keys,
+    tabled,
+    warned_codes,
+)
 from engram.gates.secrets.forms import (
     NAMES,
     SHAPES,
@@ -42,8 +50,8 @@ __all__ = [
     "checked_reason",
     "continued_key",
     "data_problem",
-    "described_secrets",
     "describe_words",
+    "described_secrets",
     "ends_in_key",
     "exact_secrets",
     "find_known_formats",
