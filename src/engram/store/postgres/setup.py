@@ -30,7 +30,7 @@ def open_store(
     """A tenant's store. `create` creates or migrates the schema; without it, a missing schema raises `NotFound`."""
     _check(url, tenant)
     try:
-        from engram.store.postgres.refolding import refold
+        from engram.store.postgres.fold_version import refold
         from engram.store.postgres.store import PostgresStore
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
