@@ -1,6 +1,7 @@
 """What a person rejected or retired does not come back in other words: a likely rewording waits for review and names it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from engram import Engram, Memory, Outcome
@@ -109,7 +110,7 @@ def test_no_call_makes_a_likely_rewording_active(name: str, backend: Backend, tm
     folder.mkdir()
     with backend.client() as empty:
         empty.list()
-    calls = {
+    calls: dict[str, Callable[[Engram], object]] = {
         "add by an agent": lambda mem: mem.add(LIKELY, source=AGENT, scope=SCOPE),
         "add by a program": lambda mem: mem.add(LIKELY, scope=SCOPE),
         "import": lambda mem: mem.import_memories(pack(folder)),

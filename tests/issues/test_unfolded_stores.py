@@ -5,7 +5,7 @@ import pytest
 
 from engram import Outcome
 from engram.store.files import home
-from engram.store.postgres import refolding
+from engram.store.postgres import fold_version
 from engram.text import content_hash
 from tests.backends import Backend, OnPostgres
 
@@ -53,5 +53,5 @@ def test_a_tenant_is_folded_once(backend: Backend, monkeypatch: pytest.MonkeyPat
         pytest.skip("files have an index for each schema")
     write_unfolded(backend, monkeypatch)
     backend.client().close()
-    monkeypatch.setattr(refolding, "write_documents", None)
+    monkeypatch.setattr(fold_version, "write_documents", None)
     assert len(backend.client().list()) == len(STORED)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.gates.folding import TEXTS, WORDS
+from engram.gates.folded_view import TEXTS, WORDS
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.fields import FIELD_ALIASES, aware

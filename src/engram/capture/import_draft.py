@@ -7,7 +7,7 @@ from typing import Any
 from engram.capture.draft import draft
 from engram.capture.import_run import CURRENT, ImportRun
 from engram.capture.import_trust import without_trust_claims
-from engram.gates.folding import without_invisible
+from engram.gates.folded_view import without_invisible
 from engram.gates.secrets.allowed import AllowedValues
 from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem

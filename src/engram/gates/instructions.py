@@ -11,7 +11,7 @@ from engram.gates.shape import texts
 from engram.gates.tables import plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.text.confusables import folded
+from engram.text.confusables import fold_text
 from engram.text.display import HIDDEN, INVISIBLE, quoted
 
 __all__ = ["InjectedInstruction", "find_injections", "injection_problem"]
@@ -61,7 +61,7 @@ def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
 
 def find_injections(text: str) -> list[InjectedInstruction]:
     """Every sign of an injected instruction in a text, commands first."""
-    seen = folded(text).text
+    seen = fold_text(text)
     return [*_phrased(seen), *_marked_up(seen), *_hidden(text)]
 
 

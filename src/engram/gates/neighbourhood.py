@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engram.gates.certainty import adds_nothing, holds, may_outdate, names_another, same_symbols
 from engram.gates.comparison import relation, same_situation, token_overlap
-from engram.gates.folding import fold_memory
+from engram.gates.folded_view import fold_memory
 from engram.gates.forms import FormComparison, about_same_subject, compare_forms, in_same_form
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.gates.succession import names_another_subject

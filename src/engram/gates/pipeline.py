@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from engram.gates.certainty import adds_nothing
 from engram.gates.comparison import covering, exact_duplicate, relation
-from engram.gates.folding import FoldedLookup, fold_proposal
+from engram.gates.folded_view import FoldedLookup, fold_proposal
 from engram.gates.form_quality import form_problems
 from engram.gates.forms import statements_of
 from engram.gates.instructions import injection_problem

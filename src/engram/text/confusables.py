@@ -80,9 +80,9 @@ def fold_disguised(text: str) -> Folded:
 
 def fold_mixed_words(text: str) -> str:
     """The text with Latin letters for those that look like them in words that mix both: what an index can fold word by word."""
-    if text.isascii() or not any(map(_look, set(text))):
+    if text.isascii() or not _seam().search(text):
         return text
-    return _letters().sub(lambda word: _with_latin_letters(word[0]) or word[0], text)
+    return _letters().sub(lambda word: _fold_mixed(word[0]), text)
 
 
 def folded(text: str, *, accents: bool = True) -> Folded:
@@ -215,109 +215,25 @@ def _decoded(found: re.Match[str]) -> str:
 
     text, (start, end) = found.string, found.span()
     before, after = text[start - 1 : start], text[end : end + 1]
-    if not (before.isalnum() or after.isalnum() or before == ";" or (after and after in "&#")):
+    if not (_is_part(before) or _is_part(after) or before == ";" or (after and after in "&#")):
         return found[0]
     return unescape(found[0])
+
+
+def _is_part(char: str) -> bool:
+    """Whether a character next to an entity may make one word with it: a letter, or what is removed or folded later."""
+    return char.isalnum() or not (char.isascii() or char.isspace())
 
 
 # -- accents
 
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _VOTING_CHARS = 2_000
-_FOREIGN = frozenset(
-    [
-        "ich",
-        "wir",
-        "sie",
-        "er",
-        "bei",
-        "wie",
-        "war",
-        "hat",
-        "im",
-        "am",
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "ein",
-        "eine",
-        "und",
-        "ist",
-        "sind",
-        "nicht",
-        "mit",
-        "fur",
-        "von",
-        "zu",
-        "auf",
-        "le",
-        "la",
-        "les",
-        "des",
-        "du",
-        "une",
-        "est",
-        "sont",
-        "et",
-        "dans",
-        "pour",
-        "pas",
-        "que",
-        "qui",
-        "el",
-        "los",
-        "las",
-        "es",
-        "son",
-        "con",
-        "por",
-        "para",
-        "una",
-        "del",
-        "il",
-        "lo",
-        "gli",
-        "di",
-        "che",
-        "per",
-        "non",
-        "sono",
-        "della",
-        "uma",
-        "os",
-        "nao",
-        "com",
-        "em",
-        "na",
-        "se",
-        "de",
-        "het",
-        "een",
-        "van",
-        "niet",
-        "voor",
-        "og",
-        "att",
-        "det",
-        "som",
-        "ar",
-        "pa",
-        "w",
-        "z",
-        "nie",
-        "jest",
-        "sie",
-        "nem",
-        "egy",
-        "bir",
-        "ve",
-        "icin",
-        "ile",
-    ]
-)
-"""Common words of other languages with accents, without them."""
+
+
+@lru_cache(maxsize=1)
+def _foreign_words() -> frozenset[str]:
+    return frozenset(word for row in read_table("accentedlanguages.txt") for word in row)
 
 
 @lru_cache(maxsize=1)
@@ -332,8 +248,8 @@ def _english_stems() -> frozenset[str]:
 
 def _has_stray_accents(text: str) -> bool:
     """Whether a text is English without its accents, so that they say nothing."""
-    words = _WORD.findall("".join(map(_bare_letter, text[:_VOTING_CHARS])).lower())
-    if not _FOREIGN.isdisjoint(words):
+    words = _WORD.findall(text[:_VOTING_CHARS].translate(_BARE).lower())
+    if not _foreign_words().isdisjoint(words):
         return False
     return not _english_words().isdisjoint(words) or any(stem(word) in _english_stems() for word in words)
 
@@ -354,6 +270,14 @@ def _letters() -> re.Pattern[str]:
     return re.compile(rf"(?:[^\W\d_]|[{signs}])+")
 
 
+@lru_cache(maxsize=1)
+def _seam() -> re.Pattern[str]:
+    """Where a Latin letter meets one of another script that may look Latin: every mixed word has such a place."""
+    alike = "".join(char for char in _lookalikes() if not _is_latin(char))
+    latin = "A-Za-z\u00aa-\u024f\u0250-\u02af\u1d00-\u1dbf\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
+    return re.compile(f"[{latin}][{alike}\u0370-\u052f\u1f00-\u1fff]|[{alike}\u0370-\u052f\u1f00-\u1fff][{latin}]")
+
+
 @lru_cache(maxsize=4096)
 def _look(char: str) -> str:
     """The ASCII letter that a letter of another script looks like, with or without its accents; "" for none."""
@@ -367,55 +291,81 @@ def _is_latin(char: str) -> bool:
 
 
 def _fold_words(text: str, *, accents: bool) -> str:
-    """The text with Latin letters for those that look like them, at the same positions."""
-    if text.isascii():
-        return text
+    """The text with Latin letters for those that look like them, and without stray accents, at the same positions."""
     foreign = [char for char in set(text) if not char.isascii()]
-    has_alike = any(map(_look, foreign))
-    has_accents = accents and any(_is_latin(char) and char.isalpha() for char in foreign)
-    if not has_alike and not has_accents:
+    if any(_look(char) and not _is_latin(char) for char in foreign):
+        text = _fold_among_latin(fold_mixed_words(text))
+    if accents and any(char.isalpha() and _is_latin(char) for char in foreign) and _has_stray_accents(text):
+        return _LOOSE_MARKS.sub("", text.translate(_BARE))
+    return text
+
+
+def _fold_among_latin(text: str) -> str:
+    """The text with Latin letters in words of look-alikes alone that are between Latin words, so that a reader takes them for one."""
+    words = list(_letters().finditer(text, 0, _AMONG_LATIN_CHARS))
+    scripts = [_script(word[0]) for word in words]
+    if scripts.count(_LATIN) < 2:
         return text
-    words = list(_letters().finditer(text))
-    changed = {
-        at: _with_latin_letters(word[0], is_among_latin=_is_among_latin(words, at)) or word[0]
-        for at, word in enumerate(words)
-        if not word[0].isascii()
-    }
-    plain = _replace_words(text, words, changed)
-    if not has_accents or not _has_stray_accents(plain):
-        return plain
-    return _LOOSE_MARKS.sub("", "".join(map(_bare_letter, plain)))
-
-
-def _replace_words(text: str, words: list[re.Match[str]], changed: dict[int, str]) -> str:
     pieces, end = [], 0
-    for at, word in changed.items():
-        pieces += [text[end : words[at].start()], word]
-        end = words[at].end()
-    return "".join([*pieces, text[end:]])
+    for at, word in enumerate(words):
+        near = scripts[max(0, at - 4) : at + 5] if scripts[at] == _ALIKE else ()
+        if near and near.count(_LATIN) > 1 and _OTHER not in near and not _is_sign(word[0]):
+            pieces += [text[end : word.start()], "".join(map(_look, word[0]))]
+            end = word.end()
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+_AMONG_LATIN_CHARS = 20_000
+"""Characters that are searched for words of look-alikes alone; a longer text is a document."""
+_CACHED_WORD = 64
+"""Characters of the longest word whose folding is cached."""
+_LATIN, _ALIKE, _SHORT, _OTHER = "latin", "alike", "short", "other"
+
+
+def _script(word: str) -> str:
+    return _word_script(word) if len(word) <= _CACHED_WORD else _word_script.__wrapped__(word)
+
+
+@lru_cache(maxsize=4096)
+def _word_script(word: str) -> str:
+    """Whether a word is Latin, of letters that all look Latin, too short to tell, or of another script."""
+    if word.isascii():
+        return _LATIN if len(word) > 1 else _SHORT
+    if all(map(_look, word)) and not any(map(_is_latin, word)):
+        return _ALIKE
+    return _SHORT if all(_is_latin(char) or _look(char) for char in word) else _OTHER
+
+
+def _is_sign(word: str) -> bool:
+    """Whether a word is a single Greek letter, as in "set α to 0.1"."""
+    return len(word) == 1 and unicodedata.name(word, "").startswith("GREEK")
+
+
+def _fold_mixed(word: str) -> str:
+    return _fold_mixed_word(word) if len(word) <= _CACHED_WORD else _fold_mixed_word.__wrapped__(word)
+
+
+@lru_cache(maxsize=4096)
+def _fold_mixed_word(word: str) -> str:
+    """A word with Latin letters for those that only look Latin, if it has both and no others."""
+    if word.isascii() or not any(map(_is_latin, word)) or not all(_is_latin(char) or _look(char) for char in word):
+        return word
+    return "".join(char if _is_latin(char) else _look(char) for char in word)
+
+
+class _Bare(dict[int, str]):
+    """Maps a Latin letter to the one without its accent, stroke or hook; a lazily filled table for `str.translate`."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = bare = _bare_letter(chr(code))
+        return bare
 
 
 def _bare_letter(char: str) -> str:
-    """A Latin letter without its accent, stroke or hook."""
     if char.isascii() or not _is_latin(char):
         return char
     base = unicodedata.normalize("NFD", char)[0]
     return base if base.isascii() else _lookalikes().get(char, char)
 
 
-def _with_latin_letters(word: str, *, is_among_latin: bool = False) -> str:
-    """A word with Latin letters for those that only look Latin; "" for a word of another script."""
-    if not all(_is_latin(char) or _look(char) for char in word):
-        return ""
-    if not is_among_latin and not any(map(_is_latin, word)):
-        return ""
-    return "".join(char if _is_latin(char) else _look(char) for char in word)
-
-
-def _is_among_latin(words: list[re.Match[str]], at: int) -> bool:
-    """Whether a word of look-alikes alone is next to Latin words only, so that a reader takes it for one."""
-    if len(words[at][0]) == 1 and unicodedata.name(words[at][0], "").startswith("GREEK"):
-        return False  # a sign, as in "set α to 0.1"
-    near = [word[0] for word in words[max(0, at - 4) : at + 5]]
-    latin = [word for word in near if word.isascii() and len(word) > 1]
-    return len(latin) > 1 and all(all(_is_latin(char) or _look(char) for char in word) for word in near)
+_BARE = _Bare()

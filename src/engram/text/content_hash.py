@@ -41,7 +41,7 @@ def content_hash(text: str) -> str:
     Letters, digits and marks of every script count, so different statements in any language differ. Symbols do not: a
     caller about to drop a text must also check `same_text`, which tells `C` from `C++` and `-5` from `5`.
     """
-    return _cached(text) if len(text) <= _CACHED_CHARS else _hashed(text)
+    return _cached(text) if len(text) <= _CACHED_CHARS else _cached_long(text)
 
 
 def _hashed(text: str) -> str:
@@ -50,7 +50,8 @@ def _hashed(text: str) -> str:
 
 
 _cached = lru_cache(maxsize=1024)(_hashed)
-"""Cached because writing a statement hashes it twice: for the duplicate check and for the index."""
+_cached_long = lru_cache(maxsize=4)(_hashed)
+"""Cached because writing a statement hashes it several times: for the duplicate check, for what was rejected, and for the index."""
 
 
 def same_text(one: str, other: str) -> bool:

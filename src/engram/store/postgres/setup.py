@@ -33,7 +33,7 @@ def open_store(
     """
     _check(url, tenant)
     try:
-        from engram.store.postgres.refolding import refold
+        from engram.store.postgres.fold_version import refold
         from engram.store.postgres.store import PostgresStore
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None

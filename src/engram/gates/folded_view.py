@@ -17,11 +17,13 @@ __all__ = ["TEXTS", "WORDS", "FoldedLookup", "fold_memory", "fold_proposal", "wi
 TEXTS = ("statement", "situation", "context", "rationale", "trigger_context", "domain", "name")
 WORDS = ("tags", "entities")
 """The fields with text that an agent may read or that a memory is judged by; a form is one, too."""
+READ_CHARS = 20_000
+"""Characters of a text that are folded for the gates; what is longer is a document, and compared by its hash alone."""
 
 
 def fold_memory(memory: Memory) -> Memory:
-    """The memory with folded texts; itself, if they are folded already."""
-    return _with_texts(memory, fold_text)
+    """The memory with folded texts; itself, if they are folded already. Of a long text, the beginning is folded, which the gates read."""
+    return _with_texts(memory, _fold_beginning)
 
 
 def without_invisible(memory: Memory) -> Memory:
@@ -35,6 +37,10 @@ def fold_proposal(proposal: Proposal) -> Proposal:
     if memory is proposal.memory and all(one is other for one, other in zip(named, proposal.named, strict=True)):
         return proposal
     return replace(proposal, memory=memory, named=named)
+
+
+def _fold_beginning(text: str) -> str:
+    return fold_text(text) if len(text) <= READ_CHARS else fold_text(text[:READ_CHARS]) + text[READ_CHARS:]
 
 
 def _with_texts(memory: Memory, change: Callable[[str], str]) -> Memory:
