@@ -317,6 +317,24 @@ def test_a_team_store_follows_git(place: Place, tmp_path: Path) -> None:
         assert statements(mem, OLD) == []
 
 
+@pytest.mark.parametrize("few", [0, 256])
+def test_an_edited_memory_gets_a_new_vector(
+    place: Place, memory_id: str, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Whether the edited documents are looked up or all are compared with all vectors."""
+    monkeypatch.setattr("engram.store.files.index.index._FEW_CHANGED", few)
+    path = place.file_of(memory_id)
+    with place.open() as mem:
+        store = files_of(mem)
+        [number] = store.numbers([memory_id]).values()
+        before = store.vectors([number])
+        edit(path, save_in_place)
+        assert len(statements(mem, NEW)) == 1
+        after = store.vectors([number])
+        assert before is not None and after is not None and (before != after).any()
+        assert not store.context.index.get("lacking")
+
+
 # -- the watch
 
 

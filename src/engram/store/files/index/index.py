@@ -38,6 +38,8 @@ _Result = TypeVar("_Result")
 _RECOUNT = 1.05
 _FEW = 4
 """Looking up the documents of a kind beats a full scan if there are this many times more documents."""
+_FEW_CHANGED = 256
+"""Up to this many changed documents are looked up one by one; for more, all documents are compared with all vectors."""
 _ALONE = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -151,8 +153,8 @@ class Index:
             writer = DocumentWriter(self.db, self.generation, change)
             yield writer
             self.set("change", change)
-            if writer.lacking:
-                self.set("lacking", 1)
+            if writer.lacking and not self.get("lacking"):
+                self.set("lacking", change)
             self.flush(writer)
 
     def flush(self, writer: DocumentWriter) -> None:
@@ -247,7 +249,11 @@ class Index:
 
     def without_vector(self, after: int, limit: int) -> list[tuple[int, str, str]]:
         """Documents without a current vector: number, kind, record."""
-        return self.db.execute(self._sql["without_vector"], (self.generation, after, limit)).fetchall()
+        since = int(self.get("lacking") or 0)
+        counted = "SELECT count(*) FROM (SELECT 1 FROM docs WHERE change >= ? LIMIT ?)"
+        if self.db.execute(counted, (since, _FEW_CHANGED + 1)).fetchone()[0] <= _FEW_CHANGED:
+            return self.all("changed_without_vector", self.generation, after, limit, since)
+        return self.all("without_vector", self.generation, after, limit)
 
     # -- reading
 

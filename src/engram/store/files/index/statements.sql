@@ -147,9 +147,16 @@ CROSS JOIN docs d ON d.n = j.value JOIN places p ON p.id = d.id JOIN files f ON 
 SELECT f.path, f.mtime_ns, f.size, f.inode, f.ctime_ns FROM json_each(?) j CROSS JOIN files f ON f.path = j.value
 
 -- name: without_vector
-SELECT d.n, d.kind, r.record FROM docs d JOIN records r ON r.n = d.n
-LEFT JOIN vectors v ON v.generation = ? AND v.n = d.n
-WHERE v.n IS NULL AND d.n > ? ORDER BY d.n LIMIT ?
+-- Of a generation, after a number.
+SELECT d.n, d.kind, r.record FROM (
+    SELECT n FROM docs WHERE n > ?2 EXCEPT SELECT n FROM vectors WHERE generation = ?1 AND n > ?2 ORDER BY n LIMIT ?3
+) m CROSS JOIN docs d ON d.n = m.n CROSS JOIN records r ON r.n = d.n ORDER BY d.n
+
+-- name: changed_without_vector
+-- The same of documents changed since a change, of which there are few.
+SELECT d.n, d.kind, r.record FROM docs d INDEXED BY docs_change CROSS JOIN records r ON r.n = d.n
+WHERE d.change >= ?4 AND d.n > ?2 AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.generation = ?1 AND v.n = d.n)
+ORDER BY d.n LIMIT ?3
 
 -- name: unindexed_files
 SELECT p.id FROM places p LEFT JOIN docs d ON d.id = p.id WHERE d.id IS NULL LIMIT ?

@@ -207,7 +207,7 @@ def fill_vectors(context: "StoreContext", deadline: float) -> None:
         vectors = context.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
         with context.lock.held(deadline), context.index.writing() as writer:
             # Another writer may have changed, embedded or purged them meanwhile.
-            still = context.index.without_vector(after, SLICE)
+            still = context.index.without_vector(rows[0][0] - 1, len(rows))
             for row, vector in zip(rows, vectors, strict=True):
                 if row in still:
                     writer.put_vector(row[0], vector)
