@@ -88,6 +88,6 @@ def test_an_mcp_client_that_was_told_to_say_different_is_heard(tmp_path: Path) -
         old = agent.ask("learn", statement=OLD, scope="project:quay")["memory"]["id"]
         waits = agent.ask("learn", statement=NEW, scope="project:quay")
         assert waits["outcome"] == "CONTRADICTION"
-        kept = agent.ask("learn", statement=NEW, supersedes=[old], relation="different")
+        kept = agent.ask("learn", statement=NEW, supersedes=[old], relation="different", scope="project:quay")
         assert (kept["outcome"], kept["memory"]["id"]) == ("UPDATED", waits["memory"]["id"])
         assert kept["memory"]["status"] == "active"

@@ -693,11 +693,18 @@ def test_an_owner_reads_and_rates_what_is_wider_and_changes_none_of_it(backend: 
             partial(mem.undo, shared.id),
             partial(mem.relate, shared.id, own.id),
             partial(mem.add, text(), supersedes=[shared.id]),
-            partial(mem.update, own.id, new_scope=scope),
         ]
         for change in changes:
             with pytest.raises(Refused, match=f"belongs to {scope}, not to agent:shop/ana"):
                 change(**ANA)
+        moves: list[Callable[[], Any]] = [
+            partial(mem.update, own.id, new_scope=scope, **ANA),
+            partial(mem.revise, own.id, new_scope=scope, **ANA),
+            partial(mem.review.edit, own.id, scope=scope, scopes=mem.scopes_for(**ANA)),
+        ]
+        for move in moves:
+            with pytest.raises(Refused, match=f"agent:shop/ana may not move a memory to {scope}"):
+                move()
         assert [whole(mem.get(shared.id)), len(mem.history(shared.id))] == before
         assert mem.feedback(shared.id, "positive", **ANA).feedback.positive == 1
 
@@ -750,6 +757,17 @@ def test_a_version_of_another_owner_is_neither_restored_nor_superseded(backend: 
     with pytest.raises(NotFound):
         mem.revise(bens.id, statement="The wombat eats at two", **BEN)
     assert (whole(mem.get(bens.id)), mem.get(anas.id).status) == (before, "active")
+
+
+def test_a_name_that_several_owners_gave_means_the_callers_own(backend: Backend, tmp_path: Path) -> None:
+    mem = backend.client()
+    world = World(mem, mem, tmp_path)
+    own, theirs = (add(world, owner, "wombat", name="meal").id for owner in (ANA, BEN))
+    add(world, THERE, "wombat", name="meal")
+    assert mem.remember(text(), supersedes=["meal"], **ANA).outcome == "SUPERSEDED"
+    assert (mem.get(own).status, mem.get(theirs).status) == ("superseded", "active")
+    with pytest.raises(NotFound):
+        mem.learn(text(), supersedes=["meal"], scope="project:org/c")
 
 
 def test_a_rejection_by_another_owner_decides_and_is_not_shown(backend: Backend) -> None:

@@ -91,14 +91,14 @@ def test_a_name_means_one_memory_in_its_scope(mem: Engram) -> None:
 def test_a_decision_does_not_bring_a_purged_memory_back(mem: Engram, tmp_path: Path) -> None:
     kept = mem.add("A statement about otters")
     with Engram.open(home_of(mem).root, cache=tmp_path / "cache", directory=tmp_path) as other:
-        original = mem.get
+        original = mem.store.get
 
-        def purge_in_between(ref: str) -> Any:
-            found = original(ref)
+        def purge_in_between(ref: str, scopes: Any = None) -> Any:
+            found = original(ref, scopes)
             other.upkeep.purge([kept.id])
             return found
 
-        mem.get = purge_in_between  # type: ignore[assignment, method-assign]
+        mem.store.get = purge_in_between  # type: ignore[method-assign]
         with pytest.raises(NotFound, match="purged"):
             mem.pin(kept.id)
     assert not any(b"otters" in path.read_bytes() for path in home_of(mem).root.rglob("*") if path.is_file())

@@ -19,7 +19,7 @@ from engram.rules.argument_limits import limit_verb
 from engram.rules.scopes import GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
-from engram.store.references import find_memory, find_task, refuse_change
+from engram.store.references import find_memory, find_task, refuse_move
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.text.time.zone import SYSTEM
@@ -347,7 +347,9 @@ class Facets:
         """The session to record a use in; "" for a session of another person, as if it did not exist."""
         from engram.store.ledger import sees_ledger
 
-        named = {name: value for name, value in owner.items() if name in Owner.__annotations__ and value}
+        named = {
+            name: value for name, value in owner.items() if name in Owner.__annotations__ and (value or name != "scope")
+        }
         scopes = self.scopes_for(**cast(Owner, named)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
@@ -435,8 +437,7 @@ class Facets:
             given["statement"] = statement
         if given.get("scope") == HERE:
             given["scope"] = self._scopes.here()
-        self._check_superseded(given, self.scopes_for(scope=given.get("scope") or None), to_change=replaces)
-        return given
+        return self._resolve_superseded(given, self.scopes_for(scope=given.get("scope") or None), to_change=replaces)
 
     def _given_changes(
         self, fields: "Mapping[str, Any]", new_scope: str | None
@@ -445,20 +446,23 @@ class Facets:
         owner = {name: value for name, value in fields.items() if name in Owner.__annotations__}
         scopes = self.scopes_for(**cast(Owner, owner))
         given = self._given("", {name: value for name, value in fields.items() if name not in owner})
-        self._check_superseded(given, scopes)
+        given = self._resolve_superseded(given, scopes)
         if new_scope is not None:
             given["scope"] = self._scopes.scope_named(new_scope)
-            refuse_change("the new scope", given["scope"], scopes)
+            refuse_move(given["scope"], scopes)
         return given, scopes
 
-    def _check_superseded(
-        self, given: "Mapping[str, Any]", scopes: "OwnerScopes | None", *, to_change: bool = True
-    ) -> None:
-        """Raise `NotFound` where an owner supersedes a memory they do not see, `Refused` where it belongs to a wider scope."""
+    def _resolve_superseded(
+        self, given: dict[str, Any], scopes: "OwnerScopes | None", *, to_change: bool = True
+    ) -> dict[str, Any]:
+        """The fields with the ids of the memories that an owner supersedes; a name means one that they see.
+
+        Raises `NotFound` for one that they do not see, `Refused` for one of a wider scope.
+        """
         from engram.capture.draft import checked_fields
-        from engram.review.lineage import find_replaceable
+        from engram.review.lineage import find_superseded
 
         if not given.get("supersedes") or scopes is None:
-            return
-        for ref in checked_fields({"supersedes": given["supersedes"]})["supersedes"]:
-            find_replaceable(self.lineages, ref, scopes, to_change=to_change)
+            return given
+        refs = checked_fields({"supersedes": given["supersedes"]})["supersedes"]
+        return {**given, "supersedes": find_superseded(self.lineages, refs, scopes, to_change=to_change)}

@@ -121,9 +121,9 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
         fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
     placed = ""
     if given.supersedes and not given.scope:
-        from engram.review.lineage import find_replaceable
+        from engram.review.lineage import find_superseded
 
-        fields["supersedes"] = [find_replaceable(mem.lineages, ref, seen(mem)).id for ref in given.supersedes]
+        fields["supersedes"] = find_superseded(mem.lineages, given.supersedes, seen(mem))
     if not given.scope and not given.supersedes:
         fields["scope"], placed = mem.infer_scope(
             given.statement, type=given.type, situation=given.situation, form=form or None

@@ -29,7 +29,7 @@ from engram.rules.sources import said_by
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
 from engram.store.records import CURRENT
-from engram.store.references import Scopes, find_locked, find_memory, refuse_change
+from engram.store.references import Scopes, find_locked, find_memory, refuse_move
 from engram.text.invisible import remove_invisible
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Amender:
             raise InvalidInput(f"an edit cannot change {unknown[0]}; it takes {', '.join(FIELDS)}")
         found = _editable(find_memory(self.store, ref, scopes, to_change=True))
         wanted = self._edited(found, changes, actor)
-        refuse_change(found.id, wanted.scope, scopes)
+        refuse_move(wanted.scope, scopes)
         if _same(found, wanted):
             return found
         vectors = self.store.embed([meaning_of(wanted)])

@@ -24,7 +24,15 @@ from engram.store.documents import meaning_of
 from engram.store.history import is_automatic
 from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, in_order, locked_memory, refuse_foreign_ids, start_of
-from engram.store.references import Scopes, find_locked, find_memory, has_foreign, no_memory, refuse_change
+from engram.store.references import (
+    Scopes,
+    find_locked,
+    find_memory,
+    has_foreign,
+    no_memory,
+    refuse_change,
+    refuse_move,
+)
 
 VERSIONS = (*CURRENT, "superseded")
 """Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
@@ -366,15 +374,15 @@ class Lineages:
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(find_replaceable(self, ref, scopes))
-        for other in changes.get("supersedes", ()) if scopes is not None else ():
-            find_replaceable(self, other, scopes)
+        if changes.get("supersedes") and scopes is not None:
+            changes["supersedes"] = find_superseded(self, changes["supersedes"], scopes)
         check_form_kept(head.form, changes)
         settings = GateSettings(allowed_values=self.store.screen.allowed_values)
         draft = admit(_revised(head, changes, actor, self.clock()), settings)
         if "aliases" in changes:
             refuse_foreign_ids(self.store, [draft.but(id=head.id)])
         vectors = self.store.embed([meaning_of(draft)])
-        refuse_change(head.id, draft.scope, scopes)
+        refuse_move(draft.scope, scopes)
         compared = sorted({head.scope, draft.scope})
         waiting = waiting_on(self.store, [head.id])
         about = [*(version.id for version in self.versions(head.id)), *(other.id for other in waiting)]
@@ -463,6 +471,15 @@ def find_replaceable(lineages: Lineages, ref: str, scopes: Scopes, *, to_change:
         if to_change or version.id != found.id:
             refuse_change(version.id, version.scope, scopes)
     return head
+
+
+def find_superseded(
+    lineages: Lineages, refs: Sequence[str], scopes: Scopes, *, to_change: bool = True
+) -> tuple[str, ...]:
+    """The ids of the memories that a caller names to supersede them; raises as `find_replaceable` does."""
+    for ref in refs:
+        find_replaceable(lineages, ref, scopes, to_change=to_change)
+    return tuple(find_memory(lineages.store, ref, scopes).id for ref in refs)
 
 
 def refuse_foreign_versions(store: Store, memory_id: str, versions: Sequence[str], scopes: Scopes) -> None:

@@ -114,6 +114,13 @@ def refuse_change(record_id: str, scope: str, scopes: Scopes) -> None:
         raise Refused(f"{record_id} belongs to {scope}, not to {own}; nothing was changed")
 
 
+def refuse_move(scope: str, scopes: Scopes) -> None:
+    """Raise `Refused` where a caller would move a record to a scope that is not theirs."""
+    if not may_change(scopes, scope):
+        own = ", ".join(changeable_scopes(scopes) or ())
+        raise Refused(f"{own} may not move a memory to {scope}; nothing was changed")
+
+
 def find_locked(deciding: "Transaction", memory_id: str, scopes: Scopes = None) -> "Memory":
     """A memory inside a transaction, to be changed; it may have been moved to another owner before the lock was taken."""
     memory = locked_memory(deciding, memory_id)
