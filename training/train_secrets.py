@@ -121,7 +121,9 @@ def notes(*, shown: bool) -> Iterator[Labelled]:
 
 def templates() -> Iterator[Labelled]:
     """The texts of the templates with every choice made, or some of them where there are many."""
-    lines = [line for path in sorted((FOLDER / "secrets").glob("*.txt")) for line in path.read_text("utf-8").splitlines()]
+    lines = [
+        line for path in sorted((FOLDER / "secrets").glob("*.txt")) for line in path.read_text("utf-8").splitlines()
+    ]
     for line in lines:
         if not line or line.startswith("#"):
             continue
