@@ -251,6 +251,8 @@ def _check_zone(name: str, where: str) -> None:
 
 def check_settable(key: str) -> None:
     """Raise `InvalidInput` unless the key is one that `engram config` shows and sets."""
+    if key in ("secrets", "secrets.allow"):
+        raise InvalidInput('secrets.allow is a list in config.toml, [secrets] allow = ["…"]: edit it there')
     if key in TABLES:
         raise InvalidInput(f"{key} are tables of config.toml, [{key}.NAME]: edit them there")
     if key not in SETTABLE:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engram.gates.secrets import forms, high_entropy, prose
 from engram.gates.secrets.forms import hints_in
 from engram.gates.shape import RECORD
-from engram.models.credentials import MARGIN, MODEL, features, is_credential
+from engram.models.credentials import MARGIN, MODEL, features, score_span, window_of
 from tests.gates.samples import samples
 
 ROOT = Path(__file__).parents[2]
@@ -68,9 +68,9 @@ def test_a_score_made_of_the_scores_of_words_is_that_of_all_features() -> None:
         if len(lowered) != len(text):
             continue
         for start, end in prose.spans(text, lowered, hints_in(lowered)):
-            verdict = is_credential(text, start, end)
-            assert verdict == (MODEL.sums(features(text, start, end))[0] > MARGIN)
-            judged.add(verdict)
+            score = score_span(*window_of(text, start, end))
+            assert score == MODEL.sums(features(text, start, end))[0]
+            judged.add(score > MARGIN)
     assert judged == {True, False}
 
 

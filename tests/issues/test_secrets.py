@@ -200,3 +200,63 @@ def test_a_word_spelled_in_letters_that_look_alike_or_stand_apart_is_still_read(
 def test_cyrillic_words_of_letters_that_look_latin_stay_what_they_are() -> None:
     assert "a1B2" not in redact("ТОКЕН: a1B2c3D4e5F6g7H8i9J0")[0]
     assert "a1B2" not in redact("секрет: a1B2c3D4e5F6g7H8i9J0")[0]
+
+
+NOTES = [
+    "Elena has a new phone number: 07700 900456",
+    "my number is 0151 555 0199",
+    "The MAC of the printer is 00-1B-44-11-3A-B7",
+    "Our router has the MAC address 3c:84:6a:1f:9b:02",
+    "The router's serial number is FZ7590-2231-88A",
+    "The password reset mail takes five minutes",
+    "The Figma file key is Zk3mQ9xTb7LpV2nRw8cYdA",
+    "Stripe's public test card is 4242 4242 4242 4242",
+    "The boxes are labelled zq000627 to zq000690",
+    "2025-03-14T09:26:53.589123+01:00 login failed for user marta, password reset sent",
+    "Call the alarm company on 0800 123 4567",
+    "Le code postal de Lyon 3 est 69003",
+    "Teléfono del taller: 91 555 01 23",
+    "Die Seriennummer vom Router ist 9C7A-22F1-0031",
+]
+
+
+@table("text", NOTES)
+def test_a_number_that_the_words_around_it_describe_as_something_else_is_no_secret(text: str) -> None:
+    assert redact(text)[0] == text
+
+
+@table(
+    ("text", "secret"),
+    [
+        ("the wifi at the cabin is called Lakeview, you get in with moonlight-harbor-42", "moonlight-harbor-42"),
+        ("keytool -importkeystore -storepass n4bgT7qw -noprompt", "n4bgT7qw"),
+        ("storepass n4bgT7qw", "n4bgT7qw"),
+        ("my phone's unlock code is 258036", "258036"),
+        ("router serial FZ7590, admin password rain" + "barrel7", "rain" + "barrel7"),
+        ("the key to our flat is in the box, dial 0728 and it pops open", "0728"),
+    ],
+)
+def test_the_same_words_do_not_hide_a_secret(text: str, secret: str) -> None:
+    assert secret not in redact(text)[0]
+
+
+def test_the_model_judges_each_repeated_piece_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engram.models import credentials
+
+    judged: list[str] = []
+    score = credentials.score_span
+
+    def count(*window: str) -> int:
+        judged.append(window[1])
+        return score(*window)
+
+    monkeypatch.setattr(credentials, "score_span", count)
+    find_secrets("the door code is 4471 and use CVC 123. " * 500)
+    assert len(judged) < 100
+
+
+def test_an_error_says_which_words_were_taken_for_what_and_masks_the_value(backend: Backend) -> None:
+    decision = backend.client().learn("My card's PIN is 8841, keep it")
+    assert decision.gate == "secrets"
+    assert "(pin): “••••” after “My card's PIN is”" in decision.reason
+    assert "8841" not in decision.reason

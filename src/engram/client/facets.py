@@ -147,7 +147,7 @@ class Facets:
             autopromote_harvest=self.settings.autopromote_harvest,
             autopromote_kinds=self.settings.promoted_kinds,
             most_per_source=self.settings.source_daily_limit,
-            allowed_values=(*self.settings.allowed_values, *allowed_digests(self.store)),
+            allowed_values=lambda: (*self.settings.allowed_values, *allowed_digests(self.store)),
         )
 
     @cached_property

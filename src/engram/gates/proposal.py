@@ -1,6 +1,6 @@
 """The gates' input (`Proposal`), their view of the store (`Known`), their settings and their result (`Verdict`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from engram.model.decision import Outcome
@@ -104,8 +104,8 @@ class GateSettings:
     """For `learn` and `remember`."""
     max_added_bytes: int = MAX_ADDED_BYTES
     """For `add`, in UTF-8."""
-    allowed_values: tuple[str, ...] = ()
-    """Patterns of values that are not secrets: the setting `secrets.allow`."""
+    allowed_values: Callable[[], tuple[str, ...]] = tuple
+    """Returns patterns of values that are not secrets: the setting `secrets.allow`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,14 @@ from engram.text.word_tables import read_table
 __all__ = [
     "MARGIN",
     "MODEL",
+    "OTHER_MARGIN",
     "cue_places",
     "cue_stems",
     "features",
     "groups_of",
-    "is_credential",
-    "is_other_thing",
+    "score_span",
     "shape_of",
+    "window_of",
 ]
 
 MODEL = Linear("credentials.bin", ("credential",), 1 << 16)
@@ -189,21 +190,20 @@ def groups_of(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def is_credential(text: str, start: int, end: int) -> bool:
-    """Whether the span is a credential, by its shape and the words around it."""
-    opening, tokens, closing = _described(text, start, end)
-    return MODEL.sums([*opening, *closing])[0] + sum(_score_of_token(*token) for token in tokens) > MARGIN
+def window_of(text: str, start: int, end: int) -> tuple[str, str, str]:
+    """What the model sees of a span: the text before it, the span itself, and the text behind it."""
+    return text[max(0, start - _BEFORE) : start], text[start:end], text[end : end + _BEHIND]
 
 
-def is_other_thing(text: str, start: int, end: int) -> bool:
-    """Whether the words around a span say plainly that it is something else than a credential, whatever its name is."""
-    opening, tokens, closing = _described(text, start, end)
-    return MODEL.sums([*opening, *closing])[0] + sum(_score_of_token(*token) for token in tokens) < OTHER_MARGIN
+def score_span(before: str, value: str, behind: str) -> int:
+    """How much a span is a credential, by its shape and the words around it, in stored weights."""
+    opening, tokens, closing = _described(before, value, behind)
+    return MODEL.sums([*opening, *closing])[0] + sum(_score_of_token(*token) for token in tokens)
 
 
 def features(text: str, start: int, end: int) -> list[str]:
     """The features of a span; used for training."""
-    opening, tokens, closing = _described(text, start, end)
+    opening, tokens, closing = _described(*window_of(text, start, end))
     return [*opening, *(feature for token in tokens for feature in _of_token(*token)), *closing]
 
 
@@ -211,11 +211,11 @@ _PlacedToken = tuple[str, str, str, str, tuple[str, ...]]
 """The kind of a span, and on which side of it a token is, how far away, the token and its groups."""
 
 
-def _described(text: str, start: int, end: int) -> tuple[list[str], list[_PlacedToken], list[str]]:
+def _described(text_before: str, value: str, text_behind: str) -> tuple[list[str], list[_PlacedToken], list[str]]:
     """The features of a span's shape, the tokens around it, and the features of these together."""
-    kind, looks = shape_of(text[start:end])
-    before = _TOKEN.findall(text[max(0, start - _BEFORE) : start].lower())
-    behind = _TOKEN.findall(text[end : end + _BEHIND].lower())
+    kind, looks = shape_of(value)
+    before = _TOKEN.findall(text_before.lower())
+    behind = _TOKEN.findall(text_behind.lower())
     if before and before[-1] in _QUOTES:
         looks = [*looks, "quoted"]
     before = _grouped([token for token in before if token not in _QUOTES][-_WORDS_BEFORE:])[::-1]

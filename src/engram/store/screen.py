@@ -37,7 +37,6 @@ class Decider:
 class Screen(Protocol):
     """Checks records before they are written: returns them as they may be stored, or raises."""
 
-    @property
     def allowed_values(self) -> tuple[str, ...]:
         """Patterns of values that the owner says are not secrets."""
 
@@ -74,7 +73,6 @@ class Screen(Protocol):
 class Unscreened:
     """Accepts everything unchanged."""
 
-    @property
     def allowed_values(self) -> tuple[str, ...]:
         """No patterns; nothing is refused."""
         return ()

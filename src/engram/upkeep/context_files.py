@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from engram.gates.secrets.allowed import AllowedValues
 from engram.model.errors import EngramError, InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, field
 from engram.model.report import Finding
@@ -165,7 +166,15 @@ class ContextFiles:
         least = self.count("\n".join(rendered({})))
         if options.budget < least:
             raise InvalidInput(f"A budget of {options.budget} tokens is too small (minimum {least}).")
-        return build_block(found, now, tier=options.tier, limit=options.limit, budget=options.budget, count=self.count)
+        return build_block(
+            found,
+            now,
+            tier=options.tier,
+            limit=options.limit,
+            budget=options.budget,
+            count=self.count,
+            allowed=AllowedValues(self.store.screen.allowed_values),
+        )
 
     def _carry_out(self, plan: _PlannedFile, options: BlockOptions, remove: bool) -> ContextUpdate:
         for _ in range(_TRIES):

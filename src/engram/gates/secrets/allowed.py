@@ -1,6 +1,6 @@
 """Values that the owner says are not secrets: the patterns of the setting `secrets.allow`, and single values that a person allowed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -21,22 +21,26 @@ _LONGEST = 512
 
 @dataclass(frozen=True, slots=True)
 class AllowedValues:
-    """Patterns with `*`, `?` and `[…]` that cover a whole value, and digests of single values."""
+    """Patterns with `*`, `?` and `[…]` that cover a whole value, and digests of single values.
 
-    patterns: tuple[str, ...] = ()
+    They are loaded when a secret is found: a person may allow a value while a server runs.
+    """
 
-    def without_allowed(self, text: str, found: Iterable[Secret]) -> list[Secret]:
+    load: Callable[[], tuple[str, ...]] = tuple
+
+    def without_allowed(self, text: str, found: Sequence[Secret]) -> list[Secret]:
         """The secrets in a text that no pattern covers."""
-        if not self.patterns:
-            return list(found)
-        return [secret for secret in found if not self._covers(text, secret)]
+        patterns = self.load() if found else ()
+        return [secret for secret in found if not _covers(patterns, text, secret)]
 
-    def _covers(self, text: str, secret: Secret) -> bool:
-        values = {text[secret.start : secret.end], _whole_word(text, secret)}
-        return any(self._matches(value) for value in values if len(value) <= _LONGEST)
 
-    def _matches(self, value: str) -> bool:
-        return _digest(value) in self.patterns or any(fnmatchcase(value, pattern) for pattern in self.patterns)
+def _covers(patterns: tuple[str, ...], text: str, secret: Secret) -> bool:
+    values = {text[secret.start : secret.end], _whole_word(text, secret)} if patterns else ()
+    return any(
+        _digest(value) in patterns or any(fnmatchcase(value, pattern) for pattern in patterns)
+        for value in values
+        if len(value) <= _LONGEST
+    )
 
 
 NOTHING_ALLOWED = AllowedValues()

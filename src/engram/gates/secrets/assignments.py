@@ -503,9 +503,10 @@ class NamedWord:
         """The second of two values: "the old password was …, the new one is …"."""
         if given := _OTHER_ONE.match(self.text, end):
             value = trimmed(given["secret"], self.text, given.end("secret"))
-            if likeness(value) >= (Likeness.WORD if value.istitle() else Likeness.LIKELY) or is_passphrase(value):
-                if found := self._secret(given.start("secret"), value):
-                    yield found
+            enough = Likeness.WORD if value.istitle() else Likeness.LIKELY
+            found = self._secret(given.start("secret"), value)
+            if found and (likeness(value) >= enough or is_passphrase(value)):
+                yield found
 
     def before(self, previous: int) -> Secret | None:
         """The value in "X is the password" and "use X as the password", after the previous such word."""

@@ -227,12 +227,20 @@ def words_in(lowered: str, name: str, hints: Hints) -> list[tuple[re.Match[str],
     for stem, places in hints.items():
         for row, kind in rows.get(stem, ()):
             pattern = _pattern(name, row)
+            missed: set[tuple[int, str]] = set()
             for place in without_overlaps(places, len(stem)):
+                # Where a text repeats itself, most windows are the same, and a miss is the same miss.
+                first = max(0, place - 2 * _REACH)
+                window = place - first, lowered[first : place + 3 * _REACH]
+                if window in missed:
+                    continue
                 match = pattern.match(lowered, place) or pattern.search(
                     lowered, max(0, place - _REACH), place + 2 * _REACH
                 )
                 if match is not None:
                     found.setdefault((match.start(), row), (match, kind))
+                else:
+                    missed.add(window)
     apart: list[tuple[re.Match[str], str]] = []
     for key in sorted(found):
         if not apart or key[0] >= apart[-1][0].end():

@@ -4,11 +4,11 @@ What has an exact form is found by the other modules. This one looks only around
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC
-from engram.gates.secrets.forms import Hints, Secret, stretches
+from engram.gates.secrets.forms import Hints, Secret, apart, stretches
 from engram.gates.secrets.values import (
     Likeness,
     is_file_or_host,
@@ -62,6 +62,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 _WORD = re.compile(r"(?<![\w@.])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@]|\.\w)")
 _LEADS = re.compile(r"[\"'`“„«‘」』]{0,2}\s{0,2}[:=：,–—(/\"'`“„«‘-]\s{0,2}[\"'`“„«‘]?")
 _LEAD_GROUPS = frozenset(("is", "with", "use", "set", "answer", "pass", "ask", "pin", "key", "code", "login"))
+_ASSIGNS = re.compile(r"\w[\"'\])]{0,2}\s?:?=\s?[\"'`]?\Z")
+"""What precedes a value in code and configuration, where words around it describe other lines."""
 _LAST_NUMBER = re.compile(r"( \d{1,6})(?=[\"'`”»)]{0,2}(?:[.,;!?]?\s|[.,;!?]?\Z))")
 """The number that ends a passphrase: "tango foxtrot 88"."""
 _SHORTEST_WORD = 4
@@ -74,20 +76,45 @@ _CONTINUES = frozenset("@=_/\\0123456789")
 
 def prose(text: str, lowered: str, hints: Hints, found: Sequence[Secret]) -> Iterator[Secret]:
     """The spans that the model judges to be credentials, apart from those already found."""
-    from engram.models.credentials import is_credential, shape_of
+    from engram.models.credentials import MARGIN, shape_of
 
-    taken = [(secret.start, secret.end) for secret in found]
+    taken, score = apart(found), ScoreCache(text)
+    ends = [secret.end for secret in taken]
     for start, end in spans(text, lowered, hints):
-        if not any(start < stop and end > begin for begin, stop in taken) and is_credential(text, start, end):
+        behind = bisect_right(ends, start)
+        is_taken = behind < len(taken) and taken[behind].start < end
+        if not is_taken and score.of_span(start, end) > MARGIN:
             yield Secret("pin" if shape_of(text[start:end])[0] in ("number", "keypad") else "password", start, end)
+
+
+class ScoreCache:
+    """The model's scores of the spans of one text; where a text repeats itself, each is computed once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._scores: dict[tuple[str, str, str], int] = {}
+
+    def of_span(self, start: int, end: int) -> int:
+        """The score of a span: the higher, the more it is a credential."""
+        from engram.models.credentials import score_span, window_of
+
+        window = window_of(self._text, start, end)
+        if window not in self._scores:
+            self._scores[window] = score_span(*window)
+        return self._scores[window]
 
 
 def without_other_things(text: str, found: Iterable[Secret]) -> Iterator[Secret]:
     """The secrets, without those that the words around them describe as something else: a phone number, a serial, an order."""
-    from engram.models.credentials import is_other_thing
+    from engram.models.credentials import OTHER_MARGIN
 
+    score = ScoreCache(text)
     for secret in found:
-        if secret.end - secret.start > _LONGEST or not is_other_thing(text, secret.start, secret.end):
+        if (
+            secret.end - secret.start > _LONGEST
+            or _ASSIGNS.search(text, max(0, secret.start - 8), secret.start)
+            or score.of_span(secret.start, secret.end) >= OTHER_MARGIN
+        ):
             yield secret
 
 
@@ -223,6 +250,7 @@ def _plain(text: str, begin: int, stop: int, strong: Sequence[int]) -> Iterator[
 
     begin = max(begin, strong[bisect_left(strong, begin)] - _LONGEST)
     words = list(_WORD.finditer(text, begin, stop))
+    spelled = [not _SPELLED.isdisjoint(groups_of(word[0].lower())) for word in words]
     for place, word in enumerate(words):
         near = bisect_left(strong, word.start() + 1)
         if not near or word.start() - strong[near - 1] > _REACH:
@@ -234,6 +262,8 @@ def _plain(text: str, begin: int, stop: int, strong: Sequence[int]) -> Iterator[
         )
         if (leads or _LEADS.fullmatch(gap)) and "\n\n" not in gap:
             yield from _runs(text, words, place)
+            if sum(spelled[place : place + _LONGEST_SPELLED]) >= _FEWEST_SPELLED:
+                yield from _spelled_run(text, words, spelled, place)
 
 
 def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[int, int]]:
@@ -258,17 +288,18 @@ def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[i
         yield first.start(), number.end(1)
     if titled and first is not titled is not last:
         yield first.start(), titled.end()
-    yield from _spelled_run(text, words, place)
 
 
-def _spelled_run(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[int, int]]:
+def _spelled_run(
+    text: str, words: list[re.Match[str]], spelled: Sequence[bool], place: int
+) -> Iterator[tuple[int, int]]:
     """The run of words that begins at a place, if several of them name letters and digits: "capital P lowercase o then four two"."""
-    from engram.models.credentials import groups_of
-
     last, spelling = words[place], 0
-    for word in words[place : place + _LONGEST_SPELLED]:
+    for word, is_spelled in zip(
+        words[place : place + _LONGEST_SPELLED], spelled[place : place + _LONGEST_SPELLED], strict=True
+    ):
         if text[last.end() : word.start()].strip():
             break
-        last, spelling = word, spelling + (not _SPELLED.isdisjoint(groups_of(word[0].lower())))
+        last, spelling = word, spelling + is_spelled
     if spelling >= _FEWEST_SPELLED:
         yield words[place].start(), last.end()

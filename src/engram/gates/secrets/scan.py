@@ -4,7 +4,8 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count, islice
 from typing import Any
@@ -99,10 +100,11 @@ _SAID = frozenset(("password", "security-answer", "netrc-password"))
 _BEFORE_HINT = 200
 _BEHIND_HINT = 400
 """Characters searched before and after a hint."""
-_MASKED_CHARS = re.compile(r"[^\W_]")
+_MASKED_CHARS = re.compile(r"[^\s-]")
 _LONGEST_MASK, _MOST_DESCRIBED = 16, 3
 _LONGEST_AROUND, _WORDS_AROUND = 48, 4
 """Characters and words that a message shows around a masked secret."""
+_EXACT_COLUMNS = 3
 _LONGEST_KEY = 80
 """Characters of a key that a message shows."""
 _READ_AT_ONCE = 200
@@ -142,7 +144,7 @@ def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> l
         Secret(secret.kind, *plain.span(secret.start, secret.end))
         for plain in readings(text)
         for secret in (
-            *_known_shapes(plain.text, hints_in(_lowered(plain.text)), nearby=False, known_only=True),
+            *_known_shapes(plain.text, hints_in(_lowered(plain.text)), rows=_is_known),
             *private_keys(plain.text),
         )
     )
@@ -159,7 +161,7 @@ def described_secrets(text: str) -> list[Secret]:
     lowered = _lowered(text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
-    return list(_described(text, lowered, hints, names, named(text, lowered, names)))
+    return list(_described(text, lowered, hints, [*named(text, lowered, names), *high_entropy(text, lowered, names)]))
 
 
 def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
@@ -167,8 +169,9 @@ def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
     assigned = list(named(text, lowered, names, nearby=nearby))
+    assigned += high_entropy(text, lowered, names) if nearby else ()
     found = [
-        *_known_shapes(text, hints, nearby=nearby),
+        *_known_shapes(text, hints),
         *private_keys(text),
         *numbers(text, lowered, hints, bare=nearby),
         *(secret for secret in assigned if not nearby or secret.kind == "password"),
@@ -180,27 +183,27 @@ def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
             *seed_phrases(text, lowered),
             *tabled(text, names),
         ]
-        described = _described(text, lowered, hints, names, assigned)
+        described = _described(text, lowered, hints, assigned)
         found += without_other_things(text, described) if judged else described
     if judged:
         found += prose(text, lowered, hints, found)
     own = [match.span() for match in _OWN_ID.finditer(text)] if found else []
+    ends = [end for _, end in own]
     for secret in found:
-        if not any(begin <= secret.start and secret.end <= stop for begin, stop in own):
+        behind = bisect_left(ends, secret.end)
+        if behind == len(own) or own[behind][0] > secret.start:
             yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
-def _described(
-    text: str, lowered: str, hints: Hints, names: Sequence[tuple[re.Match[str], str]], assigned: Iterable[Secret]
-) -> Iterator[Secret]:
-    """The values that words around them describe as a secret, where the same words may describe something else.
+def _described(text: str, lowered: str, hints: Hints, assigned: Iterable[Secret]) -> Iterator[Secret]:
+    """The values that words around them describe as a secret, where other words may describe them as something else.
 
-    What a word such as password names is a secret whatever else the sentence says.
+    What a word such as password names is a secret whatever else the sentence says, and so is a generated password.
     """
     yield from (secret for secret in assigned if secret.kind != "password")
+    yield from _known_shapes(text, hints, rows=_is_judged)
     yield from codes(text, lowered, hints)
     yield from pairs(text, lowered, hints)
-    yield from high_entropy(text, lowered, names)
 
 
 def _lowered(text: str) -> str:
@@ -455,25 +458,34 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
-def _known_shapes(text: str, hints: Hints, *, nearby: bool, known_only: bool = False) -> Iterator[Secret]:
-    """Secrets by their shape. Rows with a judgment read a value from the words around it, so not in names and ids.
+def _is_exact(row: int) -> bool:
+    """Whether a match of the row is a secret by itself. The others have a judgment: they read a value from the words around it."""
+    return len(columns(SHAPES)[row]) == _EXACT_COLUMNS
 
-    `known_only` leaves out the rows whose words around the secret say that it is one, such as `psk=`.
-    """
+
+def _is_judged(row: int) -> bool:
+    return not _is_exact(row)
+
+
+def _is_known(row: int) -> bool:
+    """Whether the format is known wherever it occurs, and not by a word before it such as `psk=`."""
+    return _is_exact(row) and (columns(SHAPES)[row][0] in _LOCATED or "secret" not in _pattern(row).groupindex)
+
+
+def _known_shapes(text: str, hints: Hints, rows: Callable[[int], bool] = _is_exact) -> Iterator[Secret]:
+    """Secrets by their shape, of some rows."""
     known = _rows_of_hints()
-    rows: dict[int, list[str]] = {}
+    hinted: dict[int, list[str]] = {}
     for word in hints:
         for row, hint in known.get(word, ()):
-            rows.setdefault(row, []).append(hint)
+            hinted.setdefault(row, []).append(hint)
     runs = _long_runs(text) if max(map(len, text.split()), default=0) >= _LONG_CHARS else []
     if runs:
-        rows |= {row: [_LONG] for row, _ in known[_LONG]}
-    for row in sorted(rows):
+        hinted |= {row: [_LONG] for row, _ in known[_LONG]}
+    for row in sorted(filter(rows, hinted)):
         kind, _, _, *judgment = columns(SHAPES)[row]
-        if (judgment and not nearby) or (known_only and kind not in _LOCATED and "secret" in _pattern(row).groupindex):
-            continue
-        spans = runs if _LONG in rows[row] else None
-        places = {hint: hints.get(hint.removeprefix("^"), ()) for hint in rows[row]}
+        spans = runs if _LONG in hinted[row] else None
+        places = {hint: hints.get(hint.removeprefix("^"), ()) for hint in hinted[row]}
         for match in _matches(_pattern(row), text, places, overlapping=bool(judgment), spans=spans):
             if found := _judged(kind, match, *judgment):
                 yield found

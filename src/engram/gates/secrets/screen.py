@@ -48,10 +48,9 @@ class SecretScreen:
     def __init__(self, allowed: AllowedValues = NOTHING_ALLOWED) -> None:
         self._allowed = allowed
 
-    @property
     def allowed_values(self) -> tuple[str, ...]:
         """Patterns of values that the owner says are not secrets."""
-        return self._allowed.patterns
+        return self._allowed.load()
 
     def decision(self, actor: str, reason: str, session: str) -> str:
         """The redacted reason. Raises `InvalidInput` if the actor or the session id contains a secret."""

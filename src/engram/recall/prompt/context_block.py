@@ -9,7 +9,8 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from engram.gates.secrets.scan import redact
+from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
+from engram.gates.secrets.scan import find_secrets
 from engram.gates.trust import kind_of, tier_of
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
@@ -66,15 +67,25 @@ class _BlockDraft:
 
 
 def build_block(
-    memories: Iterable[Memory], now: datetime, *, tier: int, limit: int, budget: int, count: Counter
+    memories: Iterable[Memory],
+    now: datetime,
+    *,
+    tier: int,
+    limit: int,
+    budget: int,
+    count: Counter,
+    allowed: AllowedValues = NOTHING_ALLOWED,
 ) -> ContextBlock:
-    """Choose and phrase: at most `limit` memories up to a risk tier, in at most `budget` tokens, the most important first."""
+    """Choose and phrase: at most `limit` memories up to a risk tier, in at most `budget` tokens, the most important first.
+
+    A memory with a secret is left out; `allowed` values are not secrets.
+    """
     left_out: Tally[str] = Tally()
     draft = _BlockDraft(limit, budget, count, used=count("\n".join(rendered({}))))
     for memory in sorted(memories, key=_order):
         # Judging a memory takes time, a model even, so it is done only while there is room.
         full = len(draft.ids) >= limit
-        why = "limit" if full else unfit(memory, now) or _sensitive(memory, tier) or draft.place(memory)
+        why = "limit" if full else unfit(memory, now) or _sensitive(memory, tier, allowed) or draft.place(memory)
         left_out[why] += bool(why)
     lines = tuple(rendered(draft.groups))
     return ContextBlock(lines, tuple(draft.ids), dict(+left_out), count("\n".join(lines)))
@@ -90,11 +101,11 @@ def unfit(memory: Memory, now: datetime) -> str:
     return "" if state.consider else state.state
 
 
-def _sensitive(memory: Memory, tier: int) -> str:
+def _sensitive(memory: Memory, tier: int, allowed: AllowedValues) -> str:
     if (own := tier_of(memory)) > tier:
         return f"tier {own}"
     text = f"{memory.statement}\n{memory.situation}"
-    return "secret" if redact(text)[0] != text else ""
+    return "secret" if find_secrets(text, allowed=allowed) else ""
 
 
 def _order(memory: Memory) -> tuple[bool, bool, int, float, float, str]:
