@@ -13,7 +13,7 @@ from pathlib import Path
 from engram.models.linear import Linear
 from engram.text.word_tables import read_table
 
-__all__ = ["MARGIN", "MODEL", "cue_places", "cue_stems", "features", "groups_of", "is_credential", "shape_of"]
+__all__ = ["BEFORE", "BEHIND", "MARGIN", "MODEL", "cue_places", "cue_stems", "features", "groups_of", "is_credential", "shape_of"]
 
 MODEL = Linear("credentials.bin", ("credential",), 1 << 16)
 MARGIN = 0
@@ -21,7 +21,7 @@ MARGIN = 0
 
 _CUES = Path(__file__).with_name("credential_cues.txt")
 _LAST_OPENING = "spelled"
-_BEFORE, _BEHIND = 140, 90
+BEFORE, BEHIND = 140, 90
 """Characters of context before and after a span."""
 _WORDS_BEFORE, _WORDS_BEHIND = 16, 9
 _NEAR, _MIDDLE = 2, 6
@@ -194,8 +194,8 @@ _PlacedToken = tuple[str, str, str, str, tuple[str, ...]]
 def _described(text: str, start: int, end: int) -> tuple[list[str], list[_PlacedToken], list[str]]:
     """The features of a span's shape, the tokens around it, and the features of these together."""
     kind, looks = shape_of(text[start:end])
-    before = _TOKEN.findall(text[max(0, start - _BEFORE) : start].lower())
-    behind = _TOKEN.findall(text[end : end + _BEHIND].lower())
+    before = _TOKEN.findall(text[max(0, start - BEFORE) : start].lower())
+    behind = _TOKEN.findall(text[end : end + BEHIND].lower())
     if before and before[-1] in _QUOTES:
         looks = [*looks, "quoted"]
     before = _grouped([token for token in before if token not in _QUOTES][-_WORDS_BEFORE:])[::-1]

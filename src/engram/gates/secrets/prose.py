@@ -6,9 +6,10 @@ What has an exact form is found by the other modules. This one looks only around
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from engram.gates.secrets.assignments import PUBLIC
-from engram.gates.secrets.forms import Hints, Secret, stretches
+from engram.gates.secrets.forms import Hints, Secret, apart, stretches
 from engram.gates.secrets.values import (
     Likeness,
     is_file_or_host,
@@ -72,11 +73,21 @@ _CONTINUES = frozenset("@=_/\\0123456789")
 
 def prose(text: str, lowered: str, hints: Hints, found: Sequence[Secret]) -> Iterator[Secret]:
     """The spans that the model judges to be credentials, apart from those already found."""
-    from engram.models.credentials import is_credential, shape_of
+    from engram.models.credentials import BEFORE, BEHIND, is_credential, shape_of
 
-    taken = [(secret.start, secret.end) for secret in found]
+    taken = apart(found)
+    starts = [secret.start for secret in taken]
+    judged: dict[tuple[str, int, int], bool] = {}
     for start, end in spans(text, lowered, hints):
-        if not any(start < stop and end > begin for begin, stop in taken) and is_credential(text, start, end):
+        before = bisect_left(starts, end)
+        if before and taken[before - 1].end > start:
+            continue
+        # A text that repeats itself has the same words around many spans.
+        first = max(0, start - BEFORE)
+        around = (text[first : end + BEHIND], start - first, end - first)
+        if around not in judged:
+            judged[around] = is_credential(*around)
+        if judged[around]:
             yield Secret("pin" if shape_of(text[start:end])[0] in ("number", "keypad") else "password", start, end)
 
 
@@ -212,6 +223,7 @@ def _plain(text: str, begin: int, stop: int, strong: Sequence[int]) -> Iterator[
 
     begin = max(begin, strong[bisect_left(strong, begin)] - _LONGEST)
     words = list(_WORD.finditer(text, begin, stop))
+    spelling = [*accumulate((not _SPELLED.isdisjoint(groups_of(word[0].lower())) for word in words), initial=0)]
     for place, word in enumerate(words):
         near = bisect_left(strong, word.start() + 1)
         if not near or word.start() - strong[near - 1] > _REACH:
@@ -220,6 +232,7 @@ def _plain(text: str, begin: int, stop: int, strong: Sequence[int]) -> Iterator[
         leads = place and gap.isspace() and not _LEAD_GROUPS.isdisjoint(groups_of(words[place - 1][0].lower()))
         if (leads or _LEADS.fullmatch(gap)) and "\n\n" not in gap:
             yield from _runs(text, words, place)
+            yield from _spelled_run(text, words, place, spelling)
 
 
 def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[int, int]]:
@@ -242,17 +255,20 @@ def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[i
         yield first.start(), last.end()
     if titled and first is not titled is not last:
         yield first.start(), titled.end()
-    yield from _spelled_run(text, words, place)
 
 
-def _spelled_run(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[int, int]]:
-    """The run of words that begins at a place, if several of them name letters and digits: "capital P lowercase o then four two"."""
-    from engram.models.credentials import groups_of
+def _spelled_run(
+    text: str, words: list[re.Match[str]], place: int, spelling: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """The run of words that begins at a place, if several of them name letters and digits: "capital P lowercase o then four two".
 
-    last, spelling = words[place], 0
-    for word in words[place : place + _LONGEST_SPELLED]:
-        if text[last.end() : word.start()].strip():
-            break
-        last, spelling = word, spelling + (not _SPELLED.isdisjoint(groups_of(word[0].lower())))
-    if spelling >= _FEWEST_SPELLED:
-        yield words[place].start(), last.end()
+    `spelling` counts such words: how many of the first, the first two, and so on.
+    """
+    end = min(place + _LONGEST_SPELLED, len(words))
+    if spelling[end] - spelling[place] < _FEWEST_SPELLED or is_said(words[place][0]):
+        return
+    last = place
+    while last + 1 < end and not text[words[last].end() : words[last + 1].start()].strip():
+        last += 1
+    if spelling[last + 1] - spelling[place] >= _FEWEST_SPELLED:
+        yield words[place].start(), words[last].end()

@@ -4,6 +4,7 @@
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count, islice
@@ -97,7 +98,41 @@ def _rows_of_hints() -> dict[str, list[tuple[int, str]]]:
 
 def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
     """Every secret in a text, in order, without overlaps. `nearby=False` ignores surrounding words; used for names."""
+    if len(text) < _LONG_TEXT:
+        return _all_secrets(text, nearby)
+    key = (hash(text), len(text), nearby)
+    found = _recent.get(key)
+    if found is None:
+        found = tuple(_all_secrets(text, nearby))
+        _recent.put(key, found)
+    return list(found)
+
+
+def _all_secrets(text: str, nearby: bool) -> list[Secret]:
     return apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
+
+
+class _RecentResults:
+    """The secrets of the last long texts, which several checks of one call read. It holds hashes and spans: a purged text is gone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._new: dict[tuple[int, int, bool], tuple[Secret, ...]] = {}
+        self._old = self._new
+
+    def get(self, key: tuple[int, int, bool]) -> tuple[Secret, ...] | None:
+        """The secrets of a text, if they are known."""
+        return self._new.get(key, self._old.get(key))
+
+    def put(self, key: tuple[int, int, bool], found: tuple[Secret, ...]) -> None:
+        """Remember the secrets of a text, and forget the oldest when there are too many."""
+        self._new[key] = found
+        if len(self._new) > self._most:
+            self._old, self._new = self._new, {}
+
+
+_LONG_TEXT = 4_000
+_recent = _RecentResults(most=16)
 
 
 def exact_secrets(text: str) -> list[Secret]:
@@ -128,7 +163,8 @@ def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
         found += prose(text, lowered, hints, found)
     own = [match.span() for match in _OWN_ID.finditer(text)] if found else []
     for secret in found:
-        if not any(begin <= secret.start and secret.end <= stop for begin, stop in own):
+        before = bisect_right(own, (secret.start, len(text)))
+        if not before or own[before - 1][1] < secret.end:
             yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
