@@ -65,7 +65,7 @@ class Bench:
             "add": mem.add,
             "add, context": lambda text: mem.add(f"Fact {next(self.number)} has a source", context=text),
             "add, metadata": lambda text: mem.add(f"Fact {next(self.number)} has data", metadata={"of": text}),
-            "add_batch": lambda text: mem.add_batch([{"statement": text}, {"statement": text[: len(text) // 2]}]),
+            "add_batch": lambda text: mem.add_batch([{"statement": half} for half in _halves(text)]),
             "update": lambda text: mem.update(kept, statement=text),
             "update, reason": lambda text: mem.update(kept, importance=0.5, reason=text),
             "revise": lambda text: mem.revise(kept, statement=text),
@@ -140,7 +140,7 @@ class Bench:
         self.mem.gen_context(self._file("AGENTS.md", text))
 
     def _import(self, suffix: str) -> Verb:
-        forms = {
+        forms: dict[str, Callable[[str], str]] = {
             "md": text_of,
             "json": lambda text: json.dumps([{"statement": text}]),
             "yaml": lambda text: f"statement: {json.dumps(text)}\n",
@@ -168,6 +168,10 @@ class Bench:
 def text_of(text: str) -> str:
     """The text itself: Markdown has no quotes around it."""
     return text
+
+
+def _halves(text: str) -> tuple[str, str]:
+    return text[: len(text) // 2], text[len(text) // 2 :]
 
 
 def _pieces(text: str) -> list[str]:

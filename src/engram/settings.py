@@ -103,7 +103,7 @@ SHAPES = {
         "static, none, fastembed:<model> or openai:<model>@<base_url>",
     ),
     "autopromote_kinds": (
-        r"(?:\s*(?:preference|tooling|project|infra)?\s*(?:,|$))*",
+        r"(?:\s*+(?:(?:preference|tooling|project|infra)\s*+)?(?:,|$))*+",
         'preference, tooling, project or infra, separated by commas, or "" for all of them',
     ),
     "model": (

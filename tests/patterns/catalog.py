@@ -8,11 +8,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import engram
 from engram import settings
+from engram.capture.extraction.clauses import LONGEST_SENTENCE
+from engram.capture.transcripts import pasted
+from engram.gates.policies import policy
 from engram.gates.policies.catalog import PRESETS, policy_named
 from engram.gates.secrets import forms, numbers, scan
 from engram.sessions import summary_lines
@@ -22,8 +26,8 @@ SEARCHING = frozenset(("search", "finditer", "findall", "sub", "subn", "split"))
 OPTIONAL = ("engram.integrations",)
 """Modules that need a package of somebody else, or run the program."""
 SEARCHED = ("finditer",)
-MATCHED_TABLES = ("engram.capture.extraction.rules.rules",)
-"""Tables whose patterns only `match` runs."""
+TABLE_METHODS = {"engram.capture.extraction.rules.rules": ("match",), "engram.settings#": ("fullmatch",)}
+"""What runs the patterns of a table, by the start of their names."""
 MAX_DEPTH = 4
 """Levels of tuples, dictionaries and objects below a constant that are searched for patterns."""
 
@@ -34,6 +38,8 @@ class FoundPattern(NamedTuple):
     name: str
     source: str
     flags: int
+    window: int
+    """The most characters that it ever runs on; 0 for any number."""
     methods: tuple[str, ...]
     """`match` and `fullmatch`, which try one place of a text, if nothing else runs it; otherwise `finditer`."""
 
@@ -58,8 +64,11 @@ def all_patterns() -> tuple[FoundPattern, ...]:
         ):
             key = (pattern.source, pattern.flags)
             known = found.get(key)
+            window = 0 if known and not known.window else pattern.window
             methods = {*pattern.methods, *(known.methods if known else ())}
-            found[key] = pattern._replace(methods=SEARCHED if SEARCHED[0] in methods else tuple(sorted(methods)))
+            found[key] = pattern._replace(
+                window=window, methods=SEARCHED if SEARCHED[0] in methods else tuple(sorted(methods))
+            )
     return tuple(sorted(found.values()))
 
 
@@ -67,7 +76,7 @@ def _built(module_name: str) -> Iterator[FoundPattern]:
     """The patterns that a function builds from a row of a table."""
     for number, built in enumerate(BUILDERS.get(module_name, tuple)()):
         for source, flags in _inside(built, MAX_DEPTH):
-            yield FoundPattern(f"{module_name}#{number}", source, flags, SEARCHED)
+            yield _found(f"{module_name}#{number}", source, flags, SEARCHED)
 
 
 def _secret_forms() -> Iterator[Any]:
@@ -76,14 +85,26 @@ def _secret_forms() -> Iterator[Any]:
 
 
 def _policy_patterns() -> Iterator[Any]:
-    for rule in (rule for policy in map(policy_named, PRESETS) for rule in (*policy.types, *policy.slots)):
-        yield from (re.compile(one, re.IGNORECASE) for one in (rule.pattern, rule.unless) if one)
+    presets = list(map(policy_named, PRESETS))
+    types, slots = chain.from_iterable(one.types for one in presets), chain.from_iterable(one.slots for one in presets)
+    sources = [part for rules in (types, slots) for rule in rules for part in (rule.pattern, rule.unless)]
+    yield from (re.compile(source, re.IGNORECASE) for source in sources if source)
 
 
+WINDOWS = {
+    "engram.capture.extraction.rules.rules": LONGEST_SENTENCE,
+    "engram.capture.extraction.clauses._TRAILING": LONGEST_SENTENCE,
+    "engram.capture.extraction.statement": LONGEST_SENTENCE,
+    "engram.capture.extraction.references": LONGEST_SENTENCE,
+    "engram.capture.transcripts.pasted._printed": pasted._LOOKED_AT,
+    "engram.gates.policies.policy._ESCAPE_OR_SET": policy.MAX_PATTERN_CHARS,
+    "engram.gates.policies.policy#": policy.READ_CHARS,
+}
+"""The most characters of the texts that patterns run on where a longer text is cut or refused before, by the start of their names."""
 BUILDERS: Mapping[str, Callable[[], Iterable[Any]]] = {
     "engram.gates.secrets.forms": _secret_forms,
-    "engram.gates.secrets.scan": lambda: map(scan._pattern, range(len(forms.columns(scan.SHAPES)))),
-    "engram.gates.secrets.numbers": lambda: map(numbers._compiled, range(len(forms.columns(numbers.NUMBERS)))),
+    "engram.gates.secrets.scan": lambda: map(scan._pattern, range(len(forms.columns(forms.SHAPES)))),
+    "engram.gates.secrets.numbers": lambda: map(numbers._compiled, range(len(forms.columns(forms.NUMBERS)))),
     "engram.gates.policies.policy": _policy_patterns,
     "engram.sessions.summary_lines": lambda: map(summary_lines._pattern, summary_lines.SIGNALS),
     "engram.settings": lambda: (re.compile(shape) for shape, *_ in settings.SHAPES.values()),
@@ -99,7 +120,11 @@ def _modules() -> Iterator[tuple[str, Any]]:
 
 def _methods_used(tree: ast.AST) -> dict[str, set[str]]:
     """How each name of a module is used: the methods called on it, and "" for anything else."""
-    called = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    called: dict[int, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            base = node.value.func if isinstance(node.value, ast.Call) else node.value
+            called[id(base)] = node.attr
     found: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -114,16 +139,18 @@ def _constants(module_name: str, module: Any, used: Mapping[str, set[str]]) -> I
         ):
             continue
         for source, flags in _inside(_called(value, module_name), MAX_DEPTH):
-            called = {"match"} if f"{module_name}.{name}" in MATCHED_TABLES else used.get(name, set())
+            called = used.get(name, set())
             methods = tuple(sorted(called)) if called and called <= ANCHORED else SEARCHED
-            yield FoundPattern(f"{module_name}.{name}", source, flags, methods)
+            yield _found(f"{module_name}.{name}", source, flags, methods)
 
 
 def _called(value: Any, module_name: str) -> Any:
     """What a cached function without parameters returns; any other value as it is."""
-    if hasattr(value, "cache_info") and value.__module__ == module_name and not signature(value).parameters:
-        return value()
-    return value
+    return value() if _is_builder(value) and value.__module__ == module_name else value
+
+
+def _is_builder(value: Any) -> bool:
+    return hasattr(value, "cache_info") and not signature(value).parameters
 
 
 def _inside(value: Any, depth: int) -> Iterator[tuple[str, int]]:
@@ -158,6 +185,9 @@ def _attributes(value: Any) -> dict[str, Any]:
 def _literals(module_name: str, module: Any, tree: ast.AST) -> Iterator[FoundPattern]:
     """The patterns that functions give to `re` themselves."""
     constants = {id(node.value) for node in ast.iter_child_nodes(tree) if isinstance(node, ast.Assign | ast.AnnAssign)}
+    for function in ast.iter_child_nodes(tree):
+        if isinstance(function, ast.FunctionDef) and _is_builder(getattr(module, function.name, None)):
+            constants.update(map(id, ast.walk(function)))
     for node in ast.walk(tree):
         if id(node) in constants:
             continue
@@ -174,7 +204,13 @@ def _literals(module_name: str, module: Any, tree: ast.AST) -> Iterator[FoundPat
         place = 1 if node.func.attr == "compile" else 2
         if flags is None and node.func.attr not in ("sub", "subn", "split") and len(node.args) > place:
             flags = _evaluated(node.args[place], module)
-        yield FoundPattern(f"{module_name}:{node.lineno}", _text_of(source), int(flags or 0), _one(node.func.attr))
+        yield _found(f"{module_name}:{node.lineno}", _text_of(source), int(flags or 0), _one(node.func.attr))
+
+
+def _found(name: str, source: str, flags: int, methods: tuple[str, ...]) -> FoundPattern:
+    window = next((chars for start, chars in WINDOWS.items() if name.startswith(start)), 0)
+    methods = next((one for start, one in TABLE_METHODS.items() if name.startswith(start)), methods)
+    return FoundPattern(name, source, flags, window, methods)
 
 
 def _one(method: str) -> tuple[str, ...]:

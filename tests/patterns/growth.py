@@ -11,12 +11,13 @@ from tests.patterns.catalog import SEARCHED, FoundPattern
 from tests.patterns.pumps import Pump, pumps
 
 SHORT, LONG = 10_000, 40_000
-SCREENED = 2_500
+SCREENED = 1_500
 """Characters of the text that tells whether a pattern is measured at all on a pump."""
-STEPS = (24, 100, 400, 1_000)
+FIRST, STEPS = 150, (300, 600)
 """Shorter texts that are tried first: a pattern of exponential growth would never finish a longer one."""
-FLOOR_S = 0.001
-"""Processor time on a text of `SCREENED` characters below which a pattern is not measured: quadratic growth takes ten times that."""
+BEGINNING = 24
+FLOOR_S = 0.0006
+"""Processor time on a text of up to `SCREENED` characters below which a pattern is not measured further."""
 STEP_S = 0.15
 """Processor time on a text of up to `SCREENED` characters that proves growth: a linear pattern takes a hundredth."""
 CERTAIN_S = 2.0
@@ -26,12 +27,15 @@ MAX_GROWTH = 8.0
 TRIES = 5
 
 
-def superlinear_pump(pattern: FoundPattern) -> tuple[Pump, float] | None:
-    """A pump on which the pattern grows faster than the text, with the growth; None if there is none."""
+def superlinear_pump(pattern: FoundPattern, every: int = 1) -> tuple[Pump, float] | None:
+    """A pump on which the pattern grows faster than the text, with the growth; None if there is none.
+
+    With `every` only one pump in so many is tried; which one differs from pattern to pattern.
+    """
     compiled = _compiled(pattern)
     run = _searching(compiled) if pattern.methods == SEARCHED else _anchored(compiled, pattern.methods)
-    for pump in pumps(pattern.source, pattern.flags):
-        if growth := _superlinear_growth(run, pump):
+    for pump in pumps(pattern.source, pattern.flags)[len(pattern.source) % every :: every]:
+        if growth := _growth_in(run, pump, pattern.window) if pattern.window else _superlinear_growth(run, pump):
             return pump, growth
     return None
 
@@ -51,15 +55,27 @@ def _searching(compiled: Any) -> Callable[[str], object]:
     return lambda text: sum(1 for _ in compiled.finditer(text))
 
 
+def _growth_in(run: Callable[[str], object], pump: Pump, window: int) -> float:
+    """Infinite, if a text as long as the window takes so much time that growth is certain; otherwise 0."""
+    for size in (BEGINNING, FIRST, window):
+        if _least_seconds(run, pump.text(size - len(pump.piece)), STEP_S) >= STEP_S:
+            return float("inf")
+    return 0.0
+
+
 def _superlinear_growth(run: Callable[[str], object], pump: Pump) -> float:
     """The growth from a short to a long text, if it exceeds `MAX_GROWTH` every time; otherwise 0."""
-    for size in (*STEPS, SCREENED):
-        screened = _least_seconds(run, pump.text(size), STEP_S if size < SCREENED else FLOOR_S)
+    screened = 0.0
+    for size in (BEGINNING, FIRST, *STEPS, SCREENED):
+        if size in STEPS and screened < FLOOR_S:
+            continue
+        screened = _least_seconds(run, pump.text(size), FLOOR_S)
         if screened >= STEP_S:
             return float("inf")
     if screened < FLOOR_S:
         return 0.0
-    linear = MAX_GROWTH * screened
+    # From the screened text to the short one, linear growth is less than half of this.
+    linear = MAX_GROWTH * 2 * screened
     if (short := _least_seconds(run, pump.text(SHORT), linear)) < linear:
         return 0.0
     if short > CERTAIN_S:

@@ -25,7 +25,7 @@ MOST_PATTERNS = 500
 """The most patterns of the owner, all languages together."""
 _WINDOW = 80
 """Characters of a text that a phrase may take up."""
-_PART = re.compile(r"([(\[])([^)\]]*)[)\]]|(\S+)")
+_PART = re.compile(r"([(\[])([^)\]]{0,1000})[)\]]|(\S+)")
 _SIGNS = {number: " " for number in range(128) if not chr(number).isalnum() and chr(number) not in "'-/@_"}
 
 

@@ -29,7 +29,7 @@ _KNOWN = frozenset(
 _TEXT_KEYS = frozenset({"description", "type", "kind", "name", "title", "tags", "created", "date"})
 _LONGEST_PLACE = 400
 _HEADING = re.compile(r"#{1,6}\s")
-_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+|>\s*")
+_MARK = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+|>\s*")
 
 
 def has_notes(path: Path) -> bool:

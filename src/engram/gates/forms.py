@@ -52,7 +52,7 @@ class FormComparison:
     why: str = ""
 
 
-_ASIDE = re.compile(r"\s*\([^()]*\)")
+_ASIDE = re.compile(r"(?<!\s)\s*+\([^()]*\)")
 _DISTINCT = FormComparison("distinct")
 
 

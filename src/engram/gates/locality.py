@@ -24,7 +24,7 @@ _MOST_PATHS = 20
 _SHORTEST_NAME = 3
 _LONGEST_NAME = 5
 """Words of what a sentence is about, with the article."""
-_SENTENCE = re.compile(r"[.!?;:\n]+\s+")
+_SENTENCE = re.compile(r"(?<![.!?;:\n])[.!?;:\n]+\s+")
 _JOINTS = frozenset(
     ("of", "in", "for", "to", "with", "a", "an", "every", "any", "is", "are", "and", "or", "on", "from")
 )

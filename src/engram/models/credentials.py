@@ -34,7 +34,7 @@ OTHER_MARGIN = 0
 
 _CUES = Path(__file__).with_name("credential_cues.txt")
 _LAST_OPENING = "spelled"
-_BEFORE, _BEHIND = 140, 90
+BEFORE, BEHIND = 140, 90
 """Characters of context before and after a span."""
 _WORDS_BEFORE, _WORDS_BEHIND = 16, 9
 _NEAR, _MIDDLE = 2, 6
@@ -192,7 +192,7 @@ def groups_of(word: str) -> tuple[str, ...]:
 
 def window_of(text: str, start: int, end: int) -> tuple[str, str, str]:
     """What the model sees of a span: the text before it, the span itself, and the text behind it."""
-    return text[max(0, start - _BEFORE) : start], text[start:end], text[end : end + _BEHIND]
+    return text[max(0, start - BEFORE) : start], text[start:end], text[end : end + BEHIND]
 
 
 def score_span(before: str, value: str, behind: str) -> int:

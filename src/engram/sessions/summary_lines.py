@@ -68,7 +68,7 @@ SIGNALS: dict[str, tuple[str, ...]] = {
         r"\b(?:deadline|due (?:on|by|date)|expires?|no later than)\b",
         r"\bby (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bby (?:end of|eod|tomorrow|noon|\d)",
     ),
-    "fact": (r"(?:\w+/){1,}[\w.-]+|\w+\.(?:py|ts|js|rs|go|md|sql|toml|ya?ml|json|txt)\b|https?://|\d",),
+    "fact": (r"\w/[\w.-]|\w\.(?:py|ts|js|rs|go|md|sql|toml|ya?ml|json|txt)\b|https?://|\d",),
     "hedge": (r"\b(?:{hedge}|wondering)\b",),
     "open": (
         r"(?:\b(?:not|never|to be|yet to|unable to)|n't)(?: \w+){0,2} (?:{done}|decided|agreed|chosen|settled)\b",

@@ -51,6 +51,8 @@ _ELISION = lazy_pattern(r"^(?:n|l|d|j|qu|c|s|m|t)'(?=\w\w)")
 _COORDINATING = frozenset(("and", "or", "nor", "but", "instead", "howev", "otherwis", "than", "aber", "sondern", "но"))
 _SENTENCE_ENDS = frozenset(".!?。！？؟\n")
 _SILENT_SYMBOLS = frozenset("\"'`“”‘’«»[]{}「」『』《》*_-–—|•·\u200d\ufe0f")
+_NAME_CHARS = 80
+"""Characters of a word that tell whether it has the shape of a name; its parts are asked one by one."""
 _NAME_SHAPE = lazy_pattern(r"[\d_./\\@$]|[a-z][A-Z]")
 _PREFIXES = ("un", "non", "dis")
 _NOTHING: frozenset[str] = frozenset()
@@ -58,7 +60,7 @@ _NOT_PREFIXED = frozenset(
     ("display", "discov", "discount", "discharg", "discours", "dispos", "disk", "unit", "unless", "until")
 )
 # Korean negates inside the word; the mark moves before it, so that the word stays whole.
-_INSIDE_HANGUL = lazy_pattern("([\uac00-\ud7af]+)¬([\uac00-\ud7af]+)")
+_INSIDE_HANGUL = lazy_pattern("(?<![\uac00-\ud7af])([\uac00-\ud7af]++)¬([\uac00-\ud7af]++)")
 _COUNTED = lazy_pattern("([一二三四五六七八九十两])(?=[次个個天小分秒年月周倍条条回])")
 _COUNTS = {char: str(value) for value, char in enumerate("零一二三四五六七八九十")} | {"两": "2"}
 
@@ -206,7 +208,7 @@ def _opposed() -> frozenset[str]:
 
 def read(text: str) -> NormalizedStatement:
     """Normalize a statement. Long texts are read up to a fixed length."""
-    return _read_cached(text) if len(text) <= 600 else _read(text[:_READ_CHARS])
+    return _read_cached(text) if len(text) <= 600 else _read_long(text[:_READ_CHARS])
 
 
 def _prepared(text: str) -> str:
@@ -232,6 +234,7 @@ def _read(text: str) -> NormalizedStatement:
 
 
 _read_cached = lru_cache(maxsize=8192)(_read)
+_read_long = lru_cache(maxsize=64)(_read)
 
 
 @lru_cache(maxsize=65536)
@@ -363,7 +366,7 @@ class _Reader:
             self.subject = frozenset(self.content)
             self.in_qualifier = False
         if kind == "content":
-            if (not started and surface[0].isupper()) or _NAME_SHAPE.search(surface):
+            if (not started and surface[0].isupper()) or _NAME_SHAPE.search(surface, 0, _NAME_CHARS):
                 self.names.add(root)
             self._keep(root)
         elif kind != "drop":

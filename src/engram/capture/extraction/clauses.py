@@ -31,7 +31,7 @@ _EXPLICIT = re.compile(
     re.IGNORECASE,
 )
 _TRAILING = re.compile(
-    r"(?:[,\s]+(?:please|thanks|thank you|thx|ok|okay|btw|by the way|fyi|though|too|as well|cheers|got it|alright))*[\s.!…,;:]*$",
+    r"(?:[,\s]++(?:please|thanks|thank you|thx|ok|okay|btw|by the way|fyi|though|too|as well|cheers|got it|alright))*+[\s.!…,;:]*+$",
     re.IGNORECASE,
 )
 # A remark about the conversation, not the fact: ", so that's good to know".

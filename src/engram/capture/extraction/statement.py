@@ -45,7 +45,7 @@ _USER = {
 }
 _REQUEST = r"(?:can|could|would|will) (?:you|u)\b|please\b|pls\b|let's\b|lets\b|(?:so )?(?:put|add|write|make|give|send|tell|remind|draft|change|use|leave|keep|note|book|plan|set|show|find|check|take|move)\b(?= (?:it|that|this|me|him|her|them|the|in|a|an|us|out|off|down)\b)"
 _TAIL = re.compile(
-    rf"\s*(?:[,;]|\s[-–—]|(?=\sso\s))\s*(?:(?:so|and|but|then|anyway)\s+)*(?:{_REQUEST}|what do you think|any (?:ideas|tips|thoughts)|how (?:do|can|should)|what (?:should|can|do)|right\b|isn't it|don't you).*$",
+    rf"(?<!\s)(?:\s*+[,;]|\s++(?:[-–—]|(?=so\s)))\s*+(?:(?:so|and|but|then|anyway)\s+)*(?:{_REQUEST}|what do you think|any (?:ideas|tips|thoughts)|how (?:do|can|should)|what (?:should|can|do)|right\b|isn't it|don't you).*$",
     re.IGNORECASE,
 )
 _HEAD = re.compile(
@@ -107,7 +107,7 @@ def _fillers() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     return (
         re.compile(rf"^\W*(?:(?:{before})(?![\w'-])[\s,:!.–—-]+)+", re.IGNORECASE),
         re.compile(rf"(?:^|(?<=[\s,(]))(?:{tables['anywhere']})(?![\w'-])\s*(?P<comma>,)?", re.IGNORECASE),
-        re.compile(rf"(?:[,;\s–—-]+(?:{after}))+[\s.!…,;:?]*$", re.IGNORECASE),
+        re.compile(rf"(?:[,;\s–—-]++(?:{after}))+[\s.!…,;:?]*+$", re.IGNORECASE),
     )
 
 

@@ -33,7 +33,7 @@ READ_CHARS = 2_000
 # Compiling a group recurses; extreme nesting would exhaust the C stack.
 MAX_NESTING = 60
 
-_ESCAPE_OR_SET = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]")
+_ESCAPE_OR_SET = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]++|\\.)*+\]")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 _FIELD = re.compile(r"\{(\w+)\}")
 

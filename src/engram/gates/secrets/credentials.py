@@ -4,6 +4,7 @@ import base64
 import binascii
 import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -208,7 +209,8 @@ def _is_warned(lowered: str, given: re.Match[str], warnings: list[re.Match[str]]
         return False
     if not _ENDS.match(lowered, given.end()) or _OTHER.search(lowered[max(0, given.start() - 14) : given.start()]):
         return False
-    return any(word.start() < given.end() + _WARNED and word.end() > given.start() - _FAR for word in warnings)
+    before = bisect_left(warnings, given.end() + _WARNED, key=re.Match.start)
+    return before > 0 and warnings[before - 1].end() > given.start() - _FAR
 
 
 def _lettered(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -> Iterator[Secret]:

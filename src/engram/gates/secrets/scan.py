@@ -134,8 +134,7 @@ def find_secrets(text: str, *, nearby: bool = True, allowed: AllowedValues = NOT
 
     `nearby=False` ignores surrounding words; used for names.
     """
-    found = apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
-    return allowed.without_allowed(text, found)
+    return allowed.without_allowed(text, _recent_secrets(text, nearby))
 
 
 def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> list[Secret]:
@@ -149,6 +148,45 @@ def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> l
         )
     )
     return allowed.without_allowed(text, found)
+
+
+def _recent_secrets(text: str, nearby: bool) -> list[Secret]:
+    """Every secret in a text. Those of the last long texts are known: several checks of one call read the same text."""
+    if len(text) < _LONG_TEXT:
+        return _all_secrets(text, nearby)
+    key = (hash(text), len(text), nearby)
+    found = _recent.get(key)
+    if found is None:
+        found = tuple(_all_secrets(text, nearby))
+        _recent.put(key, found)
+    return list(found)
+
+
+def _all_secrets(text: str, nearby: bool) -> list[Secret]:
+    return apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
+
+
+class _RecentResults:
+    """The secrets of the last long texts, which several checks of one call read. It holds hashes and spans: a purged text is gone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._new: dict[tuple[int, int, bool], tuple[Secret, ...]] = {}
+        self._old = self._new
+
+    def get(self, key: tuple[int, int, bool]) -> tuple[Secret, ...] | None:
+        """The secrets of a text, if they are known."""
+        return self._new.get(key, self._old.get(key))
+
+    def put(self, key: tuple[int, int, bool], found: tuple[Secret, ...]) -> None:
+        """Remember the secrets of a text, and forget the oldest when there are too many."""
+        self._new[key] = found
+        if len(self._new) > self._most:
+            self._old, self._new = self._new, {}
+
+
+_LONG_TEXT = 4_000
+_recent = _RecentResults(most=16)
 
 
 def exact_secrets(text: str) -> list[Secret]:

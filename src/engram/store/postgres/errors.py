@@ -18,7 +18,7 @@ from engram.model.errors import (
     StoreUnreachable,
 )
 
-_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^@\s]*@|(password=)('[^']*'|\S+)", re.IGNORECASE)
+_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^@\s]{0,1000}@|(password=)('[^']*'|\S+)", re.IGNORECASE)
 
 
 def shown_url(url: str) -> str:
