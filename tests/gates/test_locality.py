@@ -47,7 +47,7 @@ def test_the_reason_names_what_decided() -> None:
     assert locality("src/app.py is generated", PLACE) == "it names src/app.py"
 
 
-@pytest.mark.parametrize("scope", ["project:github.com:acme/billing", "project:billing~9c1f02ab"])
+@pytest.mark.parametrize("scope", ["project:github.com:acme/billing", "project:billing~9c1f02ab3d5e7a64"])
 def test_a_project_is_named_without_its_host_and_without_a_digest(scope: str) -> None:
     place = ProjectPlace(scope, lambda path: False)
     assert locality("Billing stores amounts in cents", place, type_name="factual") == "it names billing"

@@ -131,6 +131,26 @@ def test_a_second_directory_with_the_same_remote_is_reported_until_it_is_accepte
     assert "claims" not in cli("list").stderr
 
 
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "https://evil.example?@github.com/acme/api",
+        "https://evil.example#@github.com/acme/api",
+        "ssh://evil.example%2f@github.com/acme/api",
+        "https://github.com/acme/api/../../evil/x",
+        "https://github.com/acme/api/raw/1a2b3c/evil",
+    ],
+)
+def test_an_address_that_leads_elsewhere_does_not_see_the_project_that_it_mentions(
+    cli: Console, monkeypatch: pytest.MonkeyPatch, remote: str
+) -> None:
+    assert cli("learn", "The staging bastion is reached with Teleport", "--scope", NEW).exit_code == 0
+    assert "Teleport" in cli("recall", "staging bastion", "--memories-only").stdout
+    monkeypatch.chdir(init(cli.folder / "clone", remote))
+    assert NEW not in HookPlace().scopes(Path.cwd())
+    assert "Teleport" not in cli("recall", "staging bastion", "--memories-only").stdout
+
+
 def test_a_worktree_and_a_moved_repository_are_not_reported(
     cli: Console, acme: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Which repository a directory belongs to, and the scope of its remote; with repositories that git itself made."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -52,16 +53,14 @@ SAME = (
     "https://GitHub.com/Acme/API.git",
     "https://github.com:443/acme/api.git",
     "https://ann:secret@github.com/acme/api.git",
-    "https://x-access-token:t@ken@github.com/acme/api",
+    "https://ann:p%40ss@github.com/acme/api",
     "git+ssh://git@github.com./acme/api",
-    "git://github.com//acme/./api.git",
 )
 OTHERS = (
     ("https://evil.example/acme/api", "project:evil.example:acme/api"),
     ("https://github.com@evil.example/acme/api", "project:evil.example:acme/api"),
-    ("https://evil.example/github.com:acme/api", "project:evil.example:github.com-acme~b63533bc/api"),
     ("github.com.evil.example:acme/api", "project:github.com.evil.example:acme/api"),
-    ("https://github.com/evil/acme/api", "project:github.com:evil/acme/api"),
+    ("https://git.example/evil/acme/api", "project:git.example:evil/acme/api"),
     ("https://gitlab.com/a/b/c/d/e.git", "project:gitlab.com:a/b/c/d/e"),
     ("https://git.sr.ht/~ann/api", "project:git.sr.ht:~ann/api"),
     ("https://github.com/acme/.github", "project:github.com:acme/.github"),
@@ -69,8 +68,58 @@ OTHERS = (
     ("ssh://acme/api", "project:acme:api"),
     ("ssh://git@[2001:db8::1]:22/acme/api", "project:2001_db8__1:acme/api"),
     ("", None),
-    ("https://github.com", None),
-    ("https://github.com/", None),
+)
+UNUSUAL = (
+    # The host ends before the "@" for curl, or for git, which decodes addresses of ssh.
+    "https://evil.example?@github.com/acme/api",
+    "https://evil.example#@github.com/acme/api",
+    "https://evil.example\\@github.com/acme/api",
+    "https://evil.example/@github.com/acme/api",
+    "https://evil.example:443@x@github.com/acme/api",
+    "ssh://evil.example%2fx@github.com/acme/api",
+    "ssh://evil.example%3f@github.com/acme/api",
+    "ssh://git@evil.example:22:@github.com/acme/api",
+    "evil.example?@github.com:acme/api",
+    "evil.example#@github.com:acme/api",
+    "[git@evil.example:22]:acme/api",
+    "-oProxyCommand=x@github.com/acme/api",
+    # Another path.
+    "https://github.com/acme/api/../../evil/x",
+    "https://github.com/acme/api/%2e%2e/%2e%2e/evil/x",
+    "https://github.com/acme/api/..git",
+    "https://github.com/acme/api/...git",
+    "https://github.com/acme/api/.git",
+    "https://github.com/acme/./api",
+    "https://github.com//acme/api",
+    "https://github.com/acme/api//",
+    "https://github.com/acme/api?x=/evil",
+    "https://github.com/acme/api#evil",
+    "https://github.com/acme\\api",
+    "git@github.com:../acme/api",
+    "git@github.com://acme/api",
+    # A file of somebody's pull request, served as a repository.
+    "https://github.com/acme/api/raw/1a2b3c/evil",
+    "https://gitlab.com/acme/api/-/raw/1a2b3c/evil",
+    "https://git.example/acme/api/raw/commit/1a2b3c/evil",
+    # Other characters.
+    "https://github.com/acme/ api",
+    "https://github.com/acme/api\x00evil",
+    "https://github.com/acme/api\nevil",
+    "https://github\u3002com/acme/api",
+    "https://GITHUB.com/acme/\u212aapi",
+    "https://github.com:x/acme/api",
+    "https://github..com/acme/api",
+    "https://[github.com]/acme/api",
+    # Programs that git runs.
+    "ext::sh -c evil github.com:acme/api",
+    "evil::https://github.com/acme/api",
+    "evil://github.com/acme/api",
+    # Without a path, or longer than any.
+    "https://github.com",
+    "https://github.com/",
+    "https://github.com/acme",
+    "..",
+    "https://git.example/" + "a/" * 600 + "api",
 )
 
 
@@ -82,6 +131,34 @@ def test_another_host_or_path_is_another_scope() -> None:
     found = {url: remote_scope(url) for url, _ in OTHERS}
     assert found == dict(OTHERS)
     assert all(parse_scope(scope) == scope for scope in found.values() if scope)
+
+
+def test_an_address_that_programs_read_differently_names_no_project() -> None:
+    found = {url: remote_scope(url) or "" for url in UNUSUAL}
+    assert [url for url, scope in found.items() if not re.fullmatch(r"project:[\w.-]+~[0-9a-f]{16}", scope)] == []
+    assert len(set(found.values())) >= len(UNUSUAL) - 1, "https://github.com and https://github.com/ are the same"
+    assert all(ancestors(scope) == (scope,) and parse_scope(scope) == scope for scope in found.values())
+
+
+def test_the_scope_of_an_unusual_address_shows_no_password() -> None:
+    assert (remote_scope("https://hunter2@github.com") or "").startswith("project:github.com~")
+
+
+def test_a_submodule_cannot_name_the_folder_of_a_repository_without_a_remote(tmp_path: Path, acme: Path) -> None:
+    git(acme, "submodule", "--quiet", "add", str(init(tmp_path / "library")), "plain")
+    git(acme / "plain", "remote", "set-url", "origin", "https://evil.example/")
+    assert scope_of(init(tmp_path / "plain")) == "project:plain" != scope_of(acme / "plain")
+
+
+def test_a_value_with_an_odd_line_end_adds_no_remote(tmp_path: Path) -> None:
+    top = init(tmp_path / "x")
+    for number, end in enumerate("\u2028\x85\x0b\x0c\x1c\r"):
+        git(
+            top, "config", f"submodule.s{number}.url", f'x{end}[remote "origin"]{end}url = git@github.com:acme/api{end}'
+        )
+    assert remote_of(top) == ""
+    git(top, "config", "remote.origin.url", "https://github.com/acme/\test")
+    assert remote_of(top) == "https://github.com/acme/\test"
 
 
 def test_a_host_is_no_scope_that_its_projects_see() -> None:

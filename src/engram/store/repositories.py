@@ -19,6 +19,7 @@ MAX_POINTER_BYTES = 8 * 1024
 MAX_CONFIG_BYTES = 1024 * 1024
 MAX_WORKTREES = 500
 """Worktrees of one repository that are looked at."""
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 _SECTION = lazy_pattern(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)')
 
 
@@ -141,7 +142,8 @@ def read_config(path: Path) -> Iterator[ConfigValue]:
     except (OSError, ValueError):
         return
     section = subsection = ""
-    for line in map(str.strip, text.splitlines()):
+    # Other characters that Python takes for the end of a line are part of a value.
+    for line in map(str.strip, text.split("\n")):
         if found := _SECTION.match(line):
             section, subsection = found[1].lower(), (found[2] or "").replace('\\"', '"').replace("\\\\", "\\")
             line = found[3].strip()
@@ -156,7 +158,8 @@ def _unquote(value: str) -> str:
     chars = iter(value.strip())
     for char in chars:
         if char == "\\":
-            out.append(next(chars, ""))
+            char = next(chars, "")
+            out.append(_ESCAPES.get(char, char))
         elif char == '"':
             quoted = not quoted
         elif char in "#;" and not quoted:

@@ -27,12 +27,28 @@ ScopeLinks = Mapping[str, str]
 NO_LINKS: ScopeLinks = MappingProxyType({})
 _DIGEST = 12
 """Characters of the digest at the end of a name that was cut."""
-_PATH_DIGEST = 8
+_PATH_DIGEST = 16
+"""Characters of the digest of an address: too many for somebody to find another address with the same digest."""
+_MAX_REMOTE = 1000
+"""Characters of an address that can name a project."""
 _NOT_IN_SCOPE = lazy_pattern(r"[^\w.@+-]+")
-_NOT_IN_PART = lazy_pattern(r"[^\w.@+~-]+")
 _SCHEME = lazy_pattern(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_REMOTE = lazy_pattern(
+    # Git decodes the whole address of ssh, so that a percent sign there can move the end of the host.
+    r"(?:(?:https?|ftps?)://(?:[a-z0-9_.~!$&'()*+,;=:%-]*@)?|(?:ssh|git|git\+ssh|ssh\+git)://(?:[a-z0-9_.~+-]*@)?"
+    r"|(?P<scp>(?:[a-z0-9_.~+-]+@)?))"
+    r"(?P<host>[a-z0-9][a-z0-9_.-]*|\[[0-9a-f:.]+\])"
+    r"(?(scp):/?|(?::[0-9]{1,5})?/)"
+    r"(?P<path>[a-z0-9_.~+-]+(?:/[a-z0-9_.~+-]+)*)/?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A remote that every program reads the same way: scheme, user, host, port and path of plain characters, or git's `user@host:path`."""
 _HOSTS = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org"}
 """Hosts that serve ssh on the port of https, and the host whose repositories they serve."""
+_TWO_PART_HOSTS = frozenset({"github.com", "bitbucket.org", "codeberg.org"})
+"""Hosts whose repositories are all `owner/name`: a longer path leads to a file that anyone may have put there with a pull request."""
+_FILE_PARTS = frozenset({"-", "raw"})
+"""Parts of a path after which GitLab, Gitea and others serve single files of a repository."""
 
 
 def working_directory() -> Path:
@@ -186,11 +202,12 @@ def _folder_scope(top: Path) -> str:
 
 
 def _path_scope(path: str) -> str:
-    """A scope for one path alone: no other path and no remote has the same."""
+    """A scope for one path or address alone: no other one and no named remote has the same."""
     import hashlib
 
     digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:_PATH_DIGEST]
-    name = _clean(path.rstrip("/").rpartition("/")[2].removesuffix(".git"))
+    # Before an "@" there may be a password.
+    name = _clean(path.rstrip("/").rpartition("/")[2].rpartition("@")[2].removesuffix(".git"))
     return _project(f"{name[: MAX_SCOPE_PART_BYTES // 4]}~{digest}")
 
 
@@ -198,47 +215,37 @@ def remote_scope(url: str) -> str | None:
     """`project:host:owner/name`, the same for ssh and https, with or without `.git`, user, password or port.
 
     The colon keeps the host from being a scope that all its projects see, and its projects from scopes named without a host. A remote
-    on this machine gets the name of its folder and a digest of its path. None if the address names no repository.
+    on this machine, and one that programs may read in different ways, gets the name of its folder and a digest. None without a remote.
     """
     url = url.strip()
-    scheme = _SCHEME.match(url)
-    if scheme is not None:
-        authority, _, path = url[scheme.end() :].partition("/")
-        is_local = scheme[1].lower() == "file"
-    else:
-        authority, colon, path = url.partition(":")
-        # Git takes an address without a scheme for a path if a slash comes before the colon.
-        is_local = not colon or "/" in authority
-    if is_local:
-        named = url[scheme.end() :] if scheme is not None else url
-        return _path_scope(named.rstrip("/")) if named.strip("/.") else None
-    host = _host_of(authority, has_port=scheme is not None)
-    parts = [part for part in path.split("?")[0].split("/") if part not in ("", ".", "..")]
-    parts = [*parts[:-1], parts[-1].removesuffix(".git")] if parts else []
-    if not host or not any(parts):
+    if not url:
         return None
-    return _project(f"{host}:{'/'.join(_clean_part(part.lower()) for part in parts if part)}")
+    scheme = _SCHEME.match(url)
+    if scheme is not None and scheme[1].lower() == "file":
+        url = url[scheme.end() :]
+    elif found := _parse_remote(url):
+        host, parts = found
+        return _project(f"{host}:{'/'.join(parts)}")
+    return _path_scope(url.rstrip("/"))
 
 
-def _host_of(authority: str, *, has_port: bool) -> str:
-    """The host without user, password and port, in lower case."""
-    host = authority.rpartition("@")[2].lower()
-    if host.startswith("["):
-        host = host[1:].partition("]")[0].replace(":", "_")
-    elif has_port:
-        host = host.partition(":")[0]
-    host = host.rstrip(".")
-    return _clean_part(_HOSTS.get(host, host)) if host else ""
+def _parse_remote(url: str) -> tuple[str, list[str]] | None:
+    """The host and the parts of the path of a remote, in lower case; None for a path on this machine and for unusual addresses.
 
-
-def _clean_part(part: str) -> str:
-    """A part of a remote's path as part of a scope. A digest keeps two paths apart that would look alike afterwards."""
-    cleaned = _NOT_IN_PART.sub("-", part)
-    if cleaned == part:
-        return part
-    import hashlib
-
-    return f"{cleaned}~{hashlib.sha256(part.encode('utf-8', 'surrogatepass')).hexdigest()[:_PATH_DIGEST]}"
+    Nothing is cleaned or resolved. Git, curl and ssh disagree on where a host ends in an address with `?`, `#`, a second `@` or a
+    backslash, and `..` or `%2e` make another path, so such an address names no project.
+    """
+    found = _REMOTE.fullmatch(url) if len(url) <= _MAX_REMOTE else None
+    if found is None:
+        return None
+    host = found["host"].lower().removesuffix(".")
+    host = _HOSTS.get(host, host)
+    *owners, name = found["path"].lower().split("/")
+    parts = [*owners, name.removesuffix(".git")]
+    is_file = _FILE_PARTS.intersection(parts[2:]) or (host in _TWO_PART_HOSTS and len(parts) != 2)
+    if ".." in host or is_file or not {"", ".", ".."}.isdisjoint(parts):
+        return None
+    return host.strip("[]").replace(":", "_"), parts
 
 
 def _scope_without_host(url: str) -> str | None:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from engram.recall.sources import ownership
 from engram.recall.sources.places import slug
+from engram.recall.sources.sessions import is_here
 from tests.recall.sources.home import SourceHome
 
 
@@ -31,8 +33,13 @@ def test_auto_memory_of_a_long_path_is_found_whatever_the_hash(user: SourceHome)
     project = user.home / ("d" * 150) / ("e" * 150)
     (project / ".git").mkdir(parents=True)
     name = slug(str(project))[:200]
-    user.write(f".claude/projects/{name}-1a2b3c/memory/MEMORY.md", "Notes")
+    folder = user.config / "projects" / f"{name}-1a2b3c"
+    user.write(folder / "memory" / "MEMORY.md", "Notes")
+    assert user.documents("auto-memory", project) == []
+    user.session("s1", [("user", "Hello")], directory=project, folder=folder)
     assert len(user.documents("auto-memory", project)) == 1
+    user.session("s2", [("user", "Hello")], directory=project.with_name("e" * 151), folder=folder)
+    assert user.documents("auto-memory", project) == []
 
 
 def test_auto_memory_is_read_index_first(user: SourceHome) -> None:
@@ -60,6 +67,71 @@ def test_a_folder_that_only_claims_to_be_a_worktree_sees_nothing_of_the_reposito
     claimed.mkdir()
     (claimed / ".git").write_text(f"gitdir: {user.project}/.git\n")
     assert user.documents("auto-memory", claimed) == []
+
+
+@pytest.fixture
+def namesakes(user: SourceHome) -> SourceHome:
+    """A user with auto memory about `work/acme-api`, whose folder has the same name as that of `work/acme_api` and `work/acme/api`."""
+    for path in ("work/acme-api/.git", "work/acme_api/.git", "work/acme/.git", "work/acme/api/.git"):
+        (user.home / path).mkdir(parents=True)
+    user.write(folder_of(user) / "memory" / "MEMORY.md", "Notes")
+    return user
+
+
+def folder_of(user: SourceHome) -> Path:
+    return user.config / "projects" / slug(str(user.home / "work" / "acme-api"))
+
+
+def auto_memory_in(user: SourceHome, *names: str) -> list[str]:
+    """Those of some directories in which auto memory is found."""
+    return [name for name in names if user.documents("auto-memory", user.home / "work" / name)]
+
+
+NAMESAKES = ("acme-api", "acme_api", "acme/api")
+
+
+def test_auto_memory_of_a_name_that_several_projects_have_is_not_shown(namesakes: SourceHome) -> None:
+    assert auto_memory_in(namesakes, *NAMESAKES) == []
+    namesakes.session(
+        "s1", [("user", "Hello")], directory=namesakes.home / "work/acme_api", folder=folder_of(namesakes)
+    )
+    assert auto_memory_in(namesakes, *NAMESAKES) == []
+
+
+def test_auto_memory_of_a_project_that_is_gone_is_not_shown_to_its_namesake(user: SourceHome) -> None:
+    (user.home / "work/acme_api/.git").mkdir(parents=True)
+    user.write(folder_of(user) / "memory" / "MEMORY.md", "Notes")
+    user.session("old", [("user", "Hello")], directory=user.home / "work/acme-api", folder=folder_of(user))
+    user.session("new", [("user", "Hello")], directory=user.home / "work/acme_api", folder=folder_of(user), hours_ago=0)
+    assert auto_memory_in(user, *NAMESAKES) == []
+
+
+def test_a_folder_inside_of_another_repository_does_not_hide_auto_memory(user: SourceHome) -> None:
+    for path in ("work/acme-api/.git", "work/acme/.git", "work/acme/api"):
+        (user.home / path).mkdir(parents=True)
+    (user.home / "work" / "acme_api").symlink_to("acme-api")
+    user.write(folder_of(user) / "memory" / "MEMORY.md", "Notes")
+    user.session("s1", [("user", "Hello")], directory=user.home / "work/acme-api", folder=folder_of(user))
+    user.session("s2", [("user", "Hello")], directory=user.home / "elsewhere", folder=folder_of(user))
+    assert auto_memory_in(user, *NAMESAKES) == ["acme-api", "acme_api"]
+
+
+def test_a_session_without_a_directory_is_not_shown_to_a_namesake(user: SourceHome) -> None:
+    own, clone = (user.home / "work" / name for name in ("acme-api", "acme_api"))
+    (own / ".git").mkdir(parents=True)
+    record = '{"type": "user", "message": {"role": "user", "content": "Ann approves rollbacks"}}\n'
+    user.write(folder_of(user) / "s1.jsonl", record)
+    [session] = user.catalog(own).sessions
+    assert is_here(session, "", user.places(own))
+    (clone / ".git").mkdir(parents=True)
+    assert not is_here(session, "", user.places(clone))
+
+
+def test_more_folders_than_can_be_searched_hide_auto_memory(user: SourceHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    user.write(user.transcripts / "memory" / "MEMORY.md", "Notes")
+    assert len(user.documents("auto-memory")) == 1
+    monkeypatch.setattr(ownership, "MAX_FOLDERS", 2)
+    assert user.documents("auto-memory") == []
 
 
 def test_only_the_users_and_the_managed_settings_choose_the_folder_of_the_auto_memory(user: SourceHome) -> None:

@@ -31,4 +31,4 @@ def folders_of(places: SourcePlaces) -> list[Path]:
             folder = places.home / chosen[2:] if chosen.startswith("~/") else Path(chosen)
             if folder.is_absolute() and "\0" not in chosen:
                 return [folder]
-    return [folder / "memory" for folder in places.project_folders()]
+    return [folder / "memory" for folder in places.own_folders]

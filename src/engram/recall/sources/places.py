@@ -86,6 +86,26 @@ class SourcePlaces:
         folders = [folder for path in paths for folder in _named_for(projects, str(path))]
         return list(dict.fromkeys(folders))
 
+    @cached_property
+    def own_folders(self) -> list[Path]:
+        """Those of the project's folders in which Claude Code keeps nothing of another project.
+
+        Claude Code names a folder after the root of a repository, and different paths may have the same name. The user's own choice of a
+        name is not checked.
+        """
+        from engram.recall.sources.ownership import belongs_to_project
+
+        if self.environment.get(_OWN_NAME):
+            return self.project_folders()
+        projects = self.config / "projects"
+        folders = dict.fromkeys(
+            folder
+            for path in (self.main, resolve_path(self.main), *self.roots)
+            for folder in _named_for(projects, str(path))
+            if folder.is_dir() and belongs_to_project(folder, path, self)
+        )
+        return list(folders)
+
     def holds(self, directory: str) -> bool:
         """Whether a folder belongs to the project: one of its roots, or below one."""
         if directory not in self._held:
@@ -161,11 +181,12 @@ def settings_of(path: Path) -> Mapping[str, Any]:
 
 def slug(path: str) -> str:
     """The name that Claude Code gives the folder of a project: every character that is no letter or digit becomes `-`."""
-    name = _dashed(path)
+    name = replace_with_dashes(path)
     return name if len(name) <= LONGEST_SLUG else f"{name[:LONGEST_SLUG]}-{_hash(path)}"
 
 
-def _dashed(path: str) -> str:
+def replace_with_dashes(path: str) -> str:
+    """A path with `-` for every character that is no letter or digit."""
     # JavaScript replaces each half of a character beyond 16 bits.
     return "".join("--" if ord(char) > 0xFFFF else char for char in path).translate(_DASHES)
 
@@ -195,7 +216,7 @@ def _hash(path: str) -> str:
 
 def _named_for(projects: Path, path: str) -> list[Path]:
     """The folders of a project; of a long path any with its beginning, since versions of the program hash it differently."""
-    name = _dashed(path)
+    name = replace_with_dashes(path)
     if len(name) <= LONGEST_SLUG:
         return [projects / name]
     begins = f"{name[:LONGEST_SLUG]}-"

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from engram.capture.transcripts.harness import Problems
+from engram.recall.sources.ownership import directory_of
 from engram.recall.sources.places import SourcePlaces
-from engram.recall.sources.sessions import directory_of, is_here, spoken_lines
+from engram.recall.sources.sessions import is_here, spoken_lines
 from engram.recall.sources.source import Source, SourceContent, SourcePassage
 
 if TYPE_CHECKING:

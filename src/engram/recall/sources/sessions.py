@@ -107,15 +107,9 @@ def spoken_lines(source: Source, most: int = READ) -> tuple[str, list[SpokenLine
     return reading.transcript.directory, _redacted(kept)
 
 
-def directory_of(session: StoredSession) -> str:
-    """The folder that a session ran in, from its opening; "" if it does not say. Raises `OSError` if it cannot be read."""
-    size = session.stamp[0] if session.grows else 0
-    return session.directory or reader_of(session.harness).read(session, size).transcript.directory
-
-
 def is_here(source: Source, directory: str, places: SourcePlaces) -> bool:
     """Whether a session belongs to the project: by its folder, or where it names none by the folder it is kept in."""
-    return places.holds(directory) if directory else source.path.parent in places.project_folders()
+    return places.holds(directory) if directory else source.path.parent in places.own_folders
 
 
 def _beginning(turn: TranscriptTurn) -> str:
