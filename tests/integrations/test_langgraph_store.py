@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -232,6 +233,37 @@ def test_a_secret_is_refused_and_reaches_no_file(backend: Backend, store: Engram
         store.put(NOTES, SECRET, {"text": "a note"})
     assert store.search(()) == []
     assert SECRET not in backend.everything()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": "hunter2xyz"},
+        {"password": {"v": "hunter2xyz"}},
+        {"password": {"first": ["hunter2xyz"]}},
+        {"fields": [{"name": "password", "value": "hunter2xyz"}]},
+        {"api_key": "q8Zr-77xLpQ2"},
+        {"db_password": "Tr0ub4dor&3"},
+        {"pin": 4711},
+    ],
+)
+@pytest.mark.parametrize("searched", [{}, {"index": False}, {"index": ["password", "text"]}])
+def test_a_secret_is_judged_with_the_name_of_its_field(
+    shared: Engram, value: dict[str, Any], searched: dict[str, Any]
+) -> None:
+    store = EngramStore(shared)
+    for whole in (value, {"text": "Bob's account", **value}):
+        with pytest.raises(SecretRefused):
+            store.put(NOTES, "login", whole, **searched)
+    assert store.get(NOTES, "login") is None
+
+
+def test_a_value_that_a_person_allowed_is_put(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('[secrets]\nallow = ["hunter2xyz"]\n')
+    with Engram.open(home, cache=tmp_path / "cache") as mem:
+        EngramStore(mem).put(NOTES, "example", {"password": "hunter2xyz"})
 
 
 def test_a_deleted_item_is_forgotten_and_stays_readable_until_it_is_purged(

@@ -24,7 +24,7 @@ from engram.mcp.resources import TEMPLATE
 from engram.mcp.tools import NO_SUCH_SESSION, TOOLS
 from engram.model import fields as model_fields
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.memory import Memory
+from engram.model.memory import Evidence, Memory, Retelling
 from engram.model.task import TASK_STATES
 from engram.rules.scopes import is_person
 from engram.sessions.sessions import SessionHandle
@@ -180,6 +180,15 @@ def text() -> str:
     return f"The wombat number {number} sleeps in hollow {number} near the northern fence"
 
 
+def call_with_field(verb: str, field: str, w: World, ref: str, o: Owner) -> Any:
+    """Write a memory with a field that names another record."""
+    value = {"associations": [{"target": ref}], "evidence": [{"event": ref}]}.get(field, ref)
+    if verb == "lineages.revise":
+        return w.mem.lineages.revise(own_memory(w, o), **{field: value}, scopes=w.seen(o))
+    written = own_memory(w, o) if verb in ("revise", "update") else text()
+    return getattr(w.mem, verb)(written, **{field: value}, **o)
+
+
 VERBS: dict[tuple[str, str], Verb] = {
     # reading
     ("get", "ref"): Verb(memory, lambda w, r, o: w.mem.get(r, **o)),
@@ -228,6 +237,17 @@ VERBS: dict[tuple[str, str], Verb] = {
     ("update", "supersedes"): Verb(
         memory, lambda w, r, o: w.mem.update(own_memory(w, o), supersedes=[r], **o), own=(InvalidInput,)
     ),
+    **{
+        (verb, field): Verb(make, partial(call_with_field, verb, field), own=own)
+        for field, make in (
+            ("lineage", memory),
+            ("superseded_by", memory),
+            ("associations", memory),
+            ("evidence", event),
+        )
+        for verb in ("learn", "remember", "add", "revise", "update", "lineages.revise")
+        for own in [(InvalidInput,) if verb == "update" and field in ("lineage", "superseded_by") else ()]
+    },
     ("pin", "ref"): Verb(named, lambda w, r, o: w.mem.pin(r, **o)),
     ("verify", "ref"): Verb(named, lambda w, r, o: w.mem.verify(r, **o)),
     ("reinforce", "ref"): Verb(memory, lambda w, r, o: w.mem.reinforce(r, **o)),
@@ -368,6 +388,10 @@ REFERENCES = frozenset(
         "ids",
         "target",
         "supersedes",
+        "superseded_by",
+        "lineage",
+        "associations",
+        "evidence",
         "source_event_ids",
         "about",
     ]
@@ -381,7 +405,8 @@ NO_REFERENCE = {
     *((verb, "session") for verb in ("revise", "update", "lineages.revise", "review.edit")),  # a label of a memory
     *((verb, "session") for verb in ("start_task", "tasks.start")),
     ("upkeep.backup", "target"),  # a file
-    ("review.edit", "supersedes"),  # an edit takes no such field
+    # an edit takes no such field
+    *(("review.edit", name) for name in ("supersedes", "superseded_by", "lineage", "associations", "evidence")),
 }
 """Parameters with such a name that take words or a label instead."""
 
@@ -790,3 +815,45 @@ def test_what_everyone_reads_is_not_linked_to_what_one_person_has(backend: Backe
         assert {one.memory.id for one in begun.injection.items} >= {shared.id, own.id}
     assert [link.target for link in mem.get(own.id).associations] == [shared.id]
     assert mem.get(shared.id).associations == ()
+
+
+def test_nobody_joins_the_lineage_of_another_owner(backend: Backend) -> None:
+    mem = backend.client()
+    first = mem.add("Ben plays chess on Sundays", **BEN)
+    second = mem.revise(first.id, statement="Ben plays chess on Mondays", **BEN)
+    for version in (first, second):
+        with pytest.raises(NotFound):
+            mem.add_batch([{"statement": "Ana takes over the chess club", "lineage": version.id, **ANA}])
+    assert mem.get_current(first.id).id == second.id
+    mem.forget(second.id, **BEN)
+    assert mem.get(second.id).status == "retired"
+
+
+def test_a_lineage_that_holds_a_version_of_another_owner_is_unknown(backend: Backend) -> None:
+    mem = backend.client()
+    first = mem.add("Ana plays chess on Sundays", **ANA)
+    mem.revise(first.id, statement="Ben plays chess on Mondays", new_scope=mem.scope_for(**BEN))
+    with pytest.raises(NotFound):
+        mem.add("Ana plays chess on Fridays", lineage=first.id, **ANA)
+
+
+def test_a_change_keeps_the_links_and_the_evidence_that_a_memory_has(backend: Backend) -> None:
+    mem = backend.client()
+    foreign = mem.add("Ben plays chess on Sundays", **BEN)
+    heard = mem.record_event(mem.start_task("Talk", **BEN).id, "user", "I play chess")
+    mine = mem.add("Ana watches chess on Sundays", **ANA)
+    mine = mem.update(mine.id, associations=[{"target": foreign.id}], evidence=[{"event": heard.id}])
+    own = mem.add("Ana has a chess board", name="board", **ANA)
+    links = [*mine.associations, {"target": "board"}]
+    for change in (mem.update, mem.revise):
+        changed = change(mine.id, associations=links, evidence=mine.evidence, **ANA)
+        assert [link.target for link in changed.associations] == [foreign.id, own.id]
+        assert changed.evidence == mine.evidence
+
+
+def test_evidence_names_no_retelling_of_another_owner(backend: Backend) -> None:
+    mem = backend.client()
+    heard, mine = (mem.record_event(mem.start_task("Talk", **o).id, "user", "I play chess") for o in (BEN, ANA))
+    retold = Evidence(mine.id, retelling=Retelling(heard.id))
+    with pytest.raises(NotFound):
+        mem.add("Ana plays chess on Sundays", evidence=[retold], **ANA)

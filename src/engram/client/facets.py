@@ -19,7 +19,7 @@ from engram.rules.argument_limits import limit_verb
 from engram.rules.scopes import GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
-from engram.store.references import find_memory, find_task, refuse_move
+from engram.store.references import REFERRING, find_memory, find_task, refuse_move, resolve_links
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.text.time.zone import SYSTEM
@@ -437,32 +437,37 @@ class Facets:
             given["statement"] = statement
         if given.get("scope") == HERE:
             given["scope"] = self._scopes.here()
-        return self._resolve_superseded(given, self.scopes_for(scope=given.get("scope") or None), to_change=replaces)
+        return self._resolve_references(given, self.scopes_for(scope=given.get("scope") or None), to_change=replaces)
 
     def _given_changes(
-        self, fields: "Mapping[str, Any]", new_scope: str | None
+        self, ref: str, fields: "Mapping[str, Any]", new_scope: str | None
     ) -> "tuple[dict[str, Any], OwnerScopes | None]":
         """The fields to change, and the scopes of the owner named among them; `new_scope` is where the memory is moved."""
         owner = {name: value for name, value in fields.items() if name in Owner.__annotations__}
         scopes = self.scopes_for(**cast(Owner, owner))
         given = self._given("", {name: value for name, value in fields.items() if name not in owner})
-        given = self._resolve_superseded(given, scopes)
+        given = self._resolve_references(given, scopes, changed=ref)
         if new_scope is not None:
             given["scope"] = self._scopes.scope_named(new_scope)
             refuse_move(given["scope"], scopes)
         return given, scopes
 
-    def _resolve_superseded(
-        self, given: dict[str, Any], scopes: "OwnerScopes | None", *, to_change: bool = True
+    def _resolve_references(
+        self, given: dict[str, Any], scopes: "OwnerScopes | None", *, to_change: bool = True, changed: str = ""
     ) -> dict[str, Any]:
-        """The fields with the ids of the memories that an owner supersedes; a name means one that they see.
+        """The fields with the ids of the records that an owner names in them; a name means a memory that they see.
 
-        Raises `NotFound` for one that they do not see, `Refused` for one of a wider scope.
+        `changed` is the memory that the fields change; it keeps the links and the evidence that it has. Raises `NotFound` for a record that they do
+        not see, `Refused` for a memory of a wider scope that this one would replace.
         """
         from engram.capture.draft import checked_fields
         from engram.review.lineage import find_superseded
 
-        if not given.get("supersedes") or scopes is None:
+        named = {name: given[name] for name in REFERRING if given.get(name)} if scopes is not None else {}
+        if not named:
             return given
-        refs = checked_fields({"supersedes": given["supersedes"]})["supersedes"]
-        return {**given, "supersedes": find_superseded(self.lineages, refs, scopes, to_change=to_change)}
+        known = find_memory(self.store, changed, scopes) if changed else None
+        found = resolve_links(self.store, checked_fields(named), scopes, known)
+        if "supersedes" in found:
+            found["supersedes"] = find_superseded(self.lineages, found["supersedes"], scopes, to_change=to_change)
+        return {**given, **found}

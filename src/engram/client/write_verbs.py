@@ -186,7 +186,7 @@ class WriteVerbs(Facets):
         """
         from engram.review.lineage import find_replaceable
 
-        changes, scopes = self._given_changes(fields, new_scope)
+        changes, scopes = self._given_changes(ref, fields, new_scope)
         given, parts = with_form(changes)
         if parts:
             given["form"] = merged_form(find_replaceable(self.lineages, ref, scopes).form, parts)
@@ -207,7 +207,7 @@ class WriteVerbs(Facets):
 
         `scope`, or `agent_id` and `user_id`, name who changes it, and never move it. `new_scope` moves it.
         """
-        changes, scopes = self._given_changes(fields, new_scope)
+        changes, scopes = self._given_changes(ref, fields, new_scope)
         return self._update(ref, actor, reason, changes, scopes)
 
     def _update(

@@ -184,7 +184,8 @@ class KeyedItems:
 
     def _draft(self, at: ItemKey, given: ItemValue) -> Memory:
         from engram.capture.draft import checked_fields
-        from engram.gates.secrets.scan import refuse_secret
+        from engram.gates.secrets.allowed import AllowedValues
+        from engram.gates.secrets.scan import refuse_secret, refuse_secret_values
 
         refuse_secret(at.key, "the key")
         data: dict[str, Any] = {"namespace": list(at.namespace), "name": at.key, "value": dict(given.value)}
@@ -198,6 +199,8 @@ class KeyedItems:
             _check_keys(given.value)
         except InvalidInput as error:
             raise InvalidInput(f"the value of {quoted(at.key[:80])} cannot be stored: {error}") from None
+        # The statement may leave out the name of a field, or the whole field.
+        refuse_secret_values(given.value, "the value", AllowedValues(self.mem.store.screen.allowed_values))
         return Memory(
             id="",
             statement=given.text or f"{at.key} in {' / '.join(at.namespace)}".strip(),

@@ -14,7 +14,7 @@ from engram.mcp.results import Changed, Forgotten, Learned, ToolResult
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import ChangedMeanwhile, InvalidInput, Refused, UnreadableData
 from engram.model.lazy import dataclass
-from engram.model.memory import Memory
+from engram.model.memory import Memory, render_form
 from engram.readers.json_reader import parse_json_object
 from engram.text.display import cut, quoted, word
 
@@ -124,13 +124,24 @@ def about_change(memory: Memory, changes: dict[str, Any]) -> ApprovalQuestion | 
     """What to ask before an agent changes what only a person may; None where nobody needs to, or may, be asked."""
     from engram.rules.sources import may_decide
 
-    wanted = Memory(id="", statement=changes.get("statement", ""), situation=changes.get("situation", ""),
-                    form=changes.get("form", {}), type=changes.get("type") or memory.type)  # fmt: skip
-    if may_decide(AGENT, memory) or not _askable(memory) or not _askable(wanted):
+    if may_decide(AGENT, memory) or not _askable(memory) or not _askable(_apply_changes(memory, changes)):
         return None
     fields = "\n".join(f"{word(name)}: {quoted(str(value))}" for name, value in changes.items())
     message = f"An agent wants to change: {quoted(memory.statement)}\nto\n{fields}"
     return _question("update", [memory], message, (CHANGE, KEEP))
+
+
+def _apply_changes(memory: Memory, changes: dict[str, Any]) -> Memory:
+    """The memory with the changes; its statement follows the parts of its form."""
+    from engram.capture.draft import checked_fields
+    from engram.model.forms import merged_form, with_form
+
+    rest, parts = with_form({name: value for name, value in changes.items() if name != "reason"})
+    fields = checked_fields(rest)
+    if parts:
+        form = merged_form(memory.form, parts)
+        fields |= {"form": form, "statement": render_form(form)}
+    return memory.but(**fields)
 
 
 def _question(kind: str, memories: Sequence[Memory], message: str, choices: tuple[str, ...]) -> ApprovalQuestion:
@@ -219,8 +230,6 @@ def changed(mem: "Engram", memory: Memory, changes: dict[str, Any], actor: str, 
     """Change a memory in the name of an owner; of its form, only the parts that are given."""
     from engram.gates.situation import changed_situation_warnings
 
-    if "form" in changes:
-        changes = {**changes, "form": {**memory.form, **changes["form"]}}
     after = mem.update(memory.id, actor=actor, **{**changes, "scope": scope})
     return Changed(memory=Card.of(after), warnings=list(changed_situation_warnings(memory, after)))
 

@@ -32,6 +32,7 @@ from engram.store.references import (
     no_memory,
     refuse_change,
     refuse_move,
+    resolve_links,
 )
 
 VERSIONS = (*CURRENT, "superseded")
@@ -374,6 +375,7 @@ class Lineages:
         if not changes:
             raise InvalidInput("nothing to revise: name at least one field, such as statement=…")
         head = _revisable(find_replaceable(self, ref, scopes))
+        changes = resolve_links(self.store, changes, scopes, head)
         if changes.get("supersedes") and scopes is not None:
             changes["supersedes"] = find_superseded(self, changes["supersedes"], scopes)
         check_form_kept(head.form, changes)

@@ -4,21 +4,26 @@ Every verb of every surface resolves its references here, for the scopes of its 
 store's operator). A record that the caller does not see is `NotFound`, with the message of an unknown id. One that they see and may not change is `Refused`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import NotFound, Refused
+from engram.model.lazy import replace
+from engram.model.memory import Retelling
 from engram.rules.scopes import GLOBAL, changeable_scopes, may_change, shows
 from engram.store.records import locked_memory
 
 if TYPE_CHECKING:
     from engram.model.event import Event, Session
-    from engram.model.memory import Memory
+    from engram.model.memory import Evidence, Memory
     from engram.model.task import Job, TaskRun
     from engram.store.protocol import Image, Store, Transaction
 
 Scopes = Collection[str] | None
 """What a caller sees; None is everything, for the store's operator."""
+
+REFERRING = ("lineage", "superseded_by", "supersedes", "associations", "evidence")
+"""The fields of a memory that name other records."""
 
 
 def find_memory(store: "Store", ref: object, scopes: Scopes = None, *, to_change: bool = False) -> "Memory":
@@ -29,6 +34,54 @@ def find_memory(store: "Store", ref: object, scopes: Scopes = None, *, to_change
     if to_change:
         refuse_change(memory.id, memory.scope, scopes)
     return memory
+
+
+def find_lineage(store: "Store", ref: object, scopes: Scopes = None) -> str:
+    """The id of the lineage that a new version joins, by the lineage's own id or by one of its versions. The caller may change every version."""
+    versions = store.lineage(ref) if isinstance(ref, str) else []
+    lineage = str(ref)
+    if not versions:
+        found = find_memory(store, ref, scopes)
+        lineage = found.lineage or found.id
+        versions = store.lineage(lineage) or [found]
+    if not all(shows(scopes, version.scope) for version in versions):
+        raise no_memory(ref)
+    for version in versions:
+        refuse_change(version.id, version.scope, scopes)
+    return lineage
+
+
+def resolve_links(
+    store: "Store", fields: Mapping[str, Any], scopes: Scopes, known: "Memory | None" = None
+) -> dict[str, Any]:
+    """The checked fields of a memory, with the lineage, the links and the evidence that they name resolved for a caller.
+
+    Links and evidence of `known`, the stored memory that the fields change, stay as they are.
+    """
+    found = dict(fields)
+    if scopes is None:
+        return found
+    if fields.get("lineage"):
+        found["lineage"] = find_lineage(store, fields["lineage"], scopes)
+    if fields.get("superseded_by"):
+        found["superseded_by"] = find_memory(store, fields["superseded_by"], scopes).id
+    if fields.get("associations"):
+        stored = [link.target for link in known.associations] if known is not None else []
+        found["associations"] = tuple(
+            link if link.target in stored else replace(link, target=find_memory(store, link.target, scopes).id)
+            for link in fields["associations"]
+        )
+    for evidence in fields.get("evidence", ()):
+        if known is None or evidence not in known.evidence:
+            _check_evidence(store, evidence, scopes)
+    return found
+
+
+def _check_evidence(store: "Store", evidence: "Evidence", scopes: Scopes) -> None:
+    """Raise `NotFound` for evidence that names an event which the caller does not see."""
+    find_event(store, evidence.event, scopes)
+    if isinstance(evidence.retelling, Retelling):
+        find_event(store, evidence.retelling.event, scopes)
 
 
 def find_event(store: "Store", event_id: object, scopes: Scopes = None, *, to_change: bool = False) -> "Event":

@@ -63,6 +63,7 @@ __all__ = [
     "refuse_credentials",
     "refuse_secret",
     "refuse_secret_text",
+    "refuse_secret_values",
     "refuse_secrets_in",
     "secrets_problem",
     "suspects",
@@ -290,6 +291,28 @@ def refuse_secret_text(text: str, what: str, allowed: AllowedValues = NOTHING_AL
         raise SecretRefused(secret_problem(text, found, what))
 
 
+def refuse_secret_values(data: Mapping[str, Any], what: str, allowed: AllowedValues = NOTHING_ALLOWED) -> None:
+    """Raise `SecretRefused` if a value at any depth of the data is a secret in the context of its key."""
+    pairs = list(_labelled(data))
+    if not find_secrets(RECORD.join(_lead(key) + text for key, text in pairs)):
+        return
+    for key, text in pairs:
+        if found := _secrets_of_value(key, text, allowed):
+            raise SecretRefused(secret_problem(_lead(key) + text, found, what))
+
+
+def _labelled(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """The texts and numbers in data, each with the path of labels that describes it."""
+    if isinstance(value, Mapping):
+        for _, label, item in labels(value, key):
+            yield from _labelled(item, label if label == key or not key else f"{key}.{label}")
+    elif isinstance(value, list | tuple):
+        for label, item in listed(value, key):
+            yield from _labelled(item, label)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield key, str(value)
+
+
 def refuse_secrets_in(value: object, what: str) -> None:
     """Raise `SecretRefused` if a text contains a secret, or a caller's own data a credential in a known format."""
     if isinstance(value, str):
@@ -484,11 +507,21 @@ def _without(text: str, found: list[Secret]) -> str:
 
 def _redact_value(key: str, text: str, allowed: AllowedValues) -> str:
     """A value redacted in the context of its key: "hunter2" alone does not look like a secret."""
-    lead = f"{key}: " if key else ""
-    if " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
-        return text  # an id looks random as well, and no word says that it is a secret
-    found = [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
+    lead = _lead(key)
+    found = _secrets_of_value(key, text, allowed)
     return _without(text, [Secret(s.kind, max(0, s.start - len(lead)), s.end - len(lead)) for s in found])
+
+
+def _lead(key: str) -> str:
+    return f"{key}: " if key else ""
+
+
+def _secrets_of_value(key: str, text: str, allowed: AllowedValues) -> list[Secret]:
+    """The secrets in a value, by their places in `key: text`."""
+    lead = _lead(key)
+    if " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
+        return []  # an id looks random as well, and no word says that it is a secret
+    return [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
 
 
 def _unused(name: str, taken: Mapping[str, Any]) -> str:
