@@ -48,9 +48,9 @@ def test_what_was_stored_before_is_an_exact_duplicate_of_its_folded_text(
         assert (decision.outcome, decision.gate) == (Outcome.DUPLICATE, "exact"), text
 
 
+@pytest.mark.heavy
+@pytest.mark.parametrize("backend", ["postgres"], indirect=True)
 def test_a_tenant_is_folded_once(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not isinstance(backend, OnPostgres):
-        pytest.skip("files have an index for each schema")
     write_unfolded(backend, monkeypatch)
     backend.client().close()
     monkeypatch.setattr(fold_version, "write_documents", None)

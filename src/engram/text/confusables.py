@@ -64,7 +64,7 @@ def fold_text(text: str, *, accents: bool = True) -> str:
         plain = _MARKED.sub(lambda found: _compose(found[0]), plain)
     if not unicodedata.is_normalized("NFC", plain):
         plain = unicodedata.normalize("NFC", plain)
-    return _fold_words(plain, accents=accents)
+    return _LOOSE_MARKS.sub("", _fold_words(plain, accents=accents))
 
 
 def fold_disguised(text: str) -> Folded:
@@ -164,7 +164,7 @@ _PLAIN = _Plain()
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 _MARKED = lazy_pattern(f"[^{_MARKS}]?[{_MARKS}]+")
 """A character and the marks on it, of those that European scripts use."""
-_LOOSE_MARKS = lazy_pattern(f"[{_MARKS}]+")
+_LOOSE_MARKS = lazy_pattern(f"(?<=[A-Za-z])[{_MARKS}]+")
 _FLAGS = lazy_pattern(f"({FLAG})")
 _ENCODED = r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});?|[A-Za-z][A-Za-z0-9]{1,31};)"
 _ENTITY = lazy_pattern(_ENCODED)
@@ -296,7 +296,7 @@ def _fold_words(text: str, *, accents: bool) -> str:
     if any(_look(char) and not _is_latin(char) for char in foreign):
         text = _fold_among_latin(fold_mixed_words(text))
     if accents and any(char.isalpha() and _is_latin(char) for char in foreign) and _has_stray_accents(text):
-        return _LOOSE_MARKS.sub("", text.translate(_BARE))
+        return text.translate(_BARE)
     return text
 
 

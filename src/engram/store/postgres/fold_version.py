@@ -6,7 +6,7 @@ after this; memories whose text folding does not change stay as they are.
 
 from contextlib import suppress
 
-from engram.model.errors import StoreDenied, StoreReadOnly
+from engram.model.errors import StoreBusy, StoreDenied, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
 from engram.store.postgres.context import TenantContext
@@ -23,10 +23,13 @@ REFOLDED_AT_ONCE = 500
 
 
 def refold(context: TenantContext) -> None:
-    """Write the documents of memories whose folded text differs, unless it was done, or this role may not write."""
-    if context.settings.get("folding") == FOLDING:
+    """Write the documents of memories whose folded text differs, unless it was done.
+
+    If this role may not write, or others hold the tables, a later opening does it.
+    """
+    if context.settings.get("folding") == FOLDING or not context.database.run("memory_slice", after="", limit=1):
         return
-    with suppress(StoreReadOnly, StoreDenied):
+    with suppress(StoreReadOnly, StoreDenied, StoreBusy):
         after = ""
         while after := _refold_slice(context, after):
             pass
