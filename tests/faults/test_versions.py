@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.model.errors import UnknownVersion
+from engram.model.errors import StoreReadOnly, UnknownVersion
 from engram.store.files import home as home_module
-from tests.faults.consistency import assert_consistent, free_of, journal_lines, last_images
+from tests.faults.consistency import assert_consistent, digest_of_tree, free_of, journal_lines, last_images
 from tests.faults.workers.operations import sentence
 
 
@@ -45,6 +45,56 @@ def test_a_store_whose_format_is_raised_meanwhile_takes_no_more_writes(tmp_path:
         assert journal_lines(tmp_path / "home") == journal
         card.write_text(before)
         assert mem.add(sentence(2)).id != known.id
+
+
+def test_a_store_that_requires_an_unknown_feature_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with _open(tmp_path) as mem:
+        mem.observe("s1", "user", "hello")
+    card = tmp_path / "home" / "store.json"
+    fields = json.loads(card.read_text())
+    card.write_text(json.dumps({**fields, "requires": [*fields["requires"], "journal-signatures"]}))
+    before = digest_of_tree(tmp_path / "home")
+    with pytest.raises(UnknownVersion, match=r"requires journal-signatures, .*Upgrade Engram"):
+        _open(tmp_path)
+    assert digest_of_tree(tmp_path / "home") == before
+
+
+def test_a_requirement_that_is_added_meanwhile_ends_writes(tmp_path: Path) -> None:
+    with _open(tmp_path) as mem:
+        mem.add(sentence(1))
+        card = tmp_path / "home" / "store.json"
+        card.write_text(json.dumps({**json.loads(card.read_text()), "requires": ["journal-signatures"]}))
+        with pytest.raises(UnknownVersion, match="journal-signatures"):
+            mem.add(sentence(2))
+
+
+def test_events_that_an_earlier_version_cannot_verify_raise_the_format_before_they_are_written(tmp_path: Path) -> None:
+    card = tmp_path / "home" / "store.json"
+    with _open(tmp_path) as mem:
+        mem.add(sentence(1))
+        assert json.loads(card.read_text())["format"] == 1 and "requires" not in card.read_text()
+        mem.observe("s1", "user", "hello")
+        fields = json.loads(card.read_text())
+        assert (fields["format"], fields["requires"]) == (2, ["ledger-digest-2", "ledger-owner"])
+        stamp = card.stat()
+        mem.observe("s3", "user", "hello", user_id="ann")
+        assert card.stat() == stamp
+    assert {*json.loads(card.read_text())["requires"]} <= home_module.FEATURES.keys()
+    with _open(tmp_path) as mem:
+        assert mem.store.verify_ledgers() == []
+
+
+def test_no_event_is_written_if_the_format_cannot_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with _open(tmp_path) as mem:
+        monkeypatch.setattr(home_module, "replace_file", full)
+        with pytest.raises(StoreReadOnly, match="nothing was written"):
+            mem.observe("s1", "user", "hello")
+        monkeypatch.undo()
+        assert mem.store.events("s1") == []
+        assert mem.observe("s1", "user", "hello").seq == 1
 
 
 def test_a_newer_record_in_the_journal_costs_that_memory_only(tmp_path: Path) -> None:

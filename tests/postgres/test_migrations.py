@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,9 +20,10 @@ from engram.model.errors import NotFound, StoreError, UnknownVersion
 from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
 from engram.store.postgres.distribution import LOCK
-from engram.store.postgres.schema import LATEST, migrate, migrations, version_of
-from engram.store.postgres.setup import open_store
+from engram.store.postgres.schema import LATEST, create, migrate, migrations, version_of
+from engram.store.postgres.setup import open_due_tenants, open_store, upgrade_schema
 from engram.store.protocol import Filters
+from tests.cli.conftest import Console
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, listed
 from tests.faults.processes import ending
@@ -95,6 +96,7 @@ def test_data_of_an_earlier_version_is_whole_afterwards(
 ) -> None:
     at_version(raw, before)
     assert version_of(raw) == before
+    upgrade_schema(database)
     with Engram.open(url=database, tenant="acme", clock=clock) as mem:
         assert version_of(raw) == LATEST
         if before == 1:
@@ -135,6 +137,7 @@ def test_versions_of_a_fact_from_before_schema_4_are_found_by_lineage_and_confli
                 "INSERT INTO engram.agent_memory (tenant, id, record) VALUES ('acme', %s, %s::json)",
                 (memory_id, json.dumps(record | versions | fields)),
             )
+    upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
     store.rebuild()
     assert [memory.id for memory in store.heads("test-day", "global")] == ["ENG-2026-0228-002"]
@@ -148,6 +151,7 @@ def test_a_session_from_before_schema_4_has_a_summary_that_was_given(
     database: str, raw: psycopg.Connection, clock: Clock
 ) -> None:
     at_version(raw, 3)
+    upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
     [session] = store.sessions()
     assert (session.summary_through, session.summary_style, session.summary_by) == (0, "", "")
@@ -158,6 +162,7 @@ def test_tasks_and_versions_that_schema_4_wrote_are_read_as_they_were(
     database: str, raw: psycopg.Connection, clock: Clock
 ) -> None:
     at_version(raw, 4)
+    upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
     [task] = store.tasks(["running"])
     assert (task.goal, [event.content for event in store.events(task.id)]) == (
@@ -181,6 +186,7 @@ def test_what_schema_5_wrote_for_one_person_is_theirs_and_goes_on(
     database: str, raw: psycopg.Connection, clock: Clock
 ) -> None:
     at_version(raw, 5)
+    upgrade_schema(database)
     with Engram.open(url=database, tenant="acme", clock=clock) as mem:
         assert version_of(raw) == LATEST
         assert [hit.text for hit in mem.search("Lisbon", user_id="ann")] == ANNS[:1]
@@ -202,6 +208,7 @@ def test_a_store_of_schema_6_has_no_states_and_keeps_those_written_since(
     database: str, raw: psycopg.Connection, clock: Clock
 ) -> None:
     at_version(raw, 6)
+    upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
     assert (version_of(raw), store.states("")) == (LATEST, [])
     store.change_state("buffer/S-1", lambda held: {**held, "turns": [1]})
@@ -219,6 +226,7 @@ def test_an_end_that_schema_4_witnessed_is_missed_when_it_is_gone(
         raw.execute("SELECT set_config('engram.tenant', 'acme', true)")
         raw.execute("DELETE FROM engram.agent_events WHERE session LIKE 'TASK-%'")
         raw.execute("DELETE FROM engram.ledger_heads WHERE session LIKE 'TASK-%'")
+    upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
     [problem] = store.verify_ledgers()
     assert problem.startswith("TASK-") and "event 1" in problem
@@ -227,6 +235,7 @@ def test_an_end_that_schema_4_witnessed_is_missed_when_it_is_gone(
 
 def test_a_purged_id_does_not_come_back_after_a_migration(database: str, raw: psycopg.Connection, clock: Clock) -> None:
     at_version(raw, LATEST - 1)
+    upgrade_schema(database)
     store = open_store(database, "acme", None, clock=clock)
     with pytest.raises(NotFound, match="purged"), store.deciding("add", actor="test") as deciding:
         deciding.put(store.listing(ANY)[0].but(id="ENG-2026-0301-003"))
@@ -369,11 +378,13 @@ def failure_of(url: str) -> BaseException:
 def test_a_migration_that_fails_leaves_nothing(raw: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = migrations()
     broken = texts | {2: texts[2] + "; SELECT 1 / 0;"}
-    with monkeypatch.context() as patch:
-        patch.setattr(migrating, "migrations", lambda: broken)
-        with pytest.raises(psycopg.Error, match="division by zero"):
-            migrate(raw, "the server")
-    assert version_of(raw) == 1
+    for before in (0, 1):
+        migrate(raw, "the server", upto=before)
+        with monkeypatch.context() as patch:
+            patch.setattr(migrating, "migrations", lambda: broken)
+            with pytest.raises(psycopg.Error, match="division by zero"):
+                migrate(raw, "the server")
+        assert version_of(raw) == before
     assert not any("documents" in line for line in schema(raw) if "document_numbers" not in line)
     migrate(raw, "the server")
     assert version_of(raw) == LATEST
@@ -406,14 +417,50 @@ def test_a_newer_version_is_refused_by_whoever_comes_and_whoever_is_there(
     store.close()
 
 
-def test_whoever_may_not_migrate_is_told_that_an_older_version_must_be(
-    database: str, raw: psycopg.Connection, clock: Clock
-) -> None:
+def test_a_store_without_a_schema_is_not_found_unless_it_may_be_created(database: str, clock: Clock) -> None:
     with pytest.raises(NotFound, match="engram init"):
         open_store(database, "acme", None, clock=clock, create=False)
-    at_version(raw, 1)
-    with pytest.raises(StoreError, match=f"schema 1.*needs {LATEST}.*engram init"):
-        open_store(database, "acme", None, clock=clock, create=False)
+    open_store(database, "acme", None, clock=clock).close()
+    open_store(database, "acme", None, clock=clock, create=False).close()
+
+
+@pytest.mark.parametrize("before", [1, LATEST - 1])
+def test_no_opening_upgrades_an_older_schema(
+    database: str, raw: psycopg.Connection, clock: Clock, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_version(raw, before)
+    left = schema(raw)
+    openings: list[Callable[[], object]] = [
+        lambda: open_store(database, "acme", None, clock=clock),
+        lambda: open_store(database, "acme", None, clock=clock, create=False),
+        lambda: open_due_tenants(database, ["derive"]),
+        lambda: Engram.open(url=database, tenant="acme", clock=clock),
+    ]
+    for opening in openings:
+        with pytest.raises(StoreError, match=f"schema {before}.*needs {LATEST}.*engram init"):
+            opening()
+    monkeypatch.setenv("ENGRAM_URL", database)
+    monkeypatch.setenv("ENGRAM_TENANT", "acme")
+    for words in (["status"], ["list"], ["learn", "Use tabs"], ["doctor"], ["worker", "--once"]):
+        result = Console(Path())(*words)
+        assert result.exit_code == 1 and "engram init" in result.stderr, (words, result)
+    assert (version_of(raw), schema(raw)) == (before, left)
+    assert Console(Path())("init").exit_code == 0
+    assert version_of(raw) == LATEST
+    assert Console(Path())("status").exit_code == 0
+
+
+def test_many_first_openings_at_once_find_one_whole_schema(
+    database: str, raw: psycopg.Connection, clock: Clock
+) -> None:
+    def opened(_: int) -> int:
+        with connect(database) as connection:
+            create(connection, "the server")
+            return version_of(connection)
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(opened, range(6))) == [LATEST] * 6
+    open_store(database, "acme", None, clock=clock).close()
 
 
 def test_an_open_store_goes_on_while_others_migrate_again(database: str, clock: Clock) -> None:

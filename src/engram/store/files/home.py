@@ -12,11 +12,29 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from engram.disk import DIRECTORY_MODE, UNREADABLE, digest_name, read_bytes, sync_path, write_temporary
+from engram.disk import (
+    DIRECTORY_MODE,
+    UNREADABLE,
+    digest_name,
+    read_bytes,
+    replace_file,
+    sync_path,
+    write_temporary,
+)
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
 from engram.model.lazy import cached_property, dataclass, lazy_pattern
 
-FORMAT = 1
+FORMAT = 2
+"""The newest store format that this Engram opens. A store is created with format 1; its first requirement makes it 2."""
+LEDGER_DIGEST_2, LEDGER_OWNER = "ledger-digest-2", "ledger-owner"
+FEATURES = {
+    LEDGER_DIGEST_2: "digests of events that cover their task",
+    LEDGER_OWNER: "digests of events that cover their owner",
+}
+"""What a store may require of its reader. Whatever an earlier Engram would misread or could not verify is a feature of its own:
+its writer adds it to `store.json` before the first use (`Requirements.add`), and an Engram that does not know it refuses the store."""
+_WITH_REQUIREMENTS = 2
+"""The format from which on `store.json` lists requirements; earlier versions of Engram refuse it by its number."""
 INDEX_SCHEMA = 6
 _LONGEST_NAME = 120
 _SAFE_NAME = lazy_pattern(rf"[A-Za-z0-9@:+,=_ -]{{1,{_LONGEST_NAME}}}")
@@ -170,7 +188,7 @@ def _create(root: Path, card: Path) -> None:
         for name in FOLDERS:
             (root / name).mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         root.chmod(DIRECTORY_MODE)
-        content = json.dumps({"format": FORMAT, "id": os.urandom(6).hex()}).encode() + b"\n"
+        content = json.dumps({"format": 1, "id": os.urandom(6).hex()}).encode() + b"\n"
         fresh, _ = write_temporary(card, content, sync=True)
         try:
             with contextlib.suppress(FileExistsError):
@@ -194,6 +212,7 @@ def _read_card(card: Path) -> dict[str, str]:
     try:
         fields = json.loads(read_bytes(card))
         found, store_id = int(fields["format"]), str(fields["id"])
+        unknown = sorted({str(name) for name in fields.get("requires", ())} - FEATURES.keys())
     except UNREADABLE as error:
         raise StoreCorrupt(
             f"{card} cannot be read ({error}); restore it from a backup, or delete it to start over"
@@ -202,7 +221,32 @@ def _read_card(card: Path) -> dict[str, str]:
         raise UnknownVersion(
             f"{card} has store format {found}; this Engram knows up to {FORMAT}. Upgrade Engram to open this store."
         )
+    if unknown:
+        raise UnknownVersion(
+            f"{card} requires {', '.join(unknown):.200}, which this Engram does not know: a newer one wrote what this one "
+            "cannot verify. Upgrade Engram to open this store."
+        )
     return {"id": re.sub(r"[^0-9a-zA-Z-]", "", store_id) or "store"}
+
+
+class Requirements:
+    """The features that a store requires of its readers; `store.json` lists them."""
+
+    def __init__(self, root: Path) -> None:
+        self._card = root / "store.json"
+        self._listed: frozenset[str] = frozenset()
+
+    def add(self, features: Iterable[str]) -> None:
+        """List features durably, before their first use. The caller holds the writer lock. Raises `OSError`."""
+        wanted = frozenset(features)
+        if wanted <= self._listed:
+            return
+        fields = json.loads(read_bytes(self._card))
+        listed = wanted.union(fields.get("requires", ()))
+        if listed != set(fields.get("requires", ())):
+            fields |= {"format": max(fields["format"], _WITH_REQUIREMENTS), "requires": sorted(listed)}
+            replace_file(self._card, json.dumps(fields).encode() + b"\n")
+        self._listed = listed
 
 
 class FormatGuard:

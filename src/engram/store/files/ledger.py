@@ -29,6 +29,7 @@ from engram.disk import (
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field, lazy_pattern
+from engram.store.files.home import LEDGER_DIGEST_2, LEDGER_OWNER, Requirements
 from engram.store.files.index.index import Index
 from engram.store.files.journal import LAST_SEQ, Entry, Journal, JournalLine, Position
 from engram.store.ledger import (
@@ -42,6 +43,7 @@ from engram.store.ledger import (
     chain_problems,
     checked_event,
     from_fields,
+    is_marked,
     link_to,
     missing_events,
     parse_checkpoint,
@@ -82,6 +84,7 @@ class Ledger:
     def __init__(self, folder: Path, quarantine: Path) -> None:
         self._folder = folder
         self._quarantine = quarantine
+        self._requirements = Requirements(folder.parent)
         self._heads: dict[str, tuple[tuple[int, int, int], Head, str]] = {}
         """Each file's stamp when it was last written or read, its end, and the scope of its last event."""
         self.last_anchored: Callable[[str], int] = lambda _: 0
@@ -166,18 +169,19 @@ class Ledger:
 
     def append(self, session: str, events: Sequence[Event]) -> Written:
         """Write chained events and fsync once."""
-        return self._append(session, b"".join([json_line(to_fields(event)) for event in events]), events[-1])
+        return self._append(session, b"".join([json_line(to_fields(event)) for event in events]), events)
 
     def append_turn(self, session: str, events: Sequence[Event]) -> Written:
         """The same for events that a crash leaves complete or not at all."""
         *others, last = [json_line(to_fields(event)) for event in events]
         together = [line[:-1] + _MORE for line in others]
-        return self._append(session, b"".join([*together, last]), events[-1])
+        return self._append(session, b"".join([*together, last]), events)
 
-    def _append(self, session: str, data: bytes, last: Event) -> Written:
-        name = ledger_name(session)
+    def _append(self, session: str, data: bytes, events: Sequence[Event]) -> Written:
+        name, last = ledger_name(session), events[-1]
         path = self._folder / name
         try:
+            self._requirements.add(_features_of(events))
             start = self._appended(path, data)
             if not start:
                 sync_path(self._folder)
@@ -283,6 +287,14 @@ class Ledger:
             after.append(kept)
         if touched:
             replace_file(self._folder / name, b"".join(after))
+
+
+def _features_of(events: Sequence[Event]) -> Iterator[str]:
+    """What a reader must know to verify these events."""
+    if any(is_marked(event) for event in events):
+        yield LEDGER_DIGEST_2
+    if any(event.scope for event in events):
+        yield LEDGER_OWNER
 
 
 def _parse(line: bytes, where: str) -> Event:

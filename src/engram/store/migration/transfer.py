@@ -311,8 +311,10 @@ def open_source(end: Endpoint) -> "Iterator[MigrationSource]":
 def _open_target(end: Endpoint) -> "Iterator[MigrationTarget]":
     if end.server is not None:
         from engram.store.migration.postgres import PostgresTarget
+        from engram.store.postgres.setup import upgrade_schema
 
-        with _server_store(end.server, _embedder(owner_config()), create=True) as store:
+        upgrade_schema(end.server.url)
+        with _server_store(end.server, _embedder(owner_config())) as store:
             yield PostgresTarget(store)
         return
     from engram.store.migration.files_target import FilesTarget
@@ -323,10 +325,10 @@ def _open_target(end: Endpoint) -> "Iterator[MigrationTarget]":
 
 
 @contextmanager
-def _server_store(server: Server, embedder: "Embedder | None", *, create: bool = False) -> "Iterator[PostgresStore]":
+def _server_store(server: Server, embedder: "Embedder | None") -> "Iterator[PostgresStore]":
     from engram.store.postgres.setup import open_store
 
-    with closing(open_store(server.url, server.tenant, embedder, clock=utc_now, create=create)) as store:
+    with closing(open_store(server.url, server.tenant, embedder, clock=utc_now, create=False)) as store:
         yield store
 
 

@@ -1,4 +1,8 @@
-"""The schema's migrations: numbered `.sql` files, each applied in its own transaction, by one process at a time."""
+"""The schema's migrations: numbered `.sql` files, applied by one process at a time.
+
+A new schema is created in one transaction. An existing one is upgraded only by `migrate`, each migration in its own transaction:
+clients of the previous version are refused from then on, so nobody upgrades in passing.
+"""
 
 import re
 from importlib import resources
@@ -7,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from engram.model.errors import StoreDenied, StoreError, UnknownVersion
+from engram.model.errors import NotFound, StoreDenied, StoreError, UnknownVersion
 from engram.store.postgres import distribution
 
 LOCK_SECONDS = 60
@@ -69,12 +73,43 @@ def migrate(connection: Connection, where: str, upto: int = LATEST) -> int:
     before = version_of(connection)
     if before > LATEST:
         raise UnknownVersion(f"{where} has schema {before}; this Engram supports up to {LATEST}. Update Engram")
-    if before < upto:
+    if before == 0:
+        create(connection, where, upto)
+    elif before < upto:
         _refuse_follower(connection, where)
         for number, text in migrations().items():
             if before < number <= upto:
                 _apply(connection, where, number, text)
     return before
+
+
+def create(connection: Connection, where: str, upto: int = LATEST) -> None:
+    """Create the whole schema in one transaction, unless there is one. `connection` is in autocommit mode."""
+    check_server(connection, where)
+    if version_of(connection):
+        return
+    _refuse_follower(connection, where)
+    with connection.transaction():
+        distribution.take_turn(connection, LOCK_SECONDS)
+        if version_of(connection):
+            return
+        for number, text in migrations().items():
+            if number <= upto:
+                _apply(connection, where, number, text)
+
+
+def check_version(connection: Connection, where: str) -> None:
+    """Raise unless the schema is the one that this Engram uses: `NotFound`, `StoreError` or `UnknownVersion`."""
+    version = version_of(connection)
+    if version == 0:
+        raise NotFound(f"{where} has no Engram store; create one with `engram init`")
+    if version < LATEST:
+        raise StoreError(
+            f"{where} has schema {version}, this Engram needs {LATEST}. Run `engram init` with the owner's role to upgrade it; "
+            "clients of the previous version are refused from then on"
+        )
+    if version > LATEST:
+        raise UnknownVersion(f"{where} has schema {version}; this Engram supports up to {LATEST}. Update Engram")
 
 
 def _refuse_follower(connection: Connection, where: str) -> None:

@@ -1,4 +1,4 @@
-"""Opens stores on a server: migrates the schema, checks the tenant's name, claims the embedder."""
+"""Opens stores on a server: creates or checks the schema, checks the tenant's name, claims the embedder."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.model.errors import InvalidInput, NotFound, StoreError
+from engram.model.errors import InvalidInput, StoreError
 from engram.store.location import checked_url
 from engram.store.sources import utc_now
 
@@ -27,7 +27,10 @@ def open_store(
     clock: Callable[[], datetime] = utc_now,
     create: bool = True,
 ) -> "PostgresStore":
-    """A tenant's store. `create` creates or migrates the schema; without it, a missing schema raises `NotFound`."""
+    """A tenant's store. `create` creates the schema; without it, a missing one raises `NotFound`.
+
+    An older schema raises `StoreError`: only `upgrade_schema` changes it, because clients of that version are refused afterwards.
+    """
     _check(url, tenant)
     try:
         from engram.store.postgres.store import PostgresStore
@@ -44,7 +47,7 @@ def open_store(
 
 
 def open_due_tenants(url: str, kinds: Sequence[str]) -> "DueTenants":
-    """Finds tenants with due jobs of these kinds; creates or migrates the schema first."""
+    """Finds tenants with due jobs of these kinds; creates the schema first. Raises `StoreError` for an older one."""
     _check(url, "all")
     try:
         from engram.store.postgres.tenants import DueTenants
@@ -54,17 +57,28 @@ def open_due_tenants(url: str, kinds: Sequence[str]) -> "DueTenants":
         return DueTenants(url, kinds)
 
 
-def prepare_server(url: str) -> list[str]:
-    """Create or migrate the schema, and distribute it on a Citus coordinator. Returns a report of the distribution."""
+def upgrade_schema(url: str) -> None:
+    """Create the schema, or upgrade it to this version."""
     try:
-        from engram.store.postgres import distribution
         from engram.store.postgres.connections import connect
         from engram.store.postgres.errors import explained, shown_url
+        from engram.store.postgres.schema import migrate
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
     checked_url(url)
     _check_readable(url)
-    _prepare(url, create=True)
+    where = shown_url(url)
+    with explained(where), connect(url) as connection:
+        migrate(connection, where)
+
+
+def prepare_server(url: str) -> list[str]:
+    """Create or upgrade the schema, and distribute it on a Citus coordinator. Returns a report of the distribution."""
+    upgrade_schema(url)
+    from engram.store.postgres import distribution
+    from engram.store.postgres.connections import connect
+    from engram.store.postgres.errors import explained, shown_url
+
     where = shown_url(url)
     with explained(where), connect(url) as connection:
         return distribution.distribute(connection, where)
@@ -129,20 +143,13 @@ def _is_current(url: str) -> bool:
 
 
 def _prepare(url: str, create: bool) -> None:
+    from engram.store.postgres import schema
     from engram.store.postgres.connections import connect
     from engram.store.postgres.errors import explained, shown_url
-    from engram.store.postgres.schema import LATEST, check_server, migrate, version_of
 
     where = shown_url(url)
     with explained(where), connect(url) as connection:
+        schema.check_server(connection, where)
         if create:
-            migrate(connection, where)
-            return
-        check_server(connection, where)
-        version = version_of(connection)
-        if version == 0:
-            raise NotFound(f"{where} has no Engram store; create one with `engram init`")
-        if version < LATEST:
-            raise StoreError(
-                f"{where} has schema {version}, this Engram needs {LATEST}; migrate it with `engram init` and the owner's role"
-            )
+            schema.create(connection, where)
+        schema.check_version(connection, where)
