@@ -14,7 +14,7 @@ import anyio
 import httpx2
 import pytest
 
-from engram.mcp.http import HttpOptions, is_loopback, listener, named_hosts, read_token
+from engram.mcp.http import HostGate, HttpOptions, is_loopback, listener, named_hosts, read_token
 from engram.model.errors import InvalidInput, Refused
 from tests.mcp.talking import PATIENCE, UNREADABLE, Address, environment, listening, talking_over_http
 from tests.tables import table
@@ -23,6 +23,7 @@ HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}},
 }  # fmt: skip
+OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "memory.example.org")
 ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
@@ -31,6 +32,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     """A server that the tests of this file share."""
     with listening(tmp_path_factory.mktemp("store")) as address:
         yield address
+
+
+async def nothing(*_: object) -> None:
+    """An application that is not asked."""
 
 
 def post(address: Address, body: Any = None, **headers: str) -> httpx2.Response:
@@ -48,18 +53,72 @@ def test_without_the_token_nobody_gets_in(served: Address, given: str) -> None:
     assert "mcp-session-id" not in refused.headers
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "localhost.evil.example"])
-def test_another_host_name_is_refused(served: Address, host: str) -> None:
-    assert post(served, host=host).status_code == 421
+OTHER_HOSTS = [
+    "evil.example", "127.0.0.1.evil.example:80", "localhost.evil.example", "localhost:80@evil.com", "localhost@evil.com",
+    "evil.com@localhost", "localhost:80:80", "localhost:", "localhost:0", "localhost:65536", "localhost:-1", "localhost:1e3",
+    "localhost:80/x", "localhost:80?x", "localhost:80#x", "localhost:80, evil.com", "localhost evil.com", "localhost:٣", "localhost.", "localhost..", "xlocalhost",
+    "::1", "[::1", "[::1]x", "[::1]:80@evil.com", "[::2]", "[::ffff:127.0.0.1]", "127.1", "127.0.0.1:80@evil.com", "127.0.0.1%00", "",
+]  # fmt: skip
+OWN_HOSTS = ["localhost", "localhost:80", "LOCALHOST:8377", "127.0.0.1", "127.0.0.1:65535", "[::1]", "[::1]:1", "memory.example.org", "Memory.Example.Org:443"]  # fmt: skip
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://localhost.evil.example"])
-def test_a_page_of_another_origin_is_refused(served: Address, origin: str) -> None:
+@table("host", OTHER_HOSTS)
+def test_another_host_name_is_refused(host: str, served: Address) -> None:
+    assert post(served, host=host.encode()).status_code in (421, 400)  # type: ignore[arg-type]
+    assert not HostGate(nothing, OWN_NAMES).is_expected(host)
+
+
+@table("host", OWN_HOSTS)
+def test_its_own_names_are_served(host: str, served: Address) -> None:
+    assert HostGate(nothing, OWN_NAMES).is_expected(host)
+    assert post(served, host=host).status_code == (421 if host.lower().startswith("memory") else 200)
+
+
+def raw_status(address: Address, *headers: str) -> int:
+    """The status of a request whose headers no client library would send."""
+    host, _, port = address.url.removeprefix("http://").partition("/")[0].partition(":")
+    lines = ["GET /mcp HTTP/1.1", *headers, f"Authorization: Bearer {address.token}", "Connection: close"]
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+@table(
+    "headers",
+    [["Host: localhost", "Host: evil.com"], ["Host: evil.com", "Host: localhost"], ["Host: localhost", "Host: localhost"], [], ["Host:"], ["Host: localhost:80\t@evil.com"]],
+)  # fmt: skip
+def test_another_number_of_host_headers_than_one_is_refused(headers: list[str], served: Address) -> None:
+    assert raw_status(served, *headers) in (400, 421)
+
+
+def test_a_request_that_is_written_by_hand_is_served(served: Address) -> None:
+    """So that the refusals above are those of their headers."""
+    assert raw_status(served, "Host: localhost") not in (400, 421, 401, 403)
+
+
+@table(
+    "origin",
+    ["http://evil.example", "null", "NULL", "", "https://localhost.evil.example", "http://localhost:1@evil.com", "http://localhost@evil.com", "http://localhost:1/evil",
+     "http://localhost:1?x", "localhost", "//localhost", "file://localhost", "ftp://localhost", "chrome-extension://localhost", "javascript:localhost", "http://", "http:///localhost",
+     "http://localhost http://evil.com", "http://localhost, http://evil.com", "http://[::1]@evil.com", "http://localhost.", "http://localhost:99999"],
+)  # fmt: skip
+def test_a_page_of_another_origin_is_refused(origin: str, served: Address) -> None:
     assert post(served, origin=origin).status_code == 403
 
 
-def test_a_page_of_this_machine_with_the_token_is_served(served: Address) -> None:
-    assert post(served, origin="http://localhost:6274").status_code == 200
+@table(
+    "origin",
+    ["http://localhost:6274", "https://localhost", "HTTP://LocalHost:1", "http://127.0.0.1:8377", "http://[::1]:5"],
+)
+def test_a_page_of_this_machine_with_the_token_is_served(origin: str, served: Address) -> None:
+    assert post(served, origin=origin).status_code == 200
+
+
+def test_two_origins_are_refused(served: Address) -> None:
+    pairs = [("origin", "http://localhost"), ("origin", "http://evil.com"), ("authorization", f"Bearer {served.token}"), *ACCEPT.items(), ("content-type", "application/json")]  # fmt: skip
+    assert (
+        httpx2.post(served.url, content=json.dumps(HELLO).encode(), headers=pairs, timeout=PATIENCE).status_code == 403
+    )
 
 
 @pytest.mark.parametrize(("mode", "bird"), [("legacy", "heron"), ("auto", "bittern")])

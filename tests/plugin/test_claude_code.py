@@ -23,6 +23,8 @@ from .messages_endpoint import Endpoint, endpoint, text, tool
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "@anthropic-ai/claude-code@2.1.197"
+EARLIER = "@anthropic-ai/claude-code@2.1.118"
+"""A version that ignores the field `args` of a hook."""
 SECONDS = 300
 SERVER = "mcp__plugin_engram_engram__"
 PROMPT = (
@@ -79,14 +81,18 @@ class ClaudeCode:
 
 @pytest.fixture(scope="module")
 def claude(tmp_path_factory: pytest.TempPathFactory) -> ClaudeCode:
-    folder = tmp_path_factory.mktemp("claude")
+    return installed(PROGRAM, tmp_path_factory.mktemp("claude"))
+
+
+def installed(package: str, folder: Path) -> ClaudeCode:
+    """A version of the program, with the plugin installed."""
     for name in ("bin", "user", "project"):
         (folder / name).mkdir()
     program = folder / "bin" / "engram"
     source = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); from engram.__main__ import run; sys.exit(run())"
     program.write_text(f"#!{sys.executable}\n{source}\n")
     program.chmod(0o755)
-    made = ClaudeCode(programs((PROGRAM,)) / "claude", folder)
+    made = ClaudeCode(programs((package,)) / "claude", folder)
     made("plugin", "marketplace", "add", str(ROOT))
     made("plugin", "install", "engram@engram")
     return made
@@ -130,3 +136,10 @@ def test_a_session_is_given_memories_uses_the_server_and_is_harvested(claude: Cl
         found = mem.harvest_spooled()
     assert [fact.outcome for fact in found.facts] == ["proposed"]
     assert "pnpm" in found.facts[0].statement
+
+
+def test_a_version_that_ignores_arguments_runs_the_hooks_too(tmp_path: Path) -> None:
+    claude = installed(EARLIER, tmp_path)
+    with claude.memory() as mem:
+        mem.add("Never force-push to main", pinned=True, scope="global")
+    assert "Never force-push to main" in claude.session("Deploy it", [text("Done.")]).prompts

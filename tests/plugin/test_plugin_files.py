@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -57,12 +58,43 @@ def test_there_are_no_other_skills() -> None:
     assert sorted(path.name for path in (PLUGIN / "skills").iterdir()) == sorted(SKILLS)
 
 
-def test_hooks_are_in_exec_form() -> None:
-    for groups in loaded(PLUGIN / "hooks" / "hooks.json")["hooks"].values():
-        for hook in (hook for group in groups for hook in group["hooks"]):
-            assert hook["command"] == "sh"
-            assert hook["args"][0] == "${CLAUDE_PLUGIN_ROOT}/hooks/engram.sh"
-            assert hook["args"][1] in SECONDS
+COMMANDS = [
+    hook["command"]
+    for groups in loaded(PLUGIN / "hooks" / "hooks.json")["hooks"].values()
+    for group in groups
+    for hook in group["hooks"]
+]
+
+
+def test_each_hook_is_one_command_line() -> None:
+    """Versions of Claude Code that do not know `args` would run a bare `sh`, which executes the payload on its stdin."""
+    expected = [f'sh "${{CLAUDE_PLUGIN_ROOT}}/hooks/engram.sh" {event} || exit 0' for event in SECONDS]
+    assert sorted(COMMANDS) == sorted(expected)
+    assert '"args"' not in (PLUGIN / "hooks" / "hooks.json").read_text("utf-8")
+
+
+@table("shell", ["sh", "bash", "zsh"])
+def test_a_shell_runs_the_script_and_not_the_payload(shell: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        return
+    folder = tmp_path_factory.mktemp("a plugin's root")
+    (folder / "hooks").mkdir()
+    (folder / "hooks" / "engram.sh").write_text('echo "$1:$(cat)"\n')
+    payload = f"touch {folder}/executed\n"
+    env = {"PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_ROOT": str(folder)}
+    for command in COMMANDS:
+        ended = subprocess.run(
+            [program, "-c", command], env=env, input=payload, text=True, capture_output=True, check=True
+        )
+        assert ended.stdout.rstrip() == f"{command.split()[-4]}:{payload.rstrip()}"
+    (folder / "hooks" / "engram.sh").unlink()
+    for command in COMMANDS:
+        ended = subprocess.run(
+            [program, "-c", command], env=env, input=payload, text=True, capture_output=True, check=False
+        )
+        assert (ended.returncode, ended.stdout) == (0, ""), "a plugin that was removed blocks no session"
+    assert not (folder / "executed").exists()
 
 
 @pytest.mark.parametrize("event", sorted(SECONDS))

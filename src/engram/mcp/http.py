@@ -2,11 +2,12 @@
 
 import ipaddress
 import os
+import re
 import secrets
 import socket
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,44 @@ def read_token(path: Path) -> str:
     return text
 
 
+_AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::(?P<port>[0-9]{1,5}))?", re.IGNORECASE)
+"""A host and a port, and nothing else: no user before an `@`, no path, no list."""
+_ORIGIN = re.compile(r"https?://(?P<authority>[^/?#]*)", re.IGNORECASE)
+
+
+class HostGate:
+    """Lets a request pass whose `Host` and `Origin` name this server; another host is answered with 421, another origin with 403.
+
+    This keeps a web page from reaching the server through its reader's browser, under a name that leads to this machine.
+    """
+
+    def __init__(self, app: "ASGIApp", names: Iterable[str]) -> None:
+        self._app, self._names = app, frozenset(name.lower() for name in names)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """One request."""
+        if scope["type"] == "http" and (refusal := self._refusal_of(Headers(scope=scope))) is not None:
+            await refusal(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal_of(self, headers: Headers) -> PlainTextResponse | None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self.is_expected(hosts[0]):
+            return PlainTextResponse("Unknown Host; `engram mcp --http --allow-host NAME` adds a name\n", 421)
+        found = _ORIGIN.fullmatch(origins[0]) if len(origins) == 1 else None
+        if origins and (found is None or not self.is_expected(found["authority"])):
+            return PlainTextResponse("Pages of this Origin may not use this server\n", 403)
+        return None
+
+    def is_expected(self, authority: str) -> bool:
+        """Whether a host, with or without a port, is one of the server's names."""
+        found = _AUTHORITY.fullmatch(authority)
+        if found is None or (found["port"] is not None and not 0 < int(found["port"]) <= 65535):
+            return False
+        return found["name"].lower() in self._names or authority.lower() in self._names
+
+
 class TokenGate:
     """Lets a request pass that carries the token, and mends its JSON; without the token it is answered with 401, without a message with 400."""
 
@@ -148,13 +187,11 @@ def _after(message: "Message", receive: "Receive") -> "Receive":
 
 
 def app(server: "Server[Any]", options: HttpOptions, token: str) -> "ASGIApp":
-    """The application: Host and Origin are checked by the SDK, the token here."""
-    names = [*_LOCAL_NAMES, _bracketed(options.host), *options.names]
-    hosts = [one for name in dict.fromkeys(names) for one in (name, f"{name}:*")]
-    origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
-    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    """The application: Host, Origin and the token are checked before the SDK sees a request."""
+    # The SDK's own check compares only how a name begins: it accepts `localhost:80@evil.example`.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     served = server.streamable_http_app(streamable_http_path=PATH, host=options.host, transport_security=security)
-    return TokenGate(served, token)
+    return HostGate(TokenGate(served, token), [*_LOCAL_NAMES, _bracketed(options.host), *options.names])
 
 
 def _bracketed(host: str) -> str:
