@@ -9,10 +9,14 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+from engram.model.lazy import lazy_pattern
 
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -28,6 +32,11 @@ _FIRST_STEP, _LONGEST_STEP = 1 << 13, 1 << 22
 _serial = itertools.count()
 _RUN = os.urandom(3).hex()
 """Makes temporary names unique across containers, whose processes may have the same process id."""
+_TEMPORARY = lazy_pattern(
+    r"\..+\.engram-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]{1,10})-[0-9a-f]{6}[0-9]+\.tmp", re.DOTALL
+)
+_LONGEST_WRITE = 3600.0
+"""Seconds after which a temporary file belongs to no running process, whatever machine it comes from."""
 
 
 def digest_name(identifier: str, readable: str, digits: int = 16) -> str:
@@ -151,13 +160,56 @@ def temporary_prefix(path: Path | str) -> str:
     return f".{os.path.basename(path)[:_LONGEST_PREFIX]}."  # noqa: PTH119 -- called for every write
 
 
+def temporary_path(path: Path | str) -> str:
+    """A new name next to a path. It names the process, so that `remove_leftovers` knows what a killed one left."""
+    folder = os.path.dirname(path) or "."  # noqa: PTH120 -- called for every write
+    return f"{folder}/{temporary_prefix(path)}engram-{_MACHINE}-{os.getpid()}-{_RUN}{next(_serial)}.tmp"
+
+
+def _machine() -> str:
+    """A digest of what makes a process id mean the same process: the host, its boot, and the namespace of its processes."""
+    parts = [os.uname().nodename]
+    with contextlib.suppress(OSError):
+        parts += [Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), str(Path("/proc/self/ns/pid").readlink())]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+_MACHINE = _machine()
+
+
+def remove_leftovers(folder: Path | str) -> None:
+    """Delete temporary files of Engram in a folder whose process was killed; those of a running one stay."""
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".tmp")]
+    except OSError:
+        return
+    for name in names:
+        if found := _TEMPORARY.fullmatch(name):
+            path = Path(folder, name)
+            with contextlib.suppress(OSError):
+                status = path.lstat()
+                is_ended = found["machine"] == _MACHINE and not _is_running(int(found["process"]))
+                is_old = time.time() - status.st_mtime > _LONGEST_WRITE
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and (is_ended or is_old):
+                    path.unlink()
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def write_temporary(path: Path | str, data: bytes, *, sync: bool, mode: int = FILE_MODE) -> tuple[str, os.stat_result]:
     """Write data to a new file next to `path`, ready to take its name; returns its path and stat.
 
     Its name is unique: threads and processes may replace the same file at the same time.
     """
-    folder = os.path.dirname(path) or "."  # noqa: PTH120 -- called for every write
-    fresh = f"{folder}/{temporary_prefix(path)}{os.getpid()}-{_RUN}{next(_serial)}.tmp"
+    fresh = temporary_path(path)
     descriptor = os.open(fresh, _CREATE, mode)
     try:
         _write_all(descriptor, data)

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.dialects import memory_v1
 from engram.dialects.source import EXPORT_PLACES, origin_of_path
-from engram.disk import make_folder, replace_file
+from engram.disk import make_folder, remove_leftovers, replace_file
 from engram.gates.trust import kind_of, tier_of
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass, field
@@ -53,6 +53,7 @@ def export_memory_v1(
         if memory.id in ids  # one may be gone since it was listed
     ]
     make_folder(directory)
+    remove_leftovers(directory)
     today = now.astimezone(UTC).date()
     for name in (memory_v1.CURATED, memory_v1.LOG):
         text = memory_v1.dump([item for item in items if item.file == name], today, file=name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engram.dialects.feedback_toml.toml_record import STATED, as_exported, read_toml, render_toml
 from engram.dialects.source import ImportSource, Projection, origin_of_path
-from engram.disk import make_folder, read_bytes, replace_file
+from engram.disk import make_folder, read_bytes, remove_leftovers, replace_file
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 from engram.readers.limits import decode_text
@@ -94,8 +94,10 @@ def write_feedback_toml(directory: Path, memories: Sequence[Memory], names: Mapp
         raise InvalidInput(f"{taken} already exists; choose another directory, or add --force to replace it")
     if linked := next((file for file in files if not _is_inside(file.parent, directory)), None):
         raise InvalidInput(f"{linked.parent} leads out of {directory}; remove the link")
+    for folder in {file.parent for file in files}:
+        make_folder(folder)
+        remove_leftovers(folder)
     for file, text in files.items():
-        make_folder(file.parent)
         replace_file(file, text.encode(), durable=False)
 
 

@@ -9,7 +9,7 @@ from engram.dialects.markdown_files import markdown_files, markdown_text
 from engram.dialects.notes.note import note_of, read_note
 from engram.dialects.notes.note_file import parse_note, render_note
 from engram.dialects.source import ImportSource, origin_of_path, without_origin
-from engram.disk import make_folder, replace_file
+from engram.disk import make_folder, remove_leftovers, replace_file
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 
@@ -97,8 +97,10 @@ def write_notes(
     if blocked is not None and not force:
         raise InvalidInput(f"{blocked} already exists; choose another directory, or add --force to replace it")
     moved = [file for file in _notes_below(directory) if file.stem in taken and file not in files]
+    for place in {file.parent for file in files}:
+        make_folder(place)
+        remove_leftovers(place)
     for number, (file, text) in enumerate(files.items(), 1):
-        make_folder(file.parent)
         replace_file(file, text.encode(), durable=False)
         report("Exporting", number, len(files))
     for file in moved:  # the same note under the folder it belonged in before

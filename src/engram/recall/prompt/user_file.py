@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from engram.disk import read_bytes, sync_path, write_temporary
+from engram.disk import read_bytes, remove_leftovers, sync_path, write_temporary
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import dataclass
 from engram.store.scopes import repository_of
@@ -45,9 +45,13 @@ class UserFile:
 
 
 def read_user_file(path: Path, largest: int = LARGEST) -> UserFile:
-    """Read a file. Raises `Refused` for a link out of the repository, and for what is not a text file of reasonable size."""
+    """Read a file. Raises `Refused` for a link out of the repository, and for what is not a text file of reasonable size.
+
+    What a killed run left next to it is removed first: it may quote memories, and a second name of the file would be refused.
+    """
     name = path.expanduser().absolute()
     place = _followed(name)
+    remove_leftovers(place.parent)
     try:
         status = place.stat()
     except FileNotFoundError:

@@ -10,7 +10,7 @@ import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engram.disk import DIRECTORY_MODE, MALFORMED, UNREADABLE, sync_path
+from engram.disk import DIRECTORY_MODE, MALFORMED, UNREADABLE, remove_leftovers, sync_path, temporary_path
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.store.files.home import FOLDERS, Home, PointsOutside, memory_file
 from engram.store.files.journal import decode
@@ -26,7 +26,8 @@ def backup(home: Home, target: Path, now: datetime, problems: list[str]) -> dict
 
     An unreadable file is left out and added to `problems`.
     """
-    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    remove_leftovers(target.parent)
+    fresh = Path(temporary_path(target))
     with WriterLock(home.lock).held():
         files = [p for p in sorted(home.root.rglob("*")) if p.is_file() and not p.is_symlink() and _belongs(home, p)]
         sums: dict[str, str] = {}
