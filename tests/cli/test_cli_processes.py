@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from tests.tables import table
+
 from .conftest import Console
 from .terminal import on_terminal
 
@@ -155,6 +157,18 @@ def test_the_program_ends_with_its_code_after_what_was_registered_and_after_othe
     )
     assert done.returncode == code, done.stderr
     assert done.stdout.endswith("thread\nregistered\n" if thread else "registered\n")
+
+
+@pytest.mark.usefixtures("cli")
+@table("words", [["--help"], ["list", "--help"], ["version"], ["doctor", "--json"], ["nonsense"], ["show", "nothing", "--json"], ["hook", "recall", "x"]])  # fmt: skip
+def test_a_reader_that_has_left_or_a_full_disk_is_no_traceback(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    for target in (writer, os.open("/dev/full", os.O_WRONLY)):
+        done = subprocess.run([*ENGRAM, *words], stdin=subprocess.DEVNULL, stdout=target, stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+        os.close(target)
+        assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+        assert done.returncode == (2 if words == ["nonsense"] else 1)
 
 
 @pytest.mark.usefixtures("cli")

@@ -160,13 +160,15 @@ def test_a_temporary_folder_that_others_may_write_is_not_used(hooked: Hooked, tm
 
 def test_an_index_that_cannot_be_written_is_not_called_damaged(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
-        raise sqlite3.OperationalError("attempt to write a readonly database")
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
 
     hooked.learned("Deploys go through staging")
     monkeypatch.setattr("engram.hooks.memory_index.MemoryIndex.__init__", refused)
     assert hooked("prompt", prompt="please deploy the payments service") == ""
     (failure,) = hook_log.failures(hook_log.path_of(hooked.home))
-    assert "set ENGRAM_CACHE to a directory that you may write" in failure.message
+    assert "set ENGRAM_CACHE to a folder that you can write" in failure.message
     assert "Corrupt" not in failure.message
 
 

@@ -86,6 +86,48 @@ def test_the_server_ends_when_the_client_goes_without_a_word(tmp_path: Path) -> 
     assert not (tmp_path / "home").exists()
 
 
+LISTINGS = b"".join(json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/list"}).encode() + b"\n" for n in range(50))
+"""Requests whose answers do not fit into a pipe."""
+
+
+def test_the_server_ends_when_its_client_closes_stdin_and_reads_no_answer(tmp_path: Path) -> None:
+    with process(tmp_path) as server:
+        initialize(server)
+        exchange(server, "tools/call", name="learn", arguments={"statement": FACTS[8]})
+        assert server.stdin is not None and server.stderr is not None
+        server.stdin.write(LISTINGS)
+        server.stdin.close()
+        assert server.wait(PATIENCE) == 1
+        assert server.stderr.read() == b""
+        assert not _group_lives(server.pid)
+    assert [memory.statement for memory in kept(tmp_path)] == [FACTS[8]]
+
+
+def test_a_client_that_reads_late_gets_every_answer(tmp_path: Path) -> None:
+    with process(tmp_path) as server:
+        initialize(server)
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(LISTINGS)
+        server.stdin.flush()
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.wait(7)  # longer than a client may take that has closed stdin
+        server.stdin.close()
+        assert sorted(json.loads(line)["id"] for line in server.stdout) == list(range(50))
+        assert server.wait(PATIENCE) == 0
+
+
+def test_the_server_ends_when_its_client_closes_stdout(tmp_path: Path) -> None:
+    with process(tmp_path) as server:
+        initialize(server)
+        assert server.stdin is not None and server.stdout is not None and server.stderr is not None
+        server.stdout.close()
+        server.stdin.write(LISTINGS)
+        server.stdin.flush()
+        assert server.wait(PATIENCE) == 1
+        assert server.stderr.read() == b""
+        server.stdin.close()
+
+
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
 def test_the_server_ends_on_a_signal_while_its_stdin_is_open(tmp_path: Path, told: signal.Signals) -> None:
     with process(tmp_path) as server:

@@ -72,13 +72,10 @@ def main(arguments: Sequence[str]) -> None:
         verb, given = read(arguments, PROGRAM)
     except HelpRequested as request:
         from engram.cli import help as help_text
+        from engram.cli.surface import Surface, report_errors
 
-        try:
+        with report_errors(Surface()):
             raise SystemExit(help_text.show(request, PROGRAM, {t: tuple(v) for t, v in SECTIONS.items()})) from None
-        except BrokenPipeError:
-            from engram.cli.surface import leave_quietly
-
-            leave_quietly()
     except UsageError as error:
         from engram.cli.help import complain
         from engram.cli.surface import USAGE, Surface
@@ -110,9 +107,16 @@ def run() -> None:
         # Nearly everything that is made while modules load stays; looking for garbage among it is a tenth of a cold start.
         gc.set_threshold(100_000)
     try:
-        main(sys.argv[1:])
-    except KeyboardInterrupt:
-        sys.exit(130)
+        try:
+            main(sys.argv[1:])
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+        finally:
+            sys.stdout.flush()
+    except OSError:  # nobody reads what is left to print; an error of a verb was reported before
+        from engram.cli.surface import leave_quietly
+
+        leave_quietly()
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
     """Run a verb with the values of its command line; its errors become one line and an exit code."""
     home = given.pop("home")
     surface = Surface(as_json=given.pop("as_json"))
-    with _reporting(surface):
+    with report_errors(surface):
         surface.home = _home(home)
         function(surface, **given)
         sys.stdout.flush()
@@ -155,7 +155,7 @@ def leave_quietly() -> NoReturn:
 
 
 @contextmanager
-def _reporting(surface: Surface) -> Iterator[None]:
+def report_errors(surface: Surface) -> Iterator[None]:
     """Turn errors into a line on stderr and an exit code; under --json into an object on stdout too."""
     try:
         yield

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.lazy import cached_property
 from engram.store.files.home import CONFIG, Home, default_cache, default_root, expanded, open_home
 from engram.store.files.hook_log import logs_of, temporary_folders
@@ -88,10 +87,9 @@ class HookPlace:
             index.close()
             return None
         except sqlite3.Error as error:
-            if "readonly" in str(error):
-                why = f"the index in {self.home.index} can be read only where it can be written"
-                raise StoreReadOnly(f"{why}; set ENGRAM_CACHE to a directory that you may write") from None
-            raise StoreCorrupt(f"the index cannot be read ({error}); run `engram doctor`") from None
+            from engram.store.files.index.connection import index_error
+
+            raise index_error(error, self.home.index / "index.db") from None
 
     def scopes(self, directory: Path) -> tuple[str, ...]:
         """The scopes that a session in a directory sees."""

@@ -3,10 +3,12 @@
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from typing import Any, BinaryIO, cast
 
 import anyio
+import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
@@ -26,6 +28,11 @@ GRACE = 1.5
 """Seconds a running call may still take on a signal; clients kill after two."""
 LAST_CALLS = 30.0
 """Seconds that calls may still take once stdin has ended; a client that cannot wait sends a signal."""
+LAST_READ = 5.0
+"""Seconds that a client which has closed stdin may take to read the next answer."""
+_CHECK_SECONDS = 1.0
+_UNDELIVERED = 1
+"""The exit code where the client did not take its answers."""
 
 
 async def serve(memory: LazyMemory) -> None:
@@ -34,8 +41,10 @@ async def serve(memory: LazyMemory) -> None:
     server = build(memory, turn)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_exit_on_signal, memory, turn)
+        output = _ClientOutput(_own_stdout())
         client = _StdioClient(_own_stdin())
-        async with stdio_server(stdin=cast(Any, client.lines())) as (read, write):
+        tasks.start_soon(_exit_when_unread, memory, turn, client, output)
+        async with stdio_server(stdin=cast(Any, client.lines()), stdout=cast(Any, output)) as (read, write):
             outgoing, sent = anyio.create_memory_object_stream[SessionMessage]()
             client.write = write
             tasks.start_soon(client.forward, sent)
@@ -51,6 +60,49 @@ def _own_stdin() -> BinaryIO:
     return os.fdopen(own, "rb", closefd=False)
 
 
+def _own_stdout() -> int:
+    """The client's end of stdout, on a separate descriptor: whatever prints goes to stderr."""
+    own = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return own
+
+
+class _ClientOutput:
+    """Writes messages to the client, and knows how long one has been waiting for it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._since: float | None = None
+        self.closed = anyio.Event()
+        """Set when the client has closed its end."""
+
+    async def write(self, text: str) -> None:
+        """Write a message; nothing once the client has closed its end."""
+        if self.closed.is_set():
+            return
+        self._since = time.monotonic()
+        try:
+            # A thread that waits for a client which does not read cannot be woken: `_exit_when_unread` ends the process.
+            await anyio.to_thread.run_sync(self._write_all, text.encode())
+        except OSError:
+            self.closed.set()
+        finally:
+            self._since = None
+
+    async def flush(self) -> None:
+        """Nothing is buffered."""
+
+    def blocked_seconds(self) -> float:
+        """How long the client has not read the message that is being written; 0 if none is."""
+        since = self._since
+        return time.monotonic() - since if since is not None else 0.0
+
+    def _write_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+
 class _StdioClient:
     """The client at the other end. Whatever it asks is answered, also what the protocol's package would pass over, and after it closed stdin."""
 
@@ -63,6 +115,8 @@ class _StdioClient:
         self._questions: set[RequestId] = set()
         """The server's own requests to the client that have no answer yet."""
         self._answered = anyio.Event()
+        self.has_ended = anyio.Event()
+        """Set when the client has closed stdin."""
 
     async def lines(self) -> AsyncIterator[str]:
         """Every line with a message that can be read; anything else is answered with an error. Ends once all calls are answered."""
@@ -77,6 +131,7 @@ class _StdioClient:
                     await self.write.send(SessionMessage(error.answer))
             else:
                 yield text
+        self.has_ended.set()
         with anyio.move_on_after(LAST_CALLS):
             # A call that asks the user something waits for an answer that cannot come any more.
             while len(self._calls) > len(self._questions):
@@ -114,9 +169,23 @@ class _StdioClient:
 async def _exit_on_signal(memory: LazyMemory, turn: anyio.CapacityLimiter) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async for _ in signals:
-            with anyio.move_on_after(GRACE):
-                async with turn:
-                    memory.close()
-            # The thread that reads stdin cannot be woken, and unwinding would wait for it. Nothing is lost by leaving
-            # at once: what was acknowledged is on disk.
-            os._exit(0)
+            await _exit(memory, turn, 0)
+
+
+async def _exit_when_unread(
+    memory: LazyMemory, turn: anyio.CapacityLimiter, client: _StdioClient, output: _ClientOutput
+) -> None:
+    """End the process when its client has closed stdout, or has closed stdin and does not read its answers."""
+    while not output.closed.is_set() and not (client.has_ended.is_set() and output.blocked_seconds() > LAST_READ):
+        with anyio.move_on_after(_CHECK_SECONDS):
+            await output.closed.wait()
+    await _exit(memory, turn, _UNDELIVERED)
+
+
+async def _exit(memory: LazyMemory, turn: anyio.CapacityLimiter, code: int) -> None:
+    with anyio.move_on_after(GRACE):
+        async with turn:
+            memory.close()
+    # The threads that read stdin and write stdout cannot be woken, and unwinding would wait for them. Nothing is lost by leaving
+    # at once: what was acknowledged is on disk.
+    os._exit(code)

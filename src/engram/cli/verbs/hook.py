@@ -86,7 +86,9 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
         scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)))
         return _answer(prompt, _hits(database, prompt, scopes, limit))
     except sqlite3.Error as error:
-        return _answer(prompt, [], f"the index cannot be read ({error}); run `engram doctor`")
+        from engram.store.files.index.connection import index_error
+
+        return _answer(prompt, [], str(index_error(error, index)))
     finally:
         database.close()
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from engram.disk import DIRECTORY_MODE, FILE_MODE
-from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.model.errors import StoreBusy, StoreCorrupt, StoreError, StoreReadOnly
 from engram.rules.strength import faded
 from engram.store.documents import record_matches
 from engram.store.sql import named_statements
@@ -48,13 +48,23 @@ def connect(path: Path, schema: Path = SCHEMA) -> tuple[sqlite3.Connection, bool
             raise StoreBusy(
                 f"the index {path} could not be opened: {error}; another process is busy with it"
             ) from error
-        raise StoreReadOnly(
-            f"cannot use the index {path}: {error}; set ENGRAM_CACHE to a folder you can write"
-        ) from error
+        raise unwritable_cache(path.parent, str(error)) from error
     except OSError as error:
-        raise StoreReadOnly(
-            f"cannot create the index folder {path.parent}: {error.strerror}; set ENGRAM_CACHE to a folder you can write"
-        ) from error
+        raise unwritable_cache(path.parent, error.strerror or str(error)) from error
+
+
+def unwritable_cache(folder: Path, reason: str) -> StoreReadOnly:
+    """The error for a cache that cannot be written. Even reading an index needs that: SQLite puts its locks next to it."""
+    return StoreReadOnly(
+        f"the cache {folder} cannot be written ({reason}); set ENGRAM_CACHE to a folder that you can write"
+    )
+
+
+def index_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """Engram's error for one that SQLite raised while an existing index was read."""
+    if is_unwritable(error):
+        return unwritable_cache(path.parent, str(error))
+    return StoreCorrupt(f"the index {path} cannot be read ({error}); run `engram doctor`")
 
 
 class NotAnIndex(sqlite3.DatabaseError):
