@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy as MemoryPolicy
     from engram.gates.policies import SlotRule as SlotRule
     from engram.gates.policies import TypeRule as TypeRule
+    from engram.model.batch import AddedMemories as AddedMemories
+    from engram.model.batch import SkippedItem as SkippedItem
     from engram.model.decision import Decision as Decision
     from engram.model.decision import Outcome as Outcome
     from engram.model.event import Event as Event
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AddedMemories",
     "AllTenantsWorker",
     "Association",
     "AsyncEngram",
@@ -113,6 +116,7 @@ __all__ = [
     "SecretRefused",
     "Session",
     "SessionHandle",
+    "SkippedItem",
     "SlotRule",
     "SpendLimit",
     "StoreBusy",
@@ -133,6 +137,7 @@ __all__ = [
 
 # Loaded when first used: a hook that needs one small part pays for that part alone.
 _HOMES = {
+    "AddedMemories": "engram.model.batch",
     "AllTenantsWorker": "engram.client.tenant_worker",
     "Association": "engram.model.memory",
     "AsyncEngram": "engram.aio",
@@ -161,6 +166,7 @@ _HOMES = {
     "Report": "engram.model.report",
     "Session": "engram.model.event",
     "SessionHandle": "engram.sessions.sessions",
+    "SkippedItem": "engram.model.batch",
     "SlotRule": "engram.gates.policies",
     "Task": "engram.model.task:TaskRun",
     "TaskRun": "engram.model.task",

@@ -86,7 +86,7 @@ OTHER: dict[str, tuple[Call, str]] = {
     "nothing to purge": (lambda mem: mem.purge(), "takes a scope"),
     "boost": (lambda mem: mem.reinforce("tabs", boost=0), "must be above 0"),
     "boost too large": (lambda mem: mem.reinforce("tabs", boost=1.5), "boost 1.5"),
-    "batch": (lambda mem: mem.add_batch(["tabs"]), "item 1"),  # type: ignore[list-item]
+    "batch": (lambda mem: mem.add_batch(["tabs"]), r"items\[0\]"),  # type: ignore[list-item]
     "no events": (lambda mem: mem.list_events(mem.start_task("Ship it").id, last=0), "last 0"),
     "confidence": (lambda mem: mem.add("Tabs", confidence=99), "^confidence: 99 must be between 0 and 1"),
     "importance": (lambda mem: mem.add("Tabs", importance="high"), "^importance: 'high' is not a number"),  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.capture.batch import REFUSALS, BatchRefusals, ItemRefused, SingleItem
 from engram.capture.changes import Changes
 from engram.capture.duplicates import replacing, superseded_versions
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
@@ -15,6 +16,7 @@ from engram.capture.withdrawal import Withdrawals
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, judge
 from engram.gates.proposal import Conflict, Known
+from engram.model.batch import AddedMemories
 from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
@@ -61,36 +63,81 @@ class Adder(MemoryWriter):
 
     def add(self, given: Mapping[str, Any], *, source: str, team: str = "") -> Memory:
         """Store a memory of a trusted program; for an exact duplicate, return the existing memory."""
-        return self.add_batch([given], source=source, team=team)[0]
+        return self._add_items({0: given}, SingleItem([given], "raise"), source=source, team=team)[0]
 
     def add_batch(
         self,
-        items: Sequence[Mapping[str, Any]],
+        items: Sequence[Any],
+        *,
+        source: str,
+        progress: "Callable[[int, int], None] | None" = None,
+        on_error: str = "raise",
+        prepare: "Callable[[Any], Mapping[str, Any]]" = dict,
+    ) -> AddedMemories:
+        """Store many memories in slices, each durable by itself; `prepare` reads an item's fields.
+
+        Every item is checked before the first is written. An item that is refused raises, with its place in the batch, or is skipped. What
+        an agent, a page or a tool says is judged as by `learn`: it waits where that would let it wait, whatever source an item names. A
+        document's facts are evidence instead. What a person rejected or retired is `Refused`.
+        """
+        refusals = BatchRefusals(items, on_error)
+        given = refusals.map(prepare, dict(enumerate(items)))
+        return self._add_items(given, refusals, source=source, progress=progress)
+
+    def _add_items(
+        self,
+        items: Mapping[int, Mapping[str, Any]],
+        refusals: BatchRefusals,
         *,
         source: str,
         progress: "Callable[[int, int], None] | None" = None,
         team: str = "",
-    ) -> list[Memory]:
-        """Store many memories in slices, each durable by itself; `team` is the folder of a team store.
-
-        Every item is checked before the first is written. What an agent, a page or a tool says is judged as by `learn`: it waits where
-        that would let it wait, whatever source an item names. A document's facts are evidence instead. Raises `Refused` for what a
-        person rejected or retired.
-        """
+    ) -> AddedMemories:
+        """Store items by their place in a batch; `team` is the folder of a team store."""
         batch = _Batch(source, team, self.clock(), self._withdrawals.count())
-        drafted = [_bounded(self.drafted(item, "add", source, batch.now), source) for item in items]
-        admit_all(drafted, self.settings)
-        refuse_foreign_ids(self.store, drafted)
-        drafted = self._withdrawals.without(drafted, source, waits=batch.is_read)
-        for said_by in {memory.source for memory in drafted if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
+        drafted = refusals.map(lambda item: _bounded(self.drafted(item, "add", source, batch.now), source), items)
+        drafted = refusals.check(lambda memories: self._admitted(memories, batch), drafted)
+        stored = AddedMemories()
+        places = list(drafted)
+        for start in range(0, len(places), BATCH):
+            slice_ = {place: drafted[place] for place in places[start : start + BATCH]}
+            stored += self._add_refusable(slice_, batch, refusals, len(stored))
+            if progress is not None:
+                progress(min(start + BATCH, len(places)), len(places))
+        stored.skipped = sorted(refusals.skipped, key=lambda item: item.index)
+        return stored
+
+    def _admitted(self, memories: Sequence[Memory], batch: _Batch) -> Sequence[Memory]:
+        """The memories if each may be added; what a document says waits where a person took it out of use."""
+        admit_all(memories, self.settings)
+        refuse_foreign_ids(self.store, memories)
+        superseded_versions(self.store, self.clock, memories)  # raises where there is none
+        kept = self._withdrawals.without(memories, batch.source, waits=batch.is_read)
+        for said_by in {memory.source for memory in kept if rank_of(memory.source, Rank.PROGRAM) < Rank.PROGRAM}:
             if why := self.distrusted(said_by, ""):
                 raise Refused(why)
-        stored: list[Memory] = []
-        for start in range(0, len(drafted), BATCH):
-            stored += self._add_slice(drafted[start : start + BATCH], batch)
-            if progress is not None:
-                progress(len(stored), len(drafted))
-        return stored
+        return kept
+
+    def _add_refusable(
+        self, drafted: Mapping[int, Memory], batch: _Batch, refusals: BatchRefusals, before: int
+    ) -> list[Memory]:
+        """Store a slice. What is refused only inside its transaction is found by halving the slice if it is to be skipped."""
+        try:
+            return self._add_slice(list(drafted.values()), batch)
+        except ItemRefused as refused:
+            if not refusals.skips or len(drafted) == 1:
+                refusals.refuse(list(drafted)[refused.position], refused.error, before)
+                return []
+        except REFUSALS as error:
+            if not refusals.skips:
+                raise
+            if len(drafted) == 1:
+                refusals.refuse(next(iter(drafted)), error, before)
+                return []
+        items = list(drafted.items())
+        middle = len(items) // 2
+        first = self._add_refusable(dict(items[:middle]), batch, refusals, before)
+        return first + self._add_refusable(dict(items[middle:]), batch, refusals, before + len(first))
 
     def _add_slice(self, drafted: Sequence[Memory], batch: _Batch) -> list[Memory]:
         vectors = self.embed(drafted)
@@ -150,8 +197,11 @@ class Adder(MemoryWriter):
             key = (hashes[i], memory.scope)
             known = said.get(key) or deciding.exact(*key)
             if known is None or not same_text(known.statement, memory.statement) or is_over(known, batch.now):
-                known = self._added(deciding, memory, names[i], batch, changes.get(i))
-                deciding.put(known, vectors[i] if vectors is not None else None, team=batch.team)
+                try:
+                    known = self._added(deciding, memory, names[i], batch, changes.get(i))
+                    deciding.put(known, vectors[i] if vectors is not None else None, team=batch.team)
+                except REFUSALS as error:
+                    raise ItemRefused(i, error) from error
                 places.add(i)
                 if hashes[i]:
                     said[key] = known

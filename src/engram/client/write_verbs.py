@@ -19,10 +19,11 @@ from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
 
 if TYPE_CHECKING:
+    from engram.capture.batch import OnError
     from engram.embedding.protocol import Vectors
+    from engram.model.batch import AddedMemories
     from engram.store.reports import Purged
 
-Memories = list[Memory]
 VERIFY = "verify"
 """The one change that any source may make, since it only confirms a memory."""
 
@@ -139,14 +140,21 @@ class WriteVerbs(Facets):
         items: Sequence[Mapping[str, Any]],
         *,
         source: str = "manual",
+        on_error: "OnError" = "raise",
         progress: Callable[[int, int], None] | None = None,
-    ) -> Memories:
-        """Store many memories at once. Every item is checked before the first is written."""
-        for number, item in enumerate[Any](items, 1):
+    ) -> "AddedMemories":
+        """Store many memories at once. Every item is checked before the first is written.
+
+        If one is refused, the error names its place and nothing is written; with `on_error="skip"` the others are stored, and the answer lists
+        it in `skipped`.
+        """
+
+        def prepared(item: Any) -> dict[str, Any]:
             if not isinstance(item, Mapping):
-                raise InvalidInput(f'item {number} must be a mapping such as {{"statement": "…"}}; nothing was written')
-        given = [self._given("", item, source=source) for item in items]
-        return self._adder.add_batch(given, source=source, progress=progress)
+                raise InvalidInput('an item must be a mapping such as {"statement": "…"}')
+            return self._given("", item, source=source)
+
+        return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepared, progress=progress)
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""

@@ -1,5 +1,6 @@
 """`mem.upkeep`: maintenance of a store, the doctor's report, and the status of a store."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.report import Finding, Report
+from engram.model.task import Job
 from engram.rules import numbers as n
 from engram.rules.sources import Rank, rank_of
 from engram.sessions.feedback import fold
@@ -24,6 +26,8 @@ ENOUGH = 20
 GATE_DAYS = 30
 SESSIONS_READ = 200
 """How many of the last sessions' summaries the doctor reads."""
+JOBS_READ = 10_000
+"""How many open jobs the doctor reads."""
 _MOST_NAMED = 5
 FAR = 2.0
 """A statement is far outside 25–60 words with less than half, or more than twice, of that."""
@@ -42,7 +46,14 @@ def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
     if not 0 <= seconds < float("inf"):
         raise InvalidInput(f"seconds {seconds!r} must be a number, at least 0")
     own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
-    more = (_ledgers_finding(store), _gates(store, now), _statements(store), _captures(store, now), _summaries(store))
+    more = (
+        _ledgers_finding(store),
+        _gates(store, now),
+        _statements(store),
+        _captures(store, now),
+        _jobs(store, now),
+        _summaries(store),
+    )
     memories = memory_findings(store, now, seconds)
     return Report(
         (*own, *more, *_other_tools(store), *memories, context_finding(store, now), _notices(store)),
@@ -110,6 +121,35 @@ def _captures(store: Store, now: datetime) -> Finding:
         return Finding.of("captures", True, message)
     fix = "run `engram worker`, or `engram capture --due` from a timer; `engram capture --flush` extracts them now"
     return Finding.of("captures", True, f"{message}, the oldest since {oldest:%Y-%m-%d %H:%M} UTC", fix)
+
+
+def _jobs(store: Store, now: datetime) -> Finding:
+    """Jobs that no worker has taken, and those that were given up."""
+    from engram.sessions.jobs import LEASE
+
+    jobs = store.jobs(limit=JOBS_READ + 1)
+    due = [job for job in jobs if _is_due(job, now)]
+    failed = sum(1 for job in jobs if job.status == "dead")
+    number = (
+        f"more than {JOBS_READ:,} jobs wait" if len(jobs) > JOBS_READ else counted(len(due), "job waits", "jobs wait")
+    )
+    message = f"{number} for a worker"
+    if due:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in Counter(job.kind for job in due).most_common())
+        message += f", the oldest since {min(job.created for job in due):%Y-%m-%d %H:%M} UTC ({kinds})"
+    fixes = []
+    if any(now - job.run_after > LEASE for job in due):
+        fixes.append("`engram worker --once` runs them, `engram worker` keeps running")
+    if failed:
+        message += f"; {counted(failed, 'job was', 'jobs were')} given up"
+        fixes.append("`engram worker --list` says why, `engram worker --retry JOB` tries again")
+    return Finding.of("jobs", True, message, "; ".join(fixes))
+
+
+def _is_due(job: Job, now: datetime) -> bool:
+    """Whether a worker should have taken a job: its time has come, and no worker that is alive has it."""
+    is_free = job.status == "waiting" or (job.leased_until is not None and job.leased_until <= now)
+    return job.status != "dead" and is_free and job.run_after <= now
 
 
 def _summaries(store: Store) -> Finding:
