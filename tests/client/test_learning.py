@@ -283,7 +283,7 @@ def test_the_name_made_of_a_statement_is_never_taken_for_a_secret(backend: Backe
 
 
 @pytest.mark.parametrize(
-    "name", ["sk-live-4eC39HqLyjWDarjtT1zdp7dc", "api-key-9f8e7d6c5b4a39281706f5e4d3c2b1a0", "4111-1111-1111-1111"]
+    "name", ["sk-live-4eC39HqLyjWDarjtT1zdp7dc", "api-key-9f8e7d6c5b4a39281706f5e4d3c2b1a0", "4539-5787-6362-1486"]
 )
 def test_a_name_with_a_secret_is_refused(backend: Backend, name: str) -> None:
     with pytest.raises(SecretRefused, match="name"):

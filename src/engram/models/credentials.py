@@ -29,7 +29,7 @@ __all__ = [
 MODEL = Linear("credentials.bin", ("credential",), 1 << 16)
 MARGIN = 24
 """A credential scores more than this, in stored weights."""
-OTHER_MARGIN = 0
+OTHER_MARGIN = -130
 """What scores less than this is something else, even if a rule takes it for a credential."""
 
 _CUES = Path(__file__).with_name("credential_cues.txt")

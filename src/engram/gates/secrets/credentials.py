@@ -279,6 +279,8 @@ def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) ->
             return True
         if len(value) >= _SURELY_ONE_TIME and not _SAID_OF_IT.match(text, given.end()):
             return True
+    if kind == "strong" and not between.strip() and not value.isdigit() and word[0] not in _NUMBERED:
+        return _ENDS.match(text, given.end()) is not None
     if _YEAR.fullmatch(value) or value[0].isalpha() or not _ENDS.match(text, given.end()):
         return False
     return kind == "strong" or len(words) <= 6 or _STARTED.match(between) is not None

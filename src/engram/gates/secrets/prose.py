@@ -36,6 +36,9 @@ _QUOTES = frozenset("\"'`“„«‘")
 _DIGITS = re.compile(
     r"[#*\d](?<![\w.,:/+@$€£-].)(?:(?<=\d)\d{0,8}|(?<=[#*])\d{1,9})(?:[ -]\d{1,6}){0,7}[#*]?(?![\w%€$£°]|[.,:/]\d|-\w)"
 )
+_PHONE = re.compile(r"0\d+(?: \d+){1,5}")
+_FEWEST_OF_PHONE = 9
+"""Digits of a phone number; a code of so many has no leading zero, or other signs between its groups."""
 _GROUPS = re.compile(r"[A-Z0-9](?<![\w-].)[A-Z0-9]{1,5}(?:[ -][A-Z0-9]{3,6}){1,8}(?![\w-])")
 _APART = r"\s,;()<>\[\]{}|\"“”„«»「」"
 _WORDLIKE = re.compile(
@@ -153,10 +156,10 @@ def _quoted(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
 def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
     """Numbers, groups of characters, words with digits or signs, and what is spelled out."""
     for match in _DIGITS.finditer(text, begin, stop):
-        if sum(map(str.isdigit, match[0])) >= _FEWEST_DIGITS:
+        if sum(map(str.isdigit, match[0])) >= _FEWEST_DIGITS and not _is_phone(match[0]):
             yield match.span()
     for match in _GROUPS.finditer(text, begin, stop):
-        if any(map(str.isdigit, match[0])):
+        if any(map(str.isdigit, match[0])) and not _is_phone(match[0]):
             yield match.span()
     for match in _WORDLIKE.finditer(text, begin, stop):
         word = match["word"] or ""
@@ -181,6 +184,10 @@ def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
     for match in _SENTENCE.finditer(text, begin, stop) if text.count(",", begin, stop) >= _FEWEST_ITEMS - 1 else ():
         if match[0].count(",") >= _FEWEST_ITEMS - 1:
             yield from _spelled(match)
+
+
+def _is_phone(value: str) -> bool:
+    return _PHONE.fullmatch(value) is not None and sum(map(str.isdigit, value)) >= _FEWEST_OF_PHONE
 
 
 def _is_identifier(text: str, start: int, end: int) -> bool:

@@ -239,8 +239,8 @@ def _described(text: str, lowered: str, hints: Hints, assigned: Iterable[Secret]
 
     What a word such as password names is a secret whatever else the sentence says, and so is a generated password.
     """
-    yield from (secret for secret in assigned if secret.kind != "password")
     yield from _known_shapes(text, hints, rows=_is_judged)
+    yield from (secret for secret in assigned if secret.kind != "password")
     yield from codes(text, lowered, hints)
     yield from pairs(text, lowered, hints)
 
