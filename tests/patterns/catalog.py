@@ -84,7 +84,7 @@ def _secret_forms() -> Iterator[Any]:
 
 
 def _policy_patterns() -> Iterator[Any]:
-    for rule in (rule for policy in map(policy_named, PRESETS) for rule in (*policy.types, *policy.slots)):
+    for rule in (rule for preset in map(policy_named, PRESETS) for rule in (*preset.types, *preset.slots)):
         yield from (re.compile(one, re.IGNORECASE) for one in (rule.pattern, rule.unless) if one)
 
 
@@ -133,8 +133,8 @@ def _constants(module_name: str, module: Any, used: Mapping[str, set[str]]) -> I
     for name, value in vars(module).items():
         if (
             name.startswith("__")
-            or getattr(value, "__module__", module_name) != module_name
-            and isinstance(value, type)
+            or (getattr(value, "__module__", module_name) != module_name
+            and isinstance(value, type))
         ):
             continue
         for source, flags in _inside(_called(value, module_name), MAX_DEPTH):

@@ -50,7 +50,7 @@ def _pumps(nodes: Sequence[Any], before: str) -> Iterator[Pump]:
     for number, node in enumerate(nodes):
         yield from _pumps_in(node, before)
         before += _example(node)
-        if before and number < len(nodes) - 1 or number == 0:
+        if (before and number < len(nodes) - 1) or number == 0:
             for piece in {before, f"{before} ", f"{before}\n"} - {""}:
                 yield Pump("", piece, "\x00")
 

@@ -20,7 +20,9 @@ def slow_patterns(share: int, every: int) -> list[str]:
     for pattern in all_patterns()[share::SHARES]:
         if slow := superlinear_pump(pattern, every):
             pump, growth = slow
-            found.append(f"{pattern.name}: {growth:.0f}× on {pump.before[-40:]!r} + n × {pump.piece[:60]!r}: {pattern.source[:200]}")
+            found.append(
+                f"{pattern.name}: {growth:.0f}× on {pump.before[-40:]!r} + n × {pump.piece[:60]!r}: {pattern.source[:200]}"
+            )
     return found
 
 
@@ -36,7 +38,8 @@ def test_patterns_take_time_in_proportion_to_every_text(share: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [r"\s+x", r"<!--.*?-->", r"(`+)(?:(?!\1).)*\1", r"(?:a|a)*b", r"(a+)+b", r",?\s+(?:and|then)\s+", r"x*y*x*z"]
+    "source",
+    [r"\s+x", r"<!--.*?-->", r"(`+)(?:(?!\1).)*\1", r"(?:a|a)*b", r"(a+)+b", r",?\s+(?:and|then)\s+", r"x*y*x*z"],
 )
 def test_a_pattern_that_goes_back_and_forth_is_found(source: str) -> None:
     assert superlinear_pump(FoundPattern("example", source, re.DOTALL.value, 0, SEARCHED)) is not None

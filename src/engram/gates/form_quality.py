@@ -19,7 +19,9 @@ __all__ = ["form_problems"]
 _STEP = re.compile(r"\b(?:then|next|afterwards|after that|finally|lastly|step \d+)\b|(?:^|\s)\d+[.)]\s", re.IGNORECASE)
 _MOST_STEPS = 2
 _GLOB = re.compile(r"(?<!\w)\*{1,2}[\w./*-]{0,100}\.\w+|\*\*/|\b\w+/\*")
-_FILE = re.compile(r"(?<![\w-])[\w-]++\.(?:py|ts|tsx|js|go|rs|java|md|toml|ya?ml|json|sql|sh|c|h|cpp|rb):\d+|\w\(\)(?=$|[\s.,])")
+_FILE = re.compile(
+    r"(?<![\w-])[\w-]++\.(?:py|ts|tsx|js|go|rs|java|md|toml|ya?ml|json|sql|sh|c|h|cpp|rb):\d+|\w\(\)(?=$|[\s.,])"
+)
 
 
 def form_problems(memory: Memory) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,18 @@ from pathlib import Path
 from engram.models.linear import Linear
 from engram.text.word_tables import read_table
 
-__all__ = ["BEFORE", "BEHIND", "MARGIN", "MODEL", "cue_places", "cue_stems", "features", "groups_of", "is_credential", "shape_of"]
+__all__ = [
+    "BEFORE",
+    "BEHIND",
+    "MARGIN",
+    "MODEL",
+    "cue_places",
+    "cue_stems",
+    "features",
+    "groups_of",
+    "is_credential",
+    "shape_of",
+]
 
 MODEL = Linear("credentials.bin", ("credential",), 1 << 16)
 MARGIN = 0

@@ -20,7 +20,8 @@ MAX_PARSED_LINES = 5_000
 
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(?:(?!---|\.\.\.).*\n){0,200}(?:---|\.\.\.)[ \t]*\r?(?:\n|$)")
 _MARKED_LINE = re.compile(
-    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|(?P<hashes>\#{1,6})(?:[ \t]++(?P<title>.*))?$|(?P<rule>=+|-+)[ \t\r]*+$)", re.MULTILINE
+    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|(?P<hashes>\#{1,6})(?:[ \t]++(?P<title>.*))?$|(?P<rule>=+|-+)[ \t\r]*+$)",
+    re.MULTILINE,
 )
 _LINE_END = re.compile(r"\r\n?|\n")
 # Lines that an underline below does not turn into a heading: lists, quotes, tables, headings, rules, fences.
