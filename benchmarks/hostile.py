@@ -140,7 +140,7 @@ class Bench:
         self.mem.gen_context(self._file("AGENTS.md", text))
 
     def _import(self, suffix: str) -> Verb:
-        forms = {
+        forms: dict[str, Callable[[str], str]] = {
             "md": text_of,
             "json": lambda text: json.dumps([{"statement": text}]),
             "yaml": lambda text: f"statement: {json.dumps(text)}\n",

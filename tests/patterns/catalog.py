@@ -84,8 +84,10 @@ def _secret_forms() -> Iterator[Any]:
 
 
 def _policy_patterns() -> Iterator[Any]:
-    for rule in (rule for preset in map(policy_named, PRESETS) for rule in (*preset.types, *preset.slots)):
-        yield from (re.compile(one, re.IGNORECASE) for one in (rule.pattern, rule.unless) if one)
+    for preset in map(policy_named, PRESETS):
+        patterns = (*(rule.pattern for rule in preset.types), *(rule.pattern for rule in preset.slots))
+        unless = (*(rule.unless for rule in preset.types), *(rule.unless for rule in preset.slots))
+        yield from (re.compile(one, re.IGNORECASE) for one in (*patterns, *unless) if one)
 
 
 WINDOWS = {
@@ -100,8 +102,8 @@ WINDOWS = {
 """The most characters of the texts that patterns run on where a longer text is cut or refused before, by the start of their names."""
 BUILDERS: Mapping[str, Callable[[], Iterable[Any]]] = {
     "engram.gates.secrets.forms": _secret_forms,
-    "engram.gates.secrets.scan": lambda: map(scan._pattern, range(len(forms.columns(scan.SHAPES)))),
-    "engram.gates.secrets.numbers": lambda: map(numbers._compiled, range(len(forms.columns(numbers.NUMBERS)))),
+    "engram.gates.secrets.scan": lambda: map(scan._pattern, range(len(forms.columns(forms.SHAPES)))),
+    "engram.gates.secrets.numbers": lambda: map(numbers._compiled, range(len(forms.columns(forms.NUMBERS)))),
     "engram.gates.policies.policy": _policy_patterns,
     "engram.sessions.summary_lines": lambda: map(summary_lines._pattern, summary_lines.SIGNALS),
     "engram.settings": lambda: (re.compile(shape) for shape, *_ in settings.SHAPES.values()),
@@ -131,10 +133,8 @@ def _methods_used(tree: ast.AST) -> dict[str, set[str]]:
 
 def _constants(module_name: str, module: Any, used: Mapping[str, set[str]]) -> Iterator[FoundPattern]:
     for name, value in vars(module).items():
-        if (
-            name.startswith("__")
-            or (getattr(value, "__module__", module_name) != module_name
-            and isinstance(value, type))
+        if name.startswith("__") or (
+            getattr(value, "__module__", module_name) != module_name and isinstance(value, type)
         ):
             continue
         for source, flags in _inside(_called(value, module_name), MAX_DEPTH):

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from re import _constants as op
-from re import _parser as parser
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 COMMON = (
@@ -95,7 +95,7 @@ def _example(node: Any) -> str:
         return next((char for char in "a0 -.\n" if _fits(node, char)), _first_of(node))
     if kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
         least, _, body = value
-        return "".join(map(_example, body)) * min(max(least, 1), 64)
+        return "".join(map(_example, body)) * min(max(int(least), 1), 64)
     if kind is op.SUBPATTERN:
         return "".join(map(_example, value[-1]))
     if kind is op.ATOMIC_GROUP:
@@ -110,7 +110,7 @@ def _fits(node: Any, char: str) -> bool:
     if kind is op.ANY:
         return char != "\n"
     if kind is op.NOT_LITERAL:
-        return ord(char) != value
+        return bool(ord(char) != value)
     negated = bool(value) and value[0][0] is op.NEGATE
     return any(_is_member(one, char) for one in value[negated:]) is not negated
 
@@ -118,7 +118,7 @@ def _fits(node: Any, char: str) -> bool:
 def _is_member(member: Any, char: str) -> bool:
     kind, value = member
     if kind is op.LITERAL:
-        return ord(char) == value
+        return bool(ord(char) == value)
     if kind is op.RANGE:
         return bool(value[0] <= ord(char) <= value[1])
     return bool(re.match(_CATEGORIES[value], char))
