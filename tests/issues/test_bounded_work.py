@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from engram import Engram
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.facts import fact_spans
-from engram.model.errors import EngramError, Refused
+from engram.capture.documents.read import Skipped, documents_in
+from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.rules.limits import MAX_LISTED
 from tests.hostile import PIECES, RULES
 from tests.properties import examples
@@ -81,8 +83,6 @@ def test_a_comment_is_found_behind_an_address_and_at_its_place() -> None:
         ("tags", [f"t{n}" for n in range(MAX_LISTED + 1)]),
         ("entities", [f"E{n}" for n in range(MAX_LISTED + 1)]),
         ("aliases", [f"a{n}" for n in range(MAX_LISTED + 1)]),
-        ("tags", ["t" * 5_000]),
-        ("situation", "when it rains " * 20_000),
     ],
 )
 def test_one_memory_cannot_carry_so_much_that_every_recall_is_slow(field: str, value: Any) -> None:
@@ -117,3 +117,52 @@ def test_no_verb_goes_back_and_forth_either(verb: str) -> None:
         for piece in ("/", "#", "a'", "10:", "2020-01-01 ", "sk-", "password: "):
             with bounded(f"{verb} on {piece!r} repeated"), suppress(EngramError):
                 VERBS[verb](mem, repeated(piece))
+
+
+HOSTILE_FILES = {
+    "comments": ("CLAUDE.md", "<!--" * 60_000),
+    "an import of dots": ("CLAUDE.md", "@" + "." * 250_000),
+    "growing runs of backticks": ("CLAUDE.md", " ".join("`" * length for length in range(1, 700))),
+    "begin markers": ("AGENTS.md", "<!-- engram:begin -->\n" * 11_000),
+    "a heading of spaces": ("CLAUDE.md", "# a" + " " * 200_000 + "b"),
+    "a glob of stars": (".claude/rules/a.md", f'---\npaths: "{"*a" * 40}b"\n---\nUse tabs'),
+    "a list of commas": (".claude/rules/a.md", f"---\npaths: {',' * 200_000}\n---\nUse tabs"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_FILES)
+def test_no_file_of_a_repository_stops_a_briefing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    project = tmp_path / "project"
+    path, text = HOSTILE_FILES[name]
+    (project / ".git").mkdir(parents=True)
+    (project / path).parent.mkdir(parents=True, exist_ok=True)
+    (project / path).write_text(text)
+    (project / ("a" * 120)).write_text("matched against the globs")
+    with Engram.open(ephemeral=True, directory=project) as mem, bounded(name):
+        mem.prepare("deploy the billing service")
+        with suppress(Refused):
+            mem.gen_context(project / "AGENTS.md", dry_run=True)
+
+
+@pytest.mark.parametrize("task", ["x" + " " * 60_000 + "y", "please " * 10_000, "and then " * 8_000, " \n" * 30_000])
+def test_no_task_stops_a_briefing(task: str) -> None:
+    with Engram.open(ephemeral=True) as mem, bounded(task[:20]), suppress(InvalidInput):
+        mem.prepare(task)
+
+
+@pytest.mark.parametrize(
+    "piece", ["كلمة السر ", "pin 1234 ", "412773 do not share it ", "ENG-2026-0101-001 password: x1y2z3\n"]
+)
+def test_no_word_for_a_secret_makes_storing_slow(piece: str) -> None:
+    with Engram.open(ephemeral=True) as mem, bounded(piece), suppress(Refused):
+        mem.add((piece * 50_000)[:200_000])
+
+
+def test_a_rule_of_a_gitignore_with_many_stars_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*a" * 20 + "b\n*.log\n")
+    (tmp_path / ("a" * 200)).write_text("A note about the deploy\n")
+    (tmp_path / "x.log").write_text("A log\n")
+    with bounded("a folder with a .gitignore"):
+        found = [path.name for path in documents_in(tmp_path, Skipped())]
+    assert found == ["a" * 200]

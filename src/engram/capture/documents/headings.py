@@ -16,8 +16,13 @@ __all__ = ["Heading", "code_headings", "diff_headings", "markdown_headings", "te
 LONGEST_TITLE = 120
 LONGEST_UNDERLINED = 200
 LONGEST_LINE = 1_000
+MAX_PARSED_LINES = 5_000
 
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(?:(?!---|\.\.\.).*\n){0,200}(?:---|\.\.\.)[ \t]*\r?(?:\n|$)")
+_MARKED_LINE = re.compile(
+    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|(?P<hashes>\#{1,6})(?:[ \t]++(?P<title>.*))?$|(?P<rule>=+|-+)[ \t\r]*+$)",
+    re.MULTILINE,
+)
 _LINE_END = re.compile(r"\r\n?|\n")
 # Lines that an underline below does not turn into a heading: lists, quotes, tables, headings, rules, fences.
 _NOT_A_TITLE = re.compile(r"[ \t]*+(?:[-*+][ \t]|\d+[.)][ \t]|>|\||\#{1,6}[ \t]|```|~~~|<!--|[-=*_ \t]++$)| {4}|\t")
@@ -44,11 +49,18 @@ def titled(text: str) -> str:
 
 
 def markdown_headings(text: str) -> Iterator[Heading]:
-    """The headings of a Markdown text in order (ATX and setext, by CommonMark), without those in front matter."""
-    from markdown_it import MarkdownIt
+    """The headings of a Markdown text in order (ATX and setext), without those in front matter.
 
+    CommonMark decides, up to `MAX_PARSED_LINES`; its parser takes a while per line. A longer text is read line by line.
+    """
     front = _FRONT_MATTER.match(text)
     floor = front.end() if front else 0
+    return (_line_headings if text.count("\n", floor) > MAX_PARSED_LINES else _parsed_headings)(text, floor)
+
+
+def _parsed_headings(text: str, floor: int) -> Iterator[Heading]:
+    from markdown_it import MarkdownIt
+
     # Headings are blocks; inline markup need not be parsed.
     parser = MarkdownIt("commonmark")
     parser.core.ruler.disable(["inline", "text_join"], True)
@@ -59,6 +71,20 @@ def markdown_headings(text: str) -> Iterator[Heading]:
             title = _unmarked(inline.content)
             if title and (token.markup[0] == "#" or len(inline.content) <= LONGEST_UNDERLINED):
                 yield Heading(starts[token.map[0]], int(token.tag[1:]), title)
+
+
+def _line_headings(text: str, floor: int) -> Iterator[Heading]:
+    """The headings by the look of their lines: those outside fences that begin with `#`, or are underlined."""
+    fence = ""
+    for found in _MARKED_LINE.finditer(text, floor):
+        if found["fence"]:
+            fence = "" if fence and found["fence"].startswith(fence) else fence or found["fence"]
+        elif not fence and found["rule"]:
+            underlined = _underlined(text, found.start(), found["rule"][0] == "=")
+            if underlined is not None and underlined.start >= floor:
+                yield underlined
+        elif not fence and (title := _unmarked(found["title"] or "")):
+            yield Heading(found.start(), len(found["hashes"]), title)
 
 
 def _underlined(text: str, line: int, is_double: bool) -> Heading | None:
