@@ -5,6 +5,7 @@ The tables name every parameter that takes a reference. A verb, tool or paramete
 
 import inspect
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -510,6 +511,11 @@ def records_of(store: Store, scope: str) -> Any:
     ]
 
 
+def _numberless(text: str) -> str:
+    """An answer without the numbers that make each call's own statement different, and without where that cut the excerpt."""
+    return re.sub(r"\(“[^”]*”\)", "(…)", text)
+
+
 def problems(world: World, verb: Verb, caller: Owner, other: Owner) -> Iterator[str]:
     """What a verb does wrong with a record of somebody else, and with one of the caller's own."""
     ref, unknown = verb.make(world, other, MARK), UNKNOWN.get(verb.make, "nothing-has-this")
@@ -523,7 +529,7 @@ def problems(world: World, verb: Verb, caller: Owner, other: Owner) -> Iterator[
     said = text.replace(ref, "REF")
     if verb.foreign == "unknown":
         as_unknown = outcome(lambda: verb.call(world, unknown, caller))
-        if (kind, said) != (as_unknown[0], as_unknown[1].replace(unknown, "REF")):
+        if (kind, _numberless(said)) != (as_unknown[0], _numberless(as_unknown[1].replace(unknown, "REF"))):
             yield f"told a foreign record from an unknown one: {kind} {said[:200]!r}, not {as_unknown}"
         if kind != "NotFound":
             yield f"answered {kind or 'without an error'}: {text[:200]}"

@@ -27,6 +27,7 @@ OWN_DATA = {
         "capture/extraction/rules.py",
         "gates/policies/applicability.py",
         "gates/policies/catalog.py",
+        "models/recurrence.py",
         "models/remarks.py",
     },
     "what the same function has just rendered": {"capture/draft.py", "graph/graph.py", "model/arguments.py"},

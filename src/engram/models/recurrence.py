@@ -13,6 +13,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
+from engram.embedding.products import dot
 from engram.models.pairs import Relation
 from engram.models.paraphrases import likeness
 from engram.text.polarity import read
@@ -83,7 +84,7 @@ def _cosines(pairs: Sequence[tuple[str, str]]) -> list[float]:
     from engram.embedding.static import StaticEmbedder
 
     vectors = StaticEmbedder().embed([text for pair in pairs for text in pair])
-    return [float(vectors[at] @ vectors[at + 1]) for at in range(0, len(vectors), 2)]
+    return [float(dot(vectors[at], vectors[at + 1])) for at in range(0, len(vectors), 2)]
 
 
 def _negative_words(text: str) -> int:

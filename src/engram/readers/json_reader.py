@@ -25,6 +25,10 @@ _NUMBER = lazy_pattern(r"[0-9]+")
 _BLANK = lazy_pattern("[ \t\r\n\ufeff]*")
 
 
+class NotJson(UnreadableData):
+    """A text with another syntax than JSON's; other refusals are about the values of a JSON text."""
+
+
 def parse_json(
     source: str | bytes,
     *,
@@ -45,7 +49,7 @@ def parse_json(
     text = source if isinstance(source, str) else decode_text(source, where=where, line=line)
     value, end = _decode(text, end_of_blank(text, 0), _UNIQUE if unique_keys else _ANY, where, line)
     if end_of_blank(text, end) != len(text):
-        raise UnreadableData("not JSON: something follows the value", where=where, line=line + text.count("\n", 0, end))
+        raise NotJson("not JSON: something follows the value", where=where, line=line + text.count("\n", 0, end))
     return _with_characters(value, text, characters, where)
 
 
@@ -110,7 +114,7 @@ def _decode(text: str, start: int, decoder: json.JSONDecoder, where: str, line: 
     try:
         value, end = decoder.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        raise UnreadableData(f"not JSON: {error.msg}", where=where, line=line + error.lineno - 1) from None
+        raise NotJson(f"not JSON: {error.msg}", where=where, line=line + error.lineno - 1) from None
     except LongNumber as error:
         place = next((found.start() for found in _NUMBER.finditer(text, start) if len(found[0]) > MAX_DIGITS), start)
         raise UnreadableData(str(error), where=where, line=line + text.count("\n", 0, place)) from None

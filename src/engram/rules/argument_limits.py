@@ -19,7 +19,7 @@ MAX_PATH_CHARS = 4_096
 MAX_PART_CHARS = 4_000
 """Characters of a situation, and of each part of feedback or a fact."""
 MAX_NOTE_CHARS = 32_000
-"""Characters of a reason, a rationale, a summary."""
+"""Characters of a reason, a rationale, a summary; and of a reference, since an id may be written by hand."""
 MAX_QUESTION_CHARS = 100_000
 """Characters of a question or a task. Its beginning is what is read, see `engram.recall.search.MAX_QUESTION`."""
 MAX_TEXT_CHARS = 8 * 1024 * 1024
@@ -28,24 +28,25 @@ MAX_ITEMS = 100_000
 """Entries of a list of names."""
 
 _BY_SIZE: dict[int, tuple[str, ...]] = {
-    MAX_PATH_CHARS: ("path", "paths", "directory", "project", "source", "target", "title", "artifacts"),
+    MAX_PATH_CHARS: ("path", "paths", "directory", "project", "source", "target"),
     MAX_PART_CHARS: (
         "situation", "situations", "behavior", "impact", "action", "subject", "predicate", "object", "form",
         "trigger_context",
     ),
     MAX_NOTE_CHARS: (
-        "rationale", "reason", "outcome", "summary", "header", "goal", "blockers", "completed_steps", "pending_steps",
-        "decisions", "expected_terms",
+        "ref", "refs", "title", "rationale", "reason", "outcome", "summary", "header", "goal", "blockers",
+        "completed_steps", "pending_steps", "decisions", "expected_terms", "artifacts",
     ),
     MAX_QUESTION_CHARS: ("query", "question", "task", "about"),
     MAX_TEXT_CHARS: (
         "statement", "content", "fact", "context", "main_content", "text", "user", "assistant", "user_message",
-        "assistant_response", "metadata", "payload", "data",
+        "assistant_response", "metadata", "payload", "data", "tool_calls", "tool_results",
     ),
 }  # fmt: skip
 MAX_CHARS: Mapping[str, int] = {name: most for most, names in _BY_SIZE.items() for name in names}
 """The most characters of an argument, by its name."""
 _ADVICE = {
+    MAX_NAME_CHARS: "; shorten it",
     MAX_PART_CHARS: "; put long text into `context`",
     MAX_QUESTION_CHARS: "; ask with the sentences that matter",
     MAX_TEXT_CHARS: "; ingest it as a document",

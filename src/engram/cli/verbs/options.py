@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.parser import Argument, Option, Options
-from engram.model.errors import InvalidInput, UnreadableData
+from engram.model.errors import InvalidInput
 from engram.model.memory import STATUSES
 from engram.model.types import known_types, memory_type
 
@@ -256,7 +256,7 @@ def check_least(option: str, value: int | None, least: int) -> None:
 
 def pairs(items: list[str] | None) -> dict[str, Any]:
     """`key=value` texts as a mapping; a value that is JSON is read as such."""
-    from engram.readers.json_reader import parse_json
+    from engram.readers.json_reader import NotJson, parse_json
 
     found: dict[str, Any] = {}
     for item in items or ():
@@ -265,6 +265,6 @@ def pairs(items: list[str] | None) -> dict[str, Any]:
             raise InvalidInput(f"{item!r} does not have the form key=value")
         try:
             found[key.strip()] = parse_json(value, characters="any")
-        except UnreadableData:
+        except NotJson:
             found[key.strip()] = value
     return found
