@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CACHE_SECONDS = 2.0
 """Seconds until settings are read again: another process may re-embed or pause the store at any time."""
+FOLDING = 1
+"""The version of the folding of text; a tenant's `folding` names the one that its index has."""
 
 
 class TenantSettings:
@@ -74,6 +76,8 @@ class TenantSettings:
                 self.refresh()
                 if self.get("embedder") is None:
                     self.set(embedder=self._embedder, dim=self._dim, generation=1)
+                    if not self._database.run("memory_slice", after="", limit=1):
+                        self.set(folding=FOLDING)
         if self.can_embed() and self.get("dim") != self._dim:
             raise EmbedderError(
                 f"the store's vectors by {self._embedder} have {self.get('dim')} dimensions, this embedder makes "

@@ -9,16 +9,14 @@ from contextlib import suppress
 from engram.model.errors import StoreBusy, StoreDenied, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
-from engram.store.postgres.context import TenantContext
+from engram.store.postgres.context import FOLDING, TenantContext
 from engram.store.postgres.sql import statement
 from engram.store.postgres.write import DocumentRow, write_documents
 from engram.store.records import decode_record
 from engram.text.confusables import fold_text
 
-__all__ = ["FOLDING", "refold"]
+__all__ = ["refold"]
 
-FOLDING = 1
-"""The version of the folding; a tenant's `folding` names the one that its index has."""
 REFOLDED_AT_ONCE = 500
 
 
