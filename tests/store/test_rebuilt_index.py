@@ -25,10 +25,12 @@ def _ids(mem: Engram) -> list[str]:
 
 
 def _add(mem: Engram, chosen: random.Random) -> object:
-    links = [{"target": target, "type": "semantic"} for target in chosen.sample(_ids(mem), min(2, len(_ids(mem))))]
+    scope = chosen.choice(["global", "user", "project:a", "project:a/b", "session:s"])
+    seen = sorted(memory.id for memory in mem.list(limit=None, status="any", scope=scope))
+    links = [{"target": target, "type": "semantic"} for target in chosen.sample(seen, min(2, len(seen)))]
     return mem.add(
         sentence(chosen.randrange(10**6)),
-        scope=chosen.choice(["global", "user", "project:a", "project:a/b", "session:s"]),
+        scope=scope,
         tags=chosen.sample(["x", "Y", "z"], 2),
         aliases=[f"alias-{chosen.randrange(10**6)}"],
         anchors=[{"path": f"src/{chosen.randrange(5)}.py", "snippet": "def f"}],
@@ -43,7 +45,7 @@ def _change(mem: Engram, chosen: random.Random) -> object:
         {"statement": sentence(chosen.randrange(10**6))},
         {"rationale": "why"},
         {"tags": ["q"]},
-        {"scope": "project:moved"},
+        {"new_scope": "project:moved"},
         {"status": "archived"},
         {"valid_until": "2030-01-01"},
     )
