@@ -66,7 +66,7 @@ _LEAD_GROUPS = frozenset(("is", "with", "use", "set", "answer", "pass", "ask", "
 _SHORTEST_WORD = 4
 _CALLS, _ATTRIBUTES = tuple("([="), tuple(".([{=")
 _FEWEST_DIGITS = 3
-_HAS_BOTH = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
+_HAS_BOTH = re.compile(r"\A(?=[\W\d_]*+[^\W\d_])(?=\D*+\d)")
 _BEFORE_ITEMS = lazy_pattern(r"(?i)[:=]\s|\b(?:is|it['’]s|ist|est|c['’]est|es|è|é|was|are|now|jetzt) ")
 _CONTINUES = frozenset("@=_/\\0123456789")
 
@@ -77,7 +77,7 @@ def prose(text: str, lowered: str, hints: Hints, found: Sequence[Secret]) -> Ite
 
     taken = apart(found)
     starts = [secret.start for secret in taken]
-    judged: dict[tuple[str, int, int], bool] = {}
+    kinds: dict[tuple[str, int, int], str] = {}
     for start, end in spans(text, lowered, hints):
         before = bisect_left(starts, end)
         if before and taken[before - 1].end > start:
@@ -85,10 +85,11 @@ def prose(text: str, lowered: str, hints: Hints, found: Sequence[Secret]) -> Ite
         # A text that repeats itself has the same words around many spans.
         first = max(0, start - BEFORE)
         around = (text[first : end + BEHIND], start - first, end - first)
-        if around not in judged:
-            judged[around] = is_credential(*around)
-        if judged[around]:
-            yield Secret("pin" if shape_of(text[start:end])[0] in ("number", "keypad") else "password", start, end)
+        if around not in kinds:
+            kind = "pin" if shape_of(text[start:end])[0] in ("number", "keypad") else "password"
+            kinds[around] = kind if is_credential(*around) else ""
+        if kinds[around]:
+            yield Secret(kinds[around], start, end)
 
 
 def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:

@@ -102,15 +102,16 @@ class SecretScreen:
 
 
 def _redacted(event: NewEvent) -> NewEvent:
-    # Nearly no event contains a secret, and scanning all its texts at once is cheaper than one by one.
-    texts = (event.role, event.content, event.task, event.key, *strings(event.payload), *strings(event.metadata))
+    content, found = redact(event.content)
+    # Nearly no event contains a secret, and scanning its other texts at once is cheaper than one by one.
+    texts = (event.role, event.task, event.key, *strings(event.payload), *strings(event.metadata))
     if not find_secrets(RECORD.join(texts)):
-        return event
+        return replace(event, content=content) if found else event
     refuse_secret(event.key, "the event's key")
     return replace(
         event,
         role=redact(event.role)[0],
-        content=redact(event.content)[0],
+        content=content,
         task=redact(event.task)[0],
         payload=_clean_data(event.payload),
         metadata=_clean_data(event.metadata),
