@@ -18,7 +18,7 @@ from engram.capture.extraction.clauses import LONGEST_SENTENCE
 from engram.capture.transcripts import pasted
 from engram.gates.policies import policy
 from engram.gates.policies.catalog import PRESETS, policy_named
-from engram.gates.secrets import forms, numbers, scan
+from engram.gates.secrets import forms, numbers, prose, scan
 from engram.sessions import summary_lines
 
 ANCHORED = frozenset(("match", "fullmatch"))
@@ -97,6 +97,7 @@ WINDOWS = {
     "engram.capture.extraction.statement": LONGEST_SENTENCE,
     "engram.capture.extraction.references": LONGEST_SENTENCE,
     "engram.capture.transcripts.pasted._printed": pasted._LOOKED_AT,
+    "engram.gates.secrets.prose._MIXED": prose._LONGEST,
     "engram.gates.policies.policy._ESCAPE_OR_SET": policy.MAX_PATTERN_CHARS,
     "engram.gates.policies.policy#": policy.READ_CHARS,
 }

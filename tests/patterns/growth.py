@@ -13,9 +13,10 @@ from tests.patterns.pumps import Pump, pumps
 SHORT, LONG = 10_000, 40_000
 SCREENED = 1_500
 """Characters of the text that tells whether a pattern is measured at all on a pump."""
-FIRST, STEPS = 150, (300, 600)
+STEPS = (24, 36, 54, 80, 115, 150, 300, 600)
 """Shorter texts that are tried first: a pattern of exponential growth would never finish a longer one."""
-BEGINNING = 24
+ALWAYS = (24, 54, 150)
+"""Those that are tried even if the one before took no time."""
 FLOOR_S = 0.0006
 """Processor time on a text of up to `SCREENED` characters below which a pattern is not measured further."""
 STEP_S = 0.15
@@ -57,7 +58,7 @@ def _searching(compiled: Any) -> Callable[[str], object]:
 
 def _growth_in(run: Callable[[str], object], pump: Pump, window: int) -> float:
     """Infinite, if a text as long as the window takes so much time that growth is certain; otherwise 0."""
-    for size in (BEGINNING, FIRST, window):
+    for size in (*(step for step in STEPS if step < window), window):
         if _least_seconds(run, pump.text(size - len(pump.piece)), STEP_S) >= STEP_S:
             return float("inf")
     return 0.0
@@ -66,8 +67,8 @@ def _growth_in(run: Callable[[str], object], pump: Pump, window: int) -> float:
 def _superlinear_growth(run: Callable[[str], object], pump: Pump) -> float:
     """The growth from a short to a long text, if it exceeds `MAX_GROWTH` every time; otherwise 0."""
     screened = 0.0
-    for size in (BEGINNING, FIRST, *STEPS, SCREENED):
-        if size in STEPS and screened < FLOOR_S:
+    for size in (*STEPS, SCREENED):
+        if size not in (*ALWAYS, SCREENED) and screened < FLOOR_S:
             continue
         screened = _least_seconds(run, pump.text(size), FLOOR_S)
         if screened >= STEP_S:

@@ -63,7 +63,7 @@ def _entries(section: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _header() -> re.Pattern[str]:
     """ "Linter: ruff", "Test command = make test"."""
-    return re.compile(rf"[-*\s]*((?:[\w.-]+ )?(?:{_any('roles', 'activities', 'artefacts')}))\s*(?::|=|→)\s*\S")
+    return re.compile(rf"[-*\s]*+((?:[\w.-]+ )?(?:{_any('roles', 'activities', 'artefacts')}))\s*(?::|=|→)\s*\S")
 
 
 @lru_cache(maxsize=1)

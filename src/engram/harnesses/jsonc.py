@@ -148,7 +148,7 @@ def _rendered(data: Any, indent: str, depth: int, newline: str) -> str:
 
 
 def _indent_of(text: str) -> str:
-    found = re.match(r"[\s\ufeff]*\{(?:\s*//[^\n]*|\s*/\*.*?\*/)*[ \t]*\r?\n([ \t]+)\"", text, re.DOTALL)
+    found = re.match(r"[\s\ufeff]*+\{(?:\s*+//[^\n]*+|\s*+/\*.*?\*/)*+[ \t]*\r?\n([ \t]+)\"", text, re.DOTALL)
     return found[1] if found else "  "
 
 

@@ -4,12 +4,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, time
+from itertools import islice
 from typing import Any
 
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.readers.toml_reader import parse_toml
 
 _HEADER = re.compile(r"[ \t]*\[")
+MAX_HASHES = 50
+"""`#` in a value that may begin a comment; each is tried."""
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -109,7 +112,8 @@ def _is_toml(text: str) -> bool:
 
 def _remark(statement: str) -> str:
     """The comment after a key and its value, with the blanks before it and the end of the line."""
-    remarks = (found.start() for found in re.finditer(r"[ \t]*#", statement) if _is_toml(statement[: found.start()]))
+    hashes = islice(re.finditer(r"(?<![ \t])[ \t]*+#", statement), MAX_HASHES)
+    remarks = (found.start() for found in hashes if _is_toml(statement[: found.start()]))
     return statement[next(remarks, len(statement.rstrip("\r\n"))) :]
 
 

@@ -14,7 +14,7 @@ MANY = 60
 """Batches of tools after which a session is reminded even if nothing looked finished."""
 _WORD = r"""(?:[^\s"';&|]|"[^"]*"|'[^']*')+"""
 _OPTIONS = rf"(?:\s+-{_WORD}(?:\s+(?!-){_WORD})?){{0,8}}?\s+"
-_COMMAND = r"(?:^|[;&|(\n])\s*(?:(?:sudo|env|time|then|do|command|\w+=\S*)\s+){0,4}"
+_COMMAND = r"(?:^|[;&|(])[^\S\n]*+(?:(?:sudo|env|time|then|do|command|\w+=\S*)\s++){0,4}+"
 """Where a command of a shell begins: not within quotes, nor after the name of another program."""
 _ENDS_NOTHING = r"(?![^;&|\n]*\s(?:--dry-run|--abort|--quit|--list|-l|--help|-h|--no-commit|-d|--delete)(?:\s|$))"
 REMINDER = (

@@ -15,13 +15,16 @@ import regex
 from engram.capture.documents.headings import Heading, code_headings, diff_headings, markdown_headings, text_headings
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, field
 
 # Real clusters (flags, families, accents) are shorter; a longer run of marks is noise and may be cut anywhere.
 LONGEST_CLUSTER = 64
 
 # Characters processed at a time, so that a document without headings needs no more memory.
 STRETCH = 32_768
+
+COUNTED_CHARS, MAX_COUNTS = 40, 4_096
+"""Characters of a span whose tokens are counted once, and how many such spans are remembered."""
 
 _PARAGRAPHS = ("\n\n", "\r\n\r\n")
 _SENTENCES = (". ", "! ", "? ", ".\n", "!\n", "?\n", ".\r\n", "。", "！", "？", "؟ ", "। ")
@@ -51,10 +54,18 @@ class Splitter:
     text: str
     kind: str
     max_tokens: int
+    _counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, start: int, end: int) -> int:
-        """The number of tokens in a span."""
-        return count_tokens(self.text[start:end])
+        """The number of tokens in a span; short ones often occur again."""
+        text = self.text[start:end]
+        if len(text) > COUNTED_CHARS:
+            return count_tokens(text)
+        if text not in self._counts:
+            if len(self._counts) >= MAX_COUNTS:
+                self._counts.clear()
+            self._counts[text] = count_tokens(text)
+        return self._counts[text]
 
     def pieces(self, start: int, end: int) -> Iterator[Piece]:
         """The pieces of a span, in order; together they cover the whole span."""

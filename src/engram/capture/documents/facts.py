@@ -200,6 +200,8 @@ def _facts_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, FactSpan]]:
     titles = {_NUMBERING.sub("", title) for title in _PATH.split(chunk.heading)}
     for start, end in _prose(text, chunk):
         for found, last in document_sentences(text, start, end):
+            if last - found < 2 * FEWEST_WORDS:
+                continue
             first = _after_title(text, found, last, titles)
             statement = " ".join(text[first:last].split())
             weight = _weight(statement)

@@ -6,7 +6,7 @@ ingestion starts, one with the facts when it ends. A version without the second 
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -28,6 +28,10 @@ PAGE = 5_000
 """Memories listed at a time."""
 _LONGEST_TITLE = 100
 
+MAX_SECRETS = 500
+"""Secrets of a document whose spans are stored one by one."""
+DENSE_CHARS = 100
+"""Characters between two secrets of a document with more of them that are redacted as well."""
 Chunks = Sequence[tuple[Chunk, Event]]
 """The chunks of a document, each with the event that stores it."""
 
@@ -50,7 +54,7 @@ class SourceText:
     @classmethod
     def of(cls, task: TaskRun, text: str, title: str, kind: str, path: str, max_chunk_tokens: int) -> "SourceText":
         """Find the secrets in the whole text, because a chunk boundary may run through one."""
-        secrets = tuple(find_secrets(text))
+        secrets = tuple(_join_dense(find_secrets(text)))
         digest = quote_hash(without(text, 0, len(text), secrets)[0])
         identity = "\0".join((digest, title, kind, path, str(max_chunk_tokens)))
         return cls(task, text, title, kind, path, secrets, digest, hashlib.sha256(identity.encode()).hexdigest()[:24])
@@ -67,6 +71,18 @@ class SourceText:
         # Redaction before the span has moved it.
         first = len(without(self.text, chunk.start, start, self.secrets)[0])
         return Evidence(event.id, (first, first + end - start), quote_hash(self.text[start:end]))
+
+
+def _join_dense(secrets: Sequence[Secret]) -> Iterator[Secret]:
+    """The secrets; of a text with more than `MAX_SECRETS`, those close to each other are one."""
+    last: Secret | None = None
+    for secret in secrets:
+        if last is not None and (len(secrets) <= MAX_SECRETS or secret.start - last.end > DENSE_CHARS):
+            yield last
+            last = None
+        last = secret if last is None else Secret(last.kind, last.start, secret.end)
+    if last is not None:
+        yield last
 
 
 def without(text: str, start: int, end: int, secrets: Sequence[Secret]) -> tuple[str, list[Secret]]:

@@ -97,7 +97,7 @@ _OTHER_ONE = re.compile(
 )
 _SOON_ENOUGH = 70
 _SENTENCE_END = re.compile(r"[.!?;:|=<>]\s?")
-_HAS_BOTH = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
+_HAS_BOTH = re.compile(r"\A(?=[\W\d_]*+[^\W\d_])(?=\D*+\d)")
 _CLAUSES = frozenset(["that", "which", "must", "should", "needs", "must,", "can", "may", "will"])
 _SIGN_WORDS = frozenset(("=", ":", "->", "=>", "→", ":=", "=="))
 _ELEMENT = re.compile(

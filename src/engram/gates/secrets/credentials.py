@@ -35,7 +35,7 @@ _END = re.compile(
     r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-MAC:[^\n]{0,100}|---- END SSH2 ENCRYPTED PRIVATE KEY ----"
 )
 _BODY = re.compile(r"[A-Za-z0-9+/=\s:,\\-]*")
-_NO_BODY = re.compile(r"(?:\s|\\n)*(?:[.…*x]+|[<\[({].{0,120}[>\])}])?(?:\s|\\n)*", re.DOTALL)
+_NO_BODY = re.compile(r"(?:\s|\\n)*+(?:[.…*x]+|[<\[({].{0,120}[>\])}])?(?:\s|\\n)*+", re.DOTALL)
 _SOME_BODY = re.compile(r"[A-Za-z0-9+/=]{10}")
 _WRAPPED = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{20,20000}={0,2}")
 _BASE64_RUN = r"(?=[A-Za-z+/=]{0,76}[0-9])(?=[a-z0-9+/=]{0,76}[A-Z])(?=[A-Z0-9+/=]{0,76}[a-z])[A-Za-z0-9+/=]{20,}"
@@ -301,7 +301,7 @@ _GIVEN_LOGIN = lazy_pattern(
     rf"(?P<between>\s{{0,2}}[/|]\s{{0,2}}|:|\s{{1,2}}[-–]\s{{1,2}}|,?\s(?:with|mit|avec|con|com|and|und|et|y|e|/)\s){_PASS}",
     re.IGNORECASE,
 )
-_CAMEL = re.compile(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{1,3}\d{0,2}){2,12}\d{0,2}")
+_CAMEL = re.compile(r"(?![a-z]{2,3}\d*\Z|[A-Z]\d*\Z)(?:[A-Z]?[a-z]{2,}+|[A-Z]{1,3}+\d{0,2}+){1,12}+\d{0,2}")
 """The name of a class or a function."""
 _MIXED = re.compile(r"(?=.{0,60}[a-z])(?=.{0,60}[A-Z])(?=.{0,60}\d).{8}")
 _CELL = re.compile(r"[\w .*`\"'()/#äöüßéèáíóúñçãõ-]{1,40}")

@@ -79,7 +79,7 @@ _PLACEHOLDERS = (
     r"|x{3,}[x-]{0,80}|(?:[a-z]{1,12}[_-]){1,3}x{4,}[x_-]{0,80}|0{6,}|1234\.{3}|.{0,12}(?:…|\.\.\.).{0,12}"
 )
 _PLACEHOLDER = lazy_pattern(rf"(?:{_PLACEHOLDERS})\Z", re.IGNORECASE)
-_MASKED = re.compile(r"[xX*•·.#?_-]{6,}\Z")
+_MASKED = re.compile(r"(?<![xX*•·.#?_-])[xX*•·.#?_-]{6,}\Z")
 _UNITS = alternatives("units")
 _NUMBERED = alternatives("numbered")
 _FILE = (
