@@ -1,6 +1,7 @@
 """Claude Code as far as Engram sees it: sessions whose transcripts grow, and the hooks that are run on the way."""
 
 import json
+import shlex
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ def time_limits() -> dict[str, float]:
     """The seconds after which Claude Code ends each hook, from the plugin's own file."""
     groups = json.loads((HOOK.parent / "hooks.json").read_bytes())["hooks"].values()
     hooks = [hook for group in groups for matcher in group for hook in matcher["hooks"]]
-    return {hook["args"][1]: float(hook["timeout"]) for hook in hooks}
+    return {shlex.split(hook["command"])[2]: float(hook["timeout"]) for hook in hooks}
 
 
 class Harness:

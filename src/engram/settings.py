@@ -233,7 +233,7 @@ def _check_allowed(table: Mapping[str, Any], where: str) -> None:
             f"{where}: secrets.allow takes at most {MAX_ALLOWED} patterns of {MAX_ALLOWED_CHARS} characters"
         )
     for each in patterns:
-        if len(re.sub(r"[*?\s]|\[[^\]]*\]", "", each)) < MIN_LITERAL_CHARS:
+        if len(re.sub(r"[*?\s]|\[[^\]\[]*+\]", "", each)) < MIN_LITERAL_CHARS:
             raise InvalidInput(
                 f"{where}: the pattern {each!r} in secrets.allow would allow nearly everything; "
                 f"give at least {MIN_LITERAL_CHARS} characters besides * ? and [ ]"

@@ -41,6 +41,7 @@ NOT_IN_A_DAY = {
     "last_seq": "asked when a number came twice",
     "following": "asked of a replica",
     "vectors_partition": "asked where the vectors are partitioned",
+    "foldable_slice": "asked once, of a tenant that an older version filled",
     "writable": "asked for a role that lacks privileges",
 }
 """What no ordinary day holds. The rules are held against their text all the same."""

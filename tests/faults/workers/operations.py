@@ -22,7 +22,7 @@ def sentence(n: int) -> str:
 
 def _some(mem: Engram, n: int) -> str:
     known = [m.id for m in mem.list(limit=None) if not m.pinned]
-    return sorted(known)[n % len(known)]
+    return sorted(known)[n % max(1, len(known))]  # IndexError if only pinned ones are left
 
 
 def learn(mem: Engram, n: int) -> Ack:

@@ -72,7 +72,7 @@ _LAST_NUMBER = re.compile(r"( \d{1,6})(?=[\"'`”»)]{0,2}(?:[.,;!?]?\s|[.,;!?]?
 _SHORTEST_WORD = 4
 _CALLS, _ATTRIBUTES = tuple("([="), tuple(".([{=")
 _FEWEST_DIGITS = 3
-_HAS_BOTH = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
+_HAS_BOTH = re.compile(r"\A(?=[\W\d_]*+[^\W\d_])(?=\D*+\d)")
 _BEFORE_ITEMS = lazy_pattern(r"(?i)[:=]\s|\b(?:is|it['’]s|ist|est|c['’]est|es|è|é|was|are|now|jetzt) ")
 _CONTINUES = frozenset("@=_/\\0123456789")
 
