@@ -332,6 +332,16 @@ def test_a_merged_fact_with_versions_stays_replaced_when_an_older_version_goes(m
     assert (mem.get(survivor.id).status, mem.get(second.id).status) == ("active", "superseded")
 
 
+def test_a_purge_of_what_was_merged_names_the_others_and_leaves_no_reference(mem: Engram) -> None:
+    first, second = mem.add("Ana likes green tea in the morning"), mem.add("Ana drinks tea every day at breakfast")
+    merged = mem.review.merge([first.id, second.id], "Ana drinks green tea at breakfast", actor="human")
+    other = ({first.id, second.id} - {merged.id}).pop()
+    purged = mem.forget(merged.id, purge=True)
+    assert any(line.startswith(f"{other}: was merged into {merged.id}") for line in purged.remaining)
+    assert (mem.get(other).status, mem.get(other).superseded_by) == ("superseded", "")
+    assert mem.undo(other).status == "active"
+
+
 def test_a_merge_takes_memories_of_one_scope(mem: Engram) -> None:
     first, second = proposed(mem, FACTS[1]), proposed(mem, FACTS[2], scope="project:shop")
     with pytest.raises(InvalidInput, match="only memories of one scope"):

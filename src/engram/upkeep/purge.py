@@ -105,12 +105,13 @@ class Purger:
             if memory.lineage or waiting_on(self.store, [memory_id]):
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
         shared = self._let_go(ids, actor)
+        merged = self._detach_merged(ids, actor)
         # First: after a crash, the purge that is completed does not know of files outside of the store.
         beyond = self._clean_context_files(ids)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)
         self._forget_quotes(purged.ids)
         others = quoting_lines([*shared, *self._quoting(quotes)], owners)
-        remaining = tuple(dict.fromkeys([*purged.remaining, *others]))
+        remaining = tuple(dict.fromkeys([*purged.remaining, *others, *merged]))
         return replace(purged, remaining=remaining, out_of_reach=(*beyond, *purged.out_of_reach))
 
     def _clean_context_files(self, ids: Sequence[str]) -> tuple[str, ...]:
@@ -156,6 +157,22 @@ class Purger:
                     deciding.put(memory.but(evidence=left, updated=self.clock()))
                     others += [QuotingRecord(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
         return others
+
+    def _detach_merged(self, ids: Collection[str], actor: str) -> list[str]:
+        """Let no memory name a destroyed one as its successor; returns a line for each that was merged into one."""
+        lines: list[str] = []
+        for merged in [memory for memory in map(self.store.get, ids) if memory is not None]:
+            for other_id in [i for i in merged.supersedes if i not in ids]:
+                with self.store.deciding(OP, actor=actor, about=[other_id]) as deciding:
+                    other = deciding.get(other_id)
+                    if other is None or other.superseded_by != merged.id:
+                        continue
+                    deciding.put(other.but(superseded_by="", updated=self.clock()))
+                lines.append(
+                    f"{other_id}: was merged into {merged.id} and keeps its own words; "
+                    f"`engram forget {other_id} --purge` destroys it, too"
+                )
+        return lines
 
     def _quoting(self, quotes: Sequence[str]) -> Iterator[QuotingRecord]:
         """Memories that still repeat purged events, whole or a sentence: their evidence is elsewhere, or they have none."""
