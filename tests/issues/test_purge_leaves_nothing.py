@@ -213,6 +213,25 @@ def test_records_of_other_owners_are_counted_and_not_named(backend: Backend) -> 
     assert mem.get(ben.id).statement == "The key lies under the third flower pot"
 
 
+def test_an_owner_cannot_purge_or_probe_what_another_one_said(backend: Backend) -> None:
+    mem = backend.client()
+    secret = "Ben was fired from Initech last week"
+    mem.observe("bens-chat", "user", f"{secret}, he says.", **BEN)
+    mem.session(secret, **BEN).end(f"Ben said: {secret}")
+    task = mem.start_task(secret, **BEN)
+    noted = mem.add(f"For Ben: {secret}", **BEN)
+    reports = []
+    for probe in (secret, "Ben was promoted at Initech last week"):
+        mine = mem.add(probe, **ANA)
+        report = mem.forget(mine.id, purge=True, **ANA)
+        assert isinstance(report, Purged) and report.ids == (mine.id,)
+        reports.append(report.remaining)
+    assert reports == [(), ()]
+    assert [event.content for event in mem.store.events("bens-chat")] == [f"{secret}, he says."]
+    assert mem.get_task(task.id).goal == secret and mem.get(noted.id).statement == f"For Ben: {secret}"
+    assert [(one.task, one.summary) for one in mem.store.sessions() if one.task] == [(secret, f"Ben said: {secret}")]
+
+
 def test_a_record_next_to_it_that_says_the_same_is_named(backend: Backend) -> None:
     mem = backend.client()
     kept = mem.add("The key lies under the third flower pot", scope="project:house")

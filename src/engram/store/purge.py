@@ -133,15 +133,21 @@ class QuotingRecord(NamedTuple):
     scope: str
 
 
+_OF_OTHERS = "of other owners contain the same words"
+
+
+def without_counts(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines without the number of other owners' records: it would tell one owner what another one wrote."""
+    return tuple(line for line in lines if not line.endswith(_OF_OTHERS))
+
+
 def quoting_lines(records: Iterable[QuotingRecord], own: Collection[str]) -> tuple[str, ...]:
     """A line for each record with the same words. Records of other owners are only counted, not named."""
     found = list(dict.fromkeys(records))
     foreign = {record.id for record in found if is_foreign(record.scope, own)}
     lines = [quoting_line(record.id) for record in found if record.id not in foreign]
     if foreign:
-        lines.append(
-            f"{len(foreign)} {'record' if len(foreign) == 1 else 'records'} of other owners contain the same words"
-        )
+        lines.append(f"{len(foreign)} {'record' if len(foreign) == 1 else 'records'} {_OF_OTHERS}")
     return tuple(dict.fromkeys(lines))
 
 

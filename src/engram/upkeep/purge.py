@@ -18,7 +18,17 @@ from engram.store.documents import is_redacted
 from engram.store.history import ENGRAM, OUT
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Store
-from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in, texts_of
+from engram.store.purge import (
+    DOCUMENT,
+    QuotingRecord,
+    goes_with,
+    is_sentence,
+    quoting_lines,
+    says,
+    spoken_in,
+    texts_of,
+    without_counts,
+)
 from engram.store.references import Scopes
 from engram.store.reports import Purged
 from engram.upkeep.unfinished_purges import UnfinishedPurge, begin_purge, end_purge, unfinished_purges
@@ -212,9 +222,14 @@ def finish_purge(store: Store, clock: Callable[[], datetime], ref: str, scopes: 
         return None
     purger = Purger(store, clock)
     if begun := [one for one in unfinished_purges(store) if one.includes(ref) and _may_finish(one, scopes)]:
-        return _joined([purger.resume(one) for one in begun])
+        return as_owner_sees(_joined([purger.resume(one) for one in begun]), scopes)
     # An older version recorded a purge in the store's own files alone.
     return store.purge([], actor=ENGRAM) if scopes is None and ref in store.interrupted_purge() else None
+
+
+def as_owner_sees(purged: Purged, scopes: Scopes) -> Purged:
+    """The report for an owner, who does not learn how many others use the same words; unchanged for the operator."""
+    return purged if scopes is None else replace(purged, remaining=without_counts(purged.remaining))
 
 
 def _may_finish(begun: UnfinishedPurge, scopes: Scopes) -> bool:

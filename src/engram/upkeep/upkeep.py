@@ -274,19 +274,19 @@ class Upkeep:
     def purge(self, ids: Sequence[str], *, actor: str = "human", scopes: Scopes = None) -> Purged:
         """Destroy memories and events, and prove it. A fact's newest remaining version becomes current again.
 
-        A memory's text is removed wherever it occurs, including the events that say it. With an event, the facts derived from
+        A memory's text is removed wherever it occurs, including the events that say it, except in other people's records. With an event, the facts derived from
         it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them. Raises
         `Refused`, and destroys nothing, where an agent would destroy what a person said, or rejected. `scopes`, from
         `mem.scopes_for`, are those of a named owner, who destroys only what is theirs.
         """
         from engram.review.lineage import refuse_foreign_versions
-        from engram.upkeep.purge import Purger
+        from engram.upkeep.purge import Purger, as_owner_sees
 
         if scopes is not None:
             ids = [find_document(self.store, record_id, scopes) for record_id in ids]
             versions = [one.id for memory_id in ids for one in self._versions(memory_id)]
             refuse_foreign_versions(self.store, ", ".join(ids), versions, scopes)
-        return Purger(self.store, self.clock).purge(ids, actor=actor)
+        return as_owner_sees(Purger(self.store, self.clock).purge(ids, actor=actor), scopes)
 
     def _versions(self, memory_id: str) -> Sequence[Memory]:
         memory = self.store.get(memory_id)

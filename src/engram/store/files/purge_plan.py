@@ -22,7 +22,6 @@ from engram.store.files.ledger import ledger_name
 from engram.store.files.state import load_task
 from engram.store.ledger import blanked
 from engram.store.purge import (
-    EVENT,
     goes_with,
     is_foreign,
     is_sentence,
@@ -57,12 +56,8 @@ class PurgePlan:
         return frozenset(self.ids)
 
     def spares(self, scope: str) -> bool:
-        """Whether the words stay in records of a scope: those of another owner, unless a memory was purged by its id.
-
-        What a person purges by id is removed everywhere; what is purged with its owner, or with an event, only from their records.
-        """
-        by_id = any(i not in self.drawn and not i.startswith(EVENT) for i in self.ids)
-        return not by_id and is_foreign(scope, self.scopes)
+        """Whether the words stay in records of a scope, because it belongs to another person."""
+        return is_foreign(scope, self.scopes)
 
     def joined(self, other: "PurgePlan") -> "PurgePlan":
         """Both plans in one: for a purge that starts while another could not be finished."""
@@ -230,8 +225,10 @@ class _PurgeSources:
             known = [event for event in derived if event is not None]
             found |= {event.id: event for event in known if goes_with(scope_of(self._context, event.id), memory.scope)}
         if sentences := [text for text in everywhere if is_sentence(text)]:
+            owners = self.scopes(found.values())
             others = _other_events(self._context, found.copy())
-            found |= {event.id: event for event in others if any(says(words_of(event), text) for text in sentences)}
+            quoting = [event for event in others if any(says(words_of(event), text) for text in sentences)]
+            found |= {one.id: one for one in quoting if not is_foreign(scope_of(self._context, one.id), owners)}
         return found
 
     def scopes(self, blank: Iterable[Event]) -> tuple[str, ...]:

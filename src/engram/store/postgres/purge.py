@@ -86,11 +86,10 @@ def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collect
         owners = _owners(context, wanted)
         everywhere = _all_texts(store, memory_ids)
         own = [text for text in _all_texts(store, sorted({*wanted} - {*memory_ids})) if text not in everywhere]
-        evidence = _events_to_blank(store, wanted, memory_ids, everywhere)
+        spares: Spares = partial(is_foreign, own=owners)
+        evidence = _events_to_blank(store, wanted, memory_ids, everywhere, spares)
         quoting = (event for event in _quoting(context, own) if event.id not in evidence)
         texts = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
-        # A memory purged by id is removed from every record; a purge of an owner or an event spares other owners' records.
-        spares: Spares = (lambda _: False) if memory_ids else partial(is_foreign, own=owners)
         _blank_sessions(context, texts, spares)
         _blank_tasks(context, texts, spares)
         _blank_reasons(context, texts, spares)
@@ -123,14 +122,16 @@ def _events_to_blank(
     wanted: Sequence[str],
     memory_ids: Sequence[str],
     everywhere: Sequence[str],
+    spares: Spares,
 ) -> dict[str, Event]:
-    """The given events, those cited by the given memories, and those that quote them."""
+    """The given events, those cited by the given memories, and those that quote them, except other people's."""
     named = list(wanted)
     for memory_id in memory_ids:
         cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
         named += [i for i, scope in cited if goes_with(next(iter(_owners(store.context, [i])), ""), scope)]
     found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
-    return found | {event.id: event for event in _quoting(store.context, [*filter(is_sentence, everywhere)])}
+    quoting = _quoting(store.context, [*filter(is_sentence, everywhere)])
+    return found | {one.id: one for one in quoting if not any(map(spares, _owners(store.context, [one.id])))}
 
 
 def _quoting(context: TenantContext, texts: Sequence[str]) -> list[Event]:
