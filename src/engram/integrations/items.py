@@ -145,7 +145,7 @@ class KeyedItems:
         if not values:
             return
         drafts = {at: self._draft(at, given) for at, given in values.items()}
-        self._check(list(drafts.values()))
+        drafts = dict(zip(drafts, self._judged(list(drafts.values())), strict=True))
         vectors = self.mem.store.embed([meaning_of(draft) for draft in drafts.values()])
         for _ in range(_ATTEMPTS):
             before = {at: self._stored(at) for at in drafts}
@@ -216,7 +216,9 @@ class KeyedItems:
             metadata=metadata,
         )
 
-    def _check(self, drafts: Sequence[Memory]) -> None:
+    def _judged(self, drafts: Sequence[Memory]) -> list[Memory]:
+        """The drafts with their status; raises for what may not be stored at all."""
+        from engram.capture.withdrawal import Withdrawals
         from engram.gates.pipeline import admit
         from engram.gates.proposal import GateSettings
         from engram.review.distrust import distrust_reason
@@ -224,15 +226,15 @@ class KeyedItems:
         if why := distrust_reason(self.mem.store, self.source):
             raise Refused(why)
         settings = GateSettings(allowed_values=self.mem.store.screen.allowed_values)
-        for draft in drafts:
-            admit(draft, settings)
+        judged = [admit(draft, settings).but(status=self._status(draft)) for draft in drafts]
+        # A program gets its values back, whatever a person rejected; Engram's own answers leave them out.
+        return Withdrawals(self.mem.store).without(judged, self.source, waits=True)
 
     def _placed(self, deciding: Transaction, draft: Memory, known_id: str) -> Memory:
         """The memory to write: what is stored with the new value, or a new one that takes over the name of what was deleted."""
         from engram.review.authority import is_rejected_by_person
         from engram.review.lineage import refuse_outranked
 
-        draft = draft.but(status=self._status(draft))
         known = deciding.get(known_id) if known_id else None
         if known is not None and self._item(known) is not None:
             refuse_outranked(self.source, known, "change")
