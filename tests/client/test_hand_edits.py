@@ -1,6 +1,9 @@
 """People edit the files any time: what they write wins, is history, and is never overwritten unread."""
 
 import json
+from collections.abc import Callable
+
+import pytest
 
 from engram import Engram
 from tests.homes import home_of
@@ -27,6 +30,31 @@ def test_a_new_file_is_found_and_a_removed_one_retires(files: Engram) -> None:
     files.upkeep.sync()
     assert files.get("ENG-2026-0228-007").statement == "Written by hand about zebras"
     assert files.get(kept.id).status == "retired"
+
+
+@pytest.mark.parametrize("folder", ["", "ports/http"])
+@pytest.mark.parametrize("call", ["get", "search", "learn", "update", "feedback"])
+def test_a_renamed_file_stays_the_same_memory(files: Engram, call: str, folder: str) -> None:
+    said = "The api listens on port 8080 in production"
+    memory = files.add(said)
+    files.search("anything")
+    (path,) = [one for one in home_of(files).engrams.rglob("*.yaml") if memory.id in one.read_text("utf-8")]
+    target = path.parent / folder / "api-port.yaml"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path.rename(target)
+    target.write_text(target.read_text("utf-8").replace("8080", "7070"), "utf-8")
+    calls: dict[str, Callable[[], object]] = {
+        "get": lambda: files.get(memory.id),
+        "search": lambda: files.search("api port"),
+        "learn": lambda: files.learn(said),
+        "update": lambda: files.update(memory.id, importance=0.9),
+        "feedback": lambda: files.feedback(memory.id, "positive"),
+    }
+    calls[call]()
+    files.upkeep.sync()
+    assert (files.get(memory.id).status, files.get(memory.id).statement) == ("active", said.replace("8080", "7070"))
+    assert "remove" not in [step.op for step in files.history(memory.id)]
+    assert files.doctor().ok
 
 
 def test_an_edit_that_does_not_parse_leaves_the_last_good_version_in_force(files: Engram) -> None:

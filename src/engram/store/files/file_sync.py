@@ -54,14 +54,44 @@ SETTLED_SECONDS = 2.0
 
 
 def pick_up(context: StoreContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
-    """Read changed files: what a person wrote wins, is journaled and indexed."""
+    """Read changed files: what a person wrote wins, is journaled and indexed.
+
+    A file that is gone may have been renamed: new files are read first, and while one of them is being saved nothing is removed.
+    """
     noticed = SyncReport() if noticed is None else noticed
     changed = dict.fromkeys(stored_paths)
-    unfinished = _await_saves(context, changed)
-    for stored in changed:
+    gone = [stored for stored in changed if not os.path.lexists(_full_path(context, stored))]
+    new = dict.fromkeys(_new_files(context)) if gone else {}
+    unfinished = _await_saves(context, {**changed, **new})
+    for stored in {**new, **changed}:
+        if stored not in unfinished and stored not in gone:
+            _pick_up_one(context, stored, noticed)
+    for stored in gone if unfinished.isdisjoint(new) else ():
         if stored not in unfinished:
             _pick_up_one(context, stored, noticed)
     return noticed
+
+
+def _full_path(context: StoreContext, stored: str) -> str:
+    return stored if is_team(stored) else f"{context.home.root}/{stored}"
+
+
+def _new_files(context: StoreContext) -> Iterator[str]:
+    """The memory files that the index does not know, in folders that have changed and in new ones."""
+    waiting = changed_folders(context, roots(context))
+    while waiting:
+        stored = context.stored(folder := waiting.pop())
+        known = _files_in(context, stored)
+        for entry in _entries(context, folder, SyncReport()) or ():
+            path = f"{stored}/{entry.name}"
+            if memories.is_memory_file(entry.name) and path not in known:
+                yield path
+            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and not _knows(context, path):
+                waiting.append(Path(entry.path))
+
+
+def _knows(context: StoreContext, stored_folder: str) -> bool:
+    return bool(context.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (stored_folder,)).fetchone())
 
 
 def _await_saves(context: StoreContext, stored_paths: Iterable[str]) -> set[str]:
@@ -70,8 +100,7 @@ def _await_saves(context: StoreContext, stored_paths: Iterable[str]) -> set[str]
     An editor may save in several steps: empty the file and write it in parts, or move it away and write a new one. Half a
     memory can be valid YAML.
     """
-    home = f"{context.home.root}/"
-    full = {stored: stored if is_team(stored) else home + stored for stored in stored_paths}
+    full = {stored: _full_path(context, stored) for stored in stored_paths}
     young = {stored: stamp_of(path) for stored, path in full.items() if _is_young(path)}
     if young:
         known = {row[0]: Stamp(*row[1:]) for row in stamps_known(context, young)}
@@ -387,7 +416,7 @@ def list_folder(context: StoreContext, folder: Path, noticed: SyncReport) -> Non
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
             path = Path(entry.path)
-            if not context.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (context.stored(path),)).fetchone():
+            if not _knows(context, context.stored(path)):
                 list_folder(context, path, noticed)
 
 
