@@ -288,3 +288,23 @@ def test_the_name_made_of_a_statement_is_never_taken_for_a_secret(backend: Backe
 def test_a_name_with_a_secret_is_refused(backend: Backend, name: str) -> None:
     with pytest.raises(SecretRefused, match="name"):
         backend.client().add("The till takes cards.", name=name)
+
+
+@pytest.mark.parametrize("verb", ["learn", "remember"])
+def test_a_duplicate_names_the_fields_that_were_not_stored(mem: Engram, verb: str) -> None:
+    said = "The order desk opens at nine"
+    known = mem.add(said, metadata={"ref": 1}, tags=["desk", "order"])
+    call = mem.learn if verb == "learn" else mem.remember
+    same = call(said, metadata={"ref": 1}, tags=["desk"])
+    assert (same.outcome, same.warnings) == (Outcome.DUPLICATE, ())
+    other = call(said, metadata={"ref": 2}, tags=["office"])
+    assert [line for line in other.warnings if line.startswith(f"{known.id} was stored before: metadata, tags")]
+    assert mem.get(known.id).metadata == {"ref": 1}
+
+
+@pytest.mark.parametrize("metadata", [{1: "a", "1": "b"}, {"a": {None: 1}}, {"a": [{True: 1}]}])
+def test_keys_that_are_not_text_are_refused(mem: Engram, metadata: Any) -> None:
+    with pytest.raises(InvalidInput, match="text for keys"):
+        mem.add("The order desk opens at nine", metadata=metadata)
+    with pytest.raises(InvalidInput, match="text for keys"):
+        mem.observe("chat", "user", "hello", metadata=metadata)

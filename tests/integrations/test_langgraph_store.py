@@ -317,6 +317,18 @@ def test_what_a_person_rejected_comes_back_but_engram_itself_does_not_use_it(mem
     assert rule not in mem.inject("write a curl call", scope="langgraph:ana/notes").text
 
 
+@pytest.mark.parametrize(
+    "source", ["web:example.com", "tool:browse", "mail:bob", "import:file", "harness:codex", "assistant"]
+)
+def test_what_nobody_vouches_for_comes_back_but_waits(mem: Engram, source: str) -> None:
+    store = EngramStore(mem, source=source)
+    for key, text in (("ship", "Deploy only with make ship"), ("health", "Maria has been diagnosed with asthma")):
+        store.put(NOTES, key, {"text": text})
+        found = store.get(NOTES, key)
+        assert found is not None and found.value == {"text": text}
+        assert mem.get(f"item:{key}", scope="langgraph:ana/notes").status == "candidate"
+
+
 def test_an_instruction_in_a_value_comes_back_but_waits_before_engram_itself_uses_it(
     mem: Engram, store: EngramStore
 ) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from engram.gates.folded_view import TEXTS, WORDS
-from engram.model.arguments import refuse_deep
+from engram.model.arguments import refuse_deep, refuse_keys
 from engram.model.errors import InvalidInput
 from engram.model.fields import FIELD_ALIASES, aware
 from engram.model.forms import check_complete, form_name, with_form
@@ -216,6 +216,7 @@ def _metadata(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput("metadata must be a mapping")
     refuse_deep(value, "metadata")
+    refuse_keys(value, "metadata")
     try:
         loaded: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:

@@ -30,6 +30,42 @@ VERIFY = "verify"
 """The one change that any source may make, since it only confirms a memory."""
 
 
+_DETAILS = (
+    "metadata",
+    "tags",
+    "entities",
+    "importance",
+    "confidence",
+    "pinned",
+    "domain",
+    "situation",
+    "rationale",
+    "context",
+)
+"""Fields that do not make another memory of the same statement."""
+
+
+def _with_unapplied(decision: Decision, given: Mapping[str, Any]) -> Decision:
+    """The decision; about a duplicate, with a warning that names the fields which the stored memory does not have."""
+    from engram.capture.draft import checked_fields
+
+    stored = decision.memory
+    if decision.outcome != Outcome.DUPLICATE or stored is None:
+        return decision
+    details = checked_fields({name: given[name] for name in _DETAILS if given.get(name)})
+    left = [name for name, value in details.items() if not _includes(getattr(stored, name), value)]
+    if not left:
+        return decision
+    warning = f"{stored.id} was stored before: {', '.join(left)} of this call not applied; `update` changes it"
+    return replace(decision, warnings=(*decision.warnings, warning))
+
+
+def _includes(stored: Any, given: Any) -> bool:
+    if isinstance(given, Mapping):
+        return all(key in stored and stored[key] == value for key, value in given.items())
+    return set(given) <= set(stored) if isinstance(given, tuple) else bool(stored == given)
+
+
 class WriteVerbs(Facets):
     """The verbs that change memories."""
 
@@ -64,7 +100,7 @@ class WriteVerbs(Facets):
         decision = self._learn(
             given, source, session, autonomous=autonomous, relation=relation, on_conflict=on_conflict
         )
-        return self._hide_foreign(decision, given.get("scope") or "")
+        return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
     def _hide_foreign(self, decision: Decision, scope: str) -> Decision:
         """The decision for the owner it was made for: a memory that they do not see decided it all the same, and is not shown."""
@@ -117,7 +153,7 @@ class WriteVerbs(Facets):
         decision = self._learner.learn(
             given, source=source, learned_by="remember", session=session, relation=relation, here=here
         )
-        return self._hide_foreign(decision, given.get("scope") or "")
+        return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
     def add(
         self,
@@ -128,7 +164,9 @@ class WriteVerbs(Facets):
         team: bool = False,
         **fields: Unpack[MemoryFields],
     ) -> Memory:
-        """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`.
+        """Store what a trusted program says. A secret raises `SecretRefused`.
+
+        An exact duplicate returns the existing memory as it is: the metadata and other fields of this call are not stored.
 
         `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
         """

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from engram.graph.traversal import Reached, Step, gathered, rendered, walk
-from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_deep, words
+from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_deep, refuse_keys, words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Association, Memory
@@ -36,9 +36,10 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
     """The metadata as JSON-safe data, with text for keys."""
     if metadata is None:
         return {}
-    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+    if not isinstance(metadata, Mapping):
         raise InvalidInput("metadata of a relation is a mapping with text for keys")
     refuse_deep(metadata, "metadata of a relation")
+    refuse_keys(metadata, "metadata of a relation")
     try:
         text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

@@ -196,7 +196,6 @@ class KeyedItems:
         now = self._now
         try:
             metadata = checked_fields({"metadata": {self.kind: data}})["metadata"]
-            _check_keys(given.value)
         except InvalidInput as error:
             raise InvalidInput(f"the value of {quoted(at.key[:80])} cannot be stored: {error}") from None
         # The statement may leave out the name of a field, or the whole field.
@@ -249,13 +248,13 @@ class KeyedItems:
     def _status(self, draft: Memory) -> Any:
         """A candidate, which Engram's own answers leave out until a person has seen it, where `add` would make it one."""
         from engram.gates.instructions import injection_problem
-        from engram.gates.trust import tier_3_reason
+        from engram.gates.proposal import GateSettings
+        from engram.gates.trust import trust
         from engram.rules.sources import Rank, rank_of
 
-        rank = rank_of(self.source, Rank.PROGRAM)
-        sensitive = Rank.CONTENT < rank < Rank.PROGRAM and tier_3_reason(draft)
-        waits = sensitive or (rank < Rank.PROGRAM and injection_problem(draft))
-        return "candidate" if waits else "active"
+        if rank_of(self.source, Rank.PROGRAM) >= Rank.PROGRAM:
+            return "active"
+        return "candidate" if injection_problem(draft) else trust(draft, False, GateSettings()).status
 
     def _scope(self, namespace: Namespace) -> str:
         scope = f"{self.kind}:{'/'.join(map(_label, namespace))}"
@@ -281,19 +280,6 @@ def _new_end(item: KeyedItem, now: datetime) -> datetime | None:
         return None
     life = timedelta(minutes=item.ttl)
     return now + life if now + life - item.memory.valid_until >= life * REFRESHED else None
-
-
-def _check_keys(value: Any) -> None:
-    """Raise `InvalidInput` for keys that JSON would turn into text, so that another value came back."""
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Mapping):
-            if others := [key for key in part if not isinstance(key, str)]:
-                raise InvalidInput(f"keys must be text, not {type(others[0]).__name__}")
-            waiting += part.values()
-        elif isinstance(part, list | tuple):
-            waiting += part
 
 
 def _minutes(ttl: Any) -> float:

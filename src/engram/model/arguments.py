@@ -128,3 +128,18 @@ def refuse_deep(value: Any, what: str, most: int = MOST_NESTED) -> None:
         if not level:
             return
     raise InvalidInput(f"{what} is nested deeper than {most} levels, which could not be read back; make it flatter")
+
+
+def refuse_keys(value: Any, what: str) -> None:
+    """Raise `InvalidInput` for keys that JSON would turn into text: two of them could become one."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            if others := [key for key in part if not isinstance(key, str)]:
+                raise InvalidInput(
+                    f"{what} must have text for keys, not {type(others[0]).__name__} ({others[0]!r:.40})"
+                )
+            waiting += part.values()
+        elif isinstance(part, list | tuple):
+            waiting += part

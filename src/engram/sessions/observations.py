@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from engram.model.arguments import refuse_deep
+from engram.model.arguments import refuse_deep, refuse_keys
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.fields import aware
@@ -57,6 +57,7 @@ def json_data(what: str, given: Any, *, captured: bool = False) -> dict[str, Any
     if not isinstance(given, Mapping):
         raise InvalidInput(f'{what} must be an object such as {{"name": "pytest"}}, not {type(given).__name__}')
     refuse_deep(given, what)
+    refuse_keys(given, what)
     try:
         data: dict[str, Any] = _stored(dict(given), what, _captured_text if captured else checked_text)
         json.dumps(data, allow_nan=False)
