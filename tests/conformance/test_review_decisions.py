@@ -336,7 +336,7 @@ def test_a_purge_of_what_was_merged_names_the_others_and_leaves_no_reference(mem
     first, second = mem.add("Ana likes green tea in the morning"), mem.add("Ana drinks tea every day at breakfast")
     merged = mem.review.merge([first.id, second.id], "Ana drinks green tea at breakfast", actor="human")
     other = ({first.id, second.id} - {merged.id}).pop()
-    purged = mem.forget(merged.id, purge=True)
+    purged = mem.upkeep.purge([merged.id])
     assert any(line.startswith(f"{other}: was merged into {merged.id}") for line in purged.remaining)
     assert (mem.get(other).status, mem.get(other).superseded_by) == ("superseded", "")
     assert mem.undo(other).status == "active"

@@ -213,6 +213,14 @@ def test_records_of_other_owners_are_counted_and_not_named(backend: Backend) -> 
     assert mem.get(ben.id).statement == "The key lies under the third flower pot"
 
 
+def test_a_purge_leaves_nothing_for_the_doctor(backend: Backend) -> None:
+    mem = backend.client()
+    mem.observe("chat", "user", "The key lies under the third flower pot, I think")
+    mem.forget(mem.add("The key lies under the third flower pot").id, purge=True)
+    assert [event.content for event in mem.store.events("chat")] == [""]
+    assert not mem.doctor().problems
+
+
 def test_an_owner_cannot_purge_or_probe_what_another_one_said(backend: Backend) -> None:
     mem = backend.client()
     secret = "Ben was fired from Initech last week"

@@ -145,6 +145,8 @@ class FilesTarget:
 
     def finish(self, progress: Progress) -> None:
         """Move the store to its final path and build its index."""
+        from engram.store.files.recovery import remove_stray
+
         if _state_of(self._root) is None:
             os.sync()
             self.close()
@@ -154,6 +156,7 @@ class FilesTarget:
         self._state.finished = True
         replace_file(home.state / STATE, json.dumps(asdict(self._state)).encode() + b"\n")
         (home.state / VECTORS).unlink(missing_ok=True)
+        remove_stray(home.state)  # of a run that was killed
 
     def _build_index(self, home: Home, progress: Progress) -> None:
         from engram.store.files.recovery import rebuild

@@ -44,6 +44,7 @@ _AT_ONCE = 500
 Histories = Callable[[Sequence[str]], Mapping[str, Sequence[Image]]]
 
 if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
     from engram.store.postgres.store import PostgresStore
 
 
@@ -226,8 +227,18 @@ def _blank_events(context: TenantContext, evidence: dict[str, Event], actor: str
     empty = [blanked(event) for event in evidence.values()]
     records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
     context.database.run("blank_events", **records)
-    rows = [DocumentRow(event_document(event, session_scope(context, event.session))) for event in empty]
+    none = _empty_vector(context)
+    rows = [DocumentRow(event_document(event, session_scope(context, event.session)), none) for event in empty]
     write_documents(context.database, rows, context.settings.generation)
+
+
+def _empty_vector(context: TenantContext) -> "Vectors | None":
+    """The vector of a text without words; None if this process does not make the store's vectors."""
+    import numpy as np
+
+    if context.embedder is None or not context.settings.can_embed():
+        return None
+    return np.zeros(context.embedder.dim, dtype=np.float32)
 
 
 def _vacuum(context: TenantContext) -> None:
