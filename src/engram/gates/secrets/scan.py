@@ -37,6 +37,7 @@ from engram.gates.secrets.high_entropy import high_entropy
 from engram.gates.secrets.numbers import numbers
 from engram.gates.secrets.prose import prose, without_other_things
 from engram.gates.secrets.recovery_codes import recovery_codes
+from engram.gates.secrets.repetition import shorten_repetitions
 from engram.gates.secrets.seed_phrases import seed_phrases
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
 from engram.gates.shape import RECORD, labels, listed, strings, texts
@@ -140,15 +141,21 @@ def find_secrets(text: str, *, nearby: bool = True, allowed: AllowedValues = NOT
 
 def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> list[Secret]:
     """The credentials in a known format: private keys, tokens of providers, URLs with a password. No word around them counts."""
-    found = apart(
-        Secret(secret.kind, *plain.span(secret.start, secret.end))
-        for plain in readings(text)
-        for secret in (
-            *_known_shapes(plain.text, hints_in(_lowered(plain.text)), rows=_is_known),
-            *private_keys(plain.text),
-        )
-    )
-    return allowed.without_allowed(text, found)
+    return allowed.without_allowed(text, _scan(text, _known_formats))
+
+
+def _scan(text: str, find: Callable[[Folded], Iterable[Secret]]) -> list[Secret]:
+    """What a search finds in any reading of a text, without overlaps. A long repetition is read once."""
+    shortened = shorten_repetitions(text)
+    plain = {reading.text: reading for reading in readings(shortened.text)}
+    found = apart(secret for reading in plain.values() for secret in find(reading))
+    return apart(shortened.restore(found)) if shortened.cuts else found
+
+
+def _known_formats(plain: Folded) -> Iterator[Secret]:
+    text = plain.text
+    for secret in (*_known_shapes(text, hints_in(_lowered(text)), rows=_is_known), *private_keys(text)):
+        yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
 def _recent_secrets(text: str, nearby: bool) -> list[Secret]:
@@ -164,7 +171,7 @@ def _recent_secrets(text: str, nearby: bool) -> list[Secret]:
 
 
 def _all_secrets(text: str, nearby: bool) -> list[Secret]:
-    return apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
+    return _scan(text, lambda plain: _found(plain, nearby, judged=nearby))
 
 
 class _RecentResults:
@@ -192,7 +199,7 @@ _recent = _RecentResults(most=16)
 
 def exact_secrets(text: str) -> list[Secret]:
     """The secrets that have an exact form or name, without what the model judges; used to train the model."""
-    return apart(secret for plain in readings(text) for secret in _found(plain, nearby=True, judged=False))
+    return _scan(text, lambda plain: _found(plain, nearby=True, judged=False))
 
 
 def described_secrets(text: str) -> list[Secret]:

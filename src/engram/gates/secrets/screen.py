@@ -99,7 +99,9 @@ class SecretScreen:
         refuse_secret(event.task, f"the task{place}")
         refuse_secret(event.key, f"the key{place}")
         refuse_credentials(event.metadata, f"metadata{place}", self._allowed)
-        payload = redact_data(event.payload, allowed=self._allowed) if event.payload else event.payload
+        payload = event.payload
+        if find_secrets(RECORD.join(strings(payload))):
+            payload = redact_data(payload, allowed=self._allowed)
         return replace(event, content=self._redact(event.content), payload=payload)
 
     def session(self, session: Session) -> Session:
