@@ -156,8 +156,9 @@ def safe_cut(text: str, at: int, floor: int) -> int:
     if not floor < at < len(text) or (text[at] < "\u0300" and text[at - 1] not in "\r\u200d"):
         return at
     first = max(floor, at - LONGEST_CLUSTER)
-    clusters = regex.finditer(r"\X", text, pos=first, endpos=at + 1)
-    cut = next((cluster.start() for cluster in clusters if cluster.end() > at), at)
+    # A slice, because the pattern looks back over any number of flags before `pos`.
+    clusters = regex.finditer(r"\X", text[first : at + 1])
+    cut = next((first + cluster.start() for cluster in clusters if first + cluster.end() > at), at)
     return cut if cut > first else at
 
 
