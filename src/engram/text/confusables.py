@@ -71,9 +71,10 @@ def normalize_forms(text: str) -> str:
     """The text in NFKC. One that would grow to more than twice its length keeps the characters that become a whole word."""
     if text.isascii():
         return text
-    normal = unicodedata.normalize("NFKC", text)
-    if len(normal) <= 2 * len(text) + _GROWTH:
-        return normal
+    if _plain_table(text) is _PLAIN:
+        normal = unicodedata.normalize("NFKC", text)
+        if len(normal) <= 2 * len(text) + _GROWTH:
+            return normal
     return unicodedata.normalize("NFC", text.translate(_SHORT_PLAIN))
 
 

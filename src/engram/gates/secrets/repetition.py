@@ -1,7 +1,7 @@
 """Long repetitions: of a text that repeats one piece, only the beginning and the end of the repetition are scanned.
 
-What is found in a period before the cut is found in every period that was cut out. If two periods differ, everything that was cut
-out counts as a secret.
+What is found in a period before the cut is found in every period that was cut out. If two periods differ, or if there are too many
+secrets, everything that was cut out counts as one secret.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,13 @@ from engram.model.lazy import dataclass
 
 __all__ = ["Shortened", "shorten_repetitions"]
 
-_MAX_PERIOD = 1_024
-_KEPT = 10_240
-"""Characters that stay before and behind a cut: together more than the longest value that any rule reads."""
-_STEP = 4_096
-_SHORTEST_TEXT = 3 * _KEPT
-"""A text with fewer characters is scanned whole."""
+_MAX_PERIOD = 512
+_KEPT, _KEPT_OF_KEYS = 2_048, 10_240
+"""Characters that stay before and behind a cut: together more than the longest value that a rule reads, without and with a block of a key."""
+_KEY_BLOCKS = ("BEGIN ", "PRIVATE KEY", "PuTTY", "LS0tLS1CRUdJTi")
+_STEP = 1_024
+_MAX_COPIES = 500
+"""Secrets that are repeated in what was cut out; of more, all of it is one secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +46,27 @@ class Shortened:
 
 def shorten_repetitions(text: str) -> Shortened:
     """The text without the middle of each long repetition; itself, if it has none."""
-    if len(text) < _SHORTEST_TEXT:
+    if len(text) < 3 * _KEPT:
         return Shortened(text)
+    kept = _KEPT_OF_KEYS if any(mark in text for mark in _KEY_BLOCKS) else _KEPT
     pieces: list[str] = []
     cuts: list[Cut] = []
     position = size = 0
-    for start, stop, period in _find_repetitions(text):
+    for start, stop, period in _find_repetitions(text, 2 * kept):
         period *= -(-_MAX_PERIOD // period)
-        removed = (stop - start - 2 * _KEPT) // period * period
+        removed = (stop - start - 2 * kept) // period * period
         if removed > 0:
-            pieces.append(text[position : start + _KEPT])
+            pieces.append(text[position : start + kept])
             size += len(pieces[-1])
             cuts.append(Cut(size, removed, period))
-            position = start + _KEPT + removed
+            position = start + kept + removed
     return Shortened("".join([*pieces, text[position:]]), tuple(cuts)) if cuts else Shortened(text)
 
 
-def _find_repetitions(text: str) -> Iterator[tuple[int, int, int]]:
+def _find_repetitions(text: str, shortest: int) -> Iterator[tuple[int, int, int]]:
     """The start, the end and the period of each long repetition. Looking at every `_STEP` characters misses none that can be cut."""
     start = 0
-    while start + _SHORTEST_TEXT <= len(text):
+    while start + shortest <= len(text):
         block = text[start : start + _MAX_PERIOD]
         again = text.find(block, start + 1, start + 2 * _MAX_PERIOD)
         stop = start
@@ -76,7 +78,7 @@ def _find_repetitions(text: str) -> Iterator[tuple[int, int, int]]:
                 and text[stop : stop + _STEP] == text[stop - period : stop - period + _STEP][: len(text) - stop]
             ):
                 stop = min(len(text), stop + _STEP)
-            if stop - start > 2 * _KEPT:
+            if stop - start > shortest:
                 yield start, stop, period
         start = max(start + _STEP, stop)
 
@@ -96,7 +98,7 @@ def _restore_cut(secrets: list[Secret], cut: Cut) -> Iterator[Secret]:
         yield Secret(one.kind, start, one.end + size if is_behind else one.end)
     if covering:
         return
-    if last == before:
+    if last == before and len(last) * size <= _MAX_COPIES * period:
         for shift in range(period, size + 1, period):
             yield from (Secret(kind, start + shift, end + shift) for kind, start, end in last)
     else:

@@ -58,6 +58,7 @@ __all__ = [
     "exact_secrets",
     "find_known_formats",
     "find_secrets",
+    "has_secrets",
     "name_kinds",
     "redact",
     "redact_data",
@@ -139,6 +140,15 @@ def find_secrets(text: str, *, nearby: bool = True, allowed: AllowedValues = NOT
     return allowed.without_allowed(text, _recent_secrets(text, nearby))
 
 
+def has_secrets(texts: Iterable[str]) -> bool:
+    """Whether any of the texts contains a secret. Short ones are scanned together; what is found in a long one is remembered."""
+    given = list(texts)
+    long = [text for text in given if len(text) >= _LONG_TEXT]
+    return any(map(find_secrets, long)) or bool(
+        find_secrets(RECORD.join(text for text in given if len(text) < _LONG_TEXT))
+    )
+
+
 def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> list[Secret]:
     """The credentials in a known format: private keys, tokens of providers, URLs with a password. No word around them counts."""
     return allowed.without_allowed(text, _scan(text, _known_formats))
@@ -193,8 +203,8 @@ class _RecentResults:
             self._old, self._new = self._new, {}
 
 
-_LONG_TEXT = 4_000
-_recent = _RecentResults(most=16)
+_LONG_TEXT = 500
+_recent = _RecentResults(most=64)
 
 
 def exact_secrets(text: str) -> list[Secret]:
@@ -418,10 +428,15 @@ def _own_texts(memory: Memory) -> list[str]:
 
 def _suspicious(unread: Iterable[str]) -> set[str]:
     """The texts that contain what looks like a secret; the others are cached as clean."""
-    suspicious: set[str] = set()
-    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(unread))]
+    texts = list(unread)
+    suspicious = {text for text in texts if len(text) >= _LONG_TEXT and find_secrets(text)}
+    for text in texts:
+        if len(text) >= _LONG_TEXT and text not in suspicious:
+            _clean.add(text)
+    short = [text for text in texts if len(text) < _LONG_TEXT]
+    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(short))]
     begin = 0
-    for text in unread:
+    for text in short:
         end = begin + len(text)
         if any(start < end + len(RECORD) and stop > begin for start, stop in spans):
             suspicious.add(text)
@@ -526,9 +541,10 @@ def _lead(key: str) -> str:
 def _secrets_of_value(key: str, text: str, allowed: AllowedValues) -> list[Secret]:
     """The secrets in a value, by their places in `key: text`."""
     lead = _lead(key)
-    if " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
+    found = [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
+    if found and " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
         return []  # an id looks random as well, and no word says that it is a secret
-    return [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
+    return found
 
 
 def _unused(name: str, taken: Mapping[str, Any]) -> str:
