@@ -108,10 +108,12 @@ _LONGEST_MASK, _MOST_DESCRIBED = 16, 3
 _LONGEST_AROUND, _WORDS_AROUND = 48, 4
 """Characters and words that a message shows around a masked secret."""
 _EXACT_COLUMNS = 3
+_SHORT_NUMBER = 8
+"""Characters of a number that no checksum makes a secret."""
 _LONGEST_KEY = 80
 """Characters of a key that a message shows."""
-_READ_AT_ONCE = 200
-"""Memories scanned in one pass."""
+_READ_AT_ONCE, _JOINED_CHARS = 200, 2_000
+"""Memories scanned in one pass, and the characters of a text that is scanned by itself."""
 _LONG = "LONG"
 """The hint of shapes without a fixed prefix: tried if the text has a long run of letters and digits."""
 
@@ -203,7 +205,8 @@ class _RecentResults:
             self._old, self._new = self._new, {}
 
 
-_LONG_TEXT = 500
+_LONG_TEXT = 200
+"""Characters of a text whose result is remembered."""
 _recent = _RecentResults(most=64)
 
 
@@ -291,9 +294,17 @@ def redact_data(value: Any, key: str = "", allowed: AllowedValues = NOTHING_ALLO
     if isinstance(value, list | tuple | set | frozenset):
         return [redact_data(item, label, allowed) for label, item in listed(value, key)]
     if key and isinstance(value, int | float) and not isinstance(value, bool):
-        redacted_number = _redact_value(key, str(value), allowed)
-        return value if redacted_number == str(value) else redacted_number
+        return _redact_number(key, value, allowed)
     return value
+
+
+def _redact_number(key: str, value: float, allowed: AllowedValues) -> float | str:
+    """A number redacted in the context of its key; a short one is a secret only if a word in its key says so."""
+    text = str(value)
+    if len(text) <= _SHORT_NUMBER and not hints_in(_lowered(key)):
+        return value
+    redacted = _redact_value(key, text, allowed)
+    return value if redacted == text else redacted
 
 
 def refuse_secret(text: str, what: str) -> None:
@@ -429,11 +440,11 @@ def _own_texts(memory: Memory) -> list[str]:
 def _suspicious(unread: Iterable[str]) -> set[str]:
     """The texts that contain what looks like a secret; the others are cached as clean."""
     texts = list(unread)
-    suspicious = {text for text in texts if len(text) >= _LONG_TEXT and find_secrets(text)}
+    suspicious = {text for text in texts if len(text) >= _JOINED_CHARS and find_secrets(text)}
     for text in texts:
-        if len(text) >= _LONG_TEXT and text not in suspicious:
+        if len(text) >= _JOINED_CHARS and text not in suspicious:
             _clean.add(text)
-    short = [text for text in texts if len(text) < _LONG_TEXT]
+    short = [text for text in texts if len(text) < _JOINED_CHARS]
     spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(short))]
     begin = 0
     for text in short:
@@ -529,6 +540,8 @@ def _without(text: str, found: list[Secret]) -> str:
 
 def _redact_value(key: str, text: str, allowed: AllowedValues) -> str:
     """A value redacted in the context of its key: "hunter2" alone does not look like a secret."""
+    if not text:
+        return text
     lead = _lead(key)
     found = _secrets_of_value(key, text, allowed)
     return _without(text, [Secret(s.kind, max(0, s.start - len(lead)), s.end - len(lead)) for s in found])
