@@ -39,6 +39,12 @@ PIECES = (
     "because ", "I prefer ", "my name is ", " - ", "…", "...", "&a ", "*a ", "!!a ", "? : ", "% ", "from now on ",
     "كلمة السر ", "пароль ", "密码", "パスワード", "never use ", "- [ ] ", "| a ", "@.", "@a.md ", "a*", "c2VjcmV0", "deadbeef", "a@b.co ",
     "https://a.co/b ", "&#x61;", "\u0301", "а", "` `` ", "<!-- engram:begin -->\n", "paths: a\n", "ENG-2026-0101-001 password: x1y2z3\n",
+    "ﷺ", "Ǆ", "ǆ", "𝐀", "ﬃ", "½", "²", "㌖", "&#97;", "%61", "\\x61", "user:pw@", "pass=", "pin 4471 ", "pin: 1234, ", "Passwort ", "mot de passe ",
+    "contraseña ", "şifre ", "รหัสผ่าน", "비밀번호 ", "рassword ", "the password is ", "login: a / b\n", "-p x1 ", "Bearer ", "Alice Smith ", "Dr. ",
+    "I no longer ", "forget what I said about ", "remember that I ", "{\"a\": ", "[1, ", "null,", "ф", "ก", "각", "א", "ا", "١", "😀", "🇩🇪", "\U000e0041",
+    "\u202e", "\ufeff", "\xad", "I\u0307", "aA1!", "0x1f ", "4111 1111 1111 1111 ", "DE89 3704 ", "abandon ", "12:30 ", "last week ", "next Tuesday at 5 ",
+    "a_b ", "a1b2-c3d4 ", "capital R, then 5, ", "<b>", "> ", "1. a\n", "| a | b |\n", "x='y' ", "export A=", "-----BEGIN RSA PRIVATE KEY-----\n",
+    "eyJhbGciOiJIUzI1NiJ9.", "ghp_", "xoxb-1-", "https://u:p@h/ ", "a" * 30 + " ", "Zx9Kq2Lm ", "0123456789abcdef ",
 )  # fmt: skip
 """What is repeated; a text is one of them, or two in turn."""
 

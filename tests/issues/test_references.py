@@ -3,7 +3,6 @@
 The tables name every parameter that takes a reference. A verb, tool or parameter that is missing from them fails the first tests.
 """
 
-import inspect
 import json
 import re
 import subprocess
@@ -13,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, ForwardRef, Literal, get_args
+from typing import Any, Literal
 
 import anyio.from_thread
 import pytest
@@ -23,17 +22,15 @@ from mcp.types import ResourceTemplateReference
 from engram import AsyncEngram, Engram, EngramError
 from engram.mcp.resources import TEMPLATE
 from engram.mcp.tools import NO_SUCH_SESSION, TOOLS
-from engram.model import fields as model_fields
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Evidence, Memory, Retelling
 from engram.model.task import TASK_STATES
 from engram.rules.scopes import is_person
-from engram.sessions.sessions import SessionHandle
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend
 from tests.issues.test_owners import whole
 from tests.mcp.talking import Talk, said, talking_inside
-from tests.surface import facets, target
+from tests.surface import parameters, public_calls
 
 Owner = dict[str, Any]
 ANA: Owner = {"agent_id": "shop", "user_id": "ana"}
@@ -430,35 +427,6 @@ def unrelate_target(world: World, ref: str, owner: Owner) -> Any:
 
 
 # -- completeness
-
-
-def typed_fields(annotation: Any) -> set[str]:
-    """The names that `**fields: Unpack[Fields]` takes, under Engram's own names."""
-    (kind,) = get_args(annotation)
-    if isinstance(kind, ForwardRef):
-        kind = getattr(model_fields, kind.__forward_arg__)
-    return {model_fields.FIELD_ALIASES.get(name, name) for name in kind.__annotations__}
-
-
-def parameters(call: Callable[..., Any]) -> set[str]:
-    """The names of a call's parameters, those of its `**fields` and `**filters` included."""
-    names = set()
-    for name, parameter in inspect.signature(call).parameters.items():
-        names |= typed_fields(parameter.annotation) if parameter.kind is parameter.VAR_KEYWORD else {name}
-    return names
-
-
-def public_calls() -> dict[str, Callable[..., Any]]:
-    """The public methods of `Engram`, of its facets, and of a running session."""
-    classes = {"": Engram, "SessionHandle.": SessionHandle} | {
-        f"{name}.": target(twin) for name, twin in facets().items()
-    }
-    return {
-        f"{prefix}{name}": part
-        for prefix, kind in classes.items()
-        for name, part in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_")
-    }
 
 
 def test_every_parameter_of_a_public_call_that_takes_a_reference_is_in_the_table() -> None:

@@ -42,6 +42,10 @@ class StaticEmbedder:
 
     def summed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The same before rows are brought to length one: how long a row is says how much its text tells."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        if len(places) < len(texts):  # the chunks of a document may repeat one
+            repeated: npt.NDArray[np.float32] = self.summed(list(places))[[places[text] for text in texts]]
+            return repeated
         out = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             rows = [_rows_of(text) for text in texts[start : start + TEXTS_AT_ONCE]]

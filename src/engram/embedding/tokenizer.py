@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -161,8 +162,8 @@ def count_tokens(text: str) -> int:
     """How many tokens the text has; what the vocabulary cannot spell counts by its characters."""
     text = _normalise(text)
     total = len(_PUNCTUATION_MARK.findall(text))
-    for word in _WORD.findall(text):
-        total += len(word_rows[word]) or _unspelled(word)
+    for word, times in Counter(_WORD.findall(text)).items():
+        total += times * (len(word_rows[word]) or _unspelled(word))
     return total
 
 

@@ -19,6 +19,8 @@ from engram.model.types import type_or_default
 
 _TABLE = "locality.txt"
 _PATH = re.compile(r"(?<![\w:/])(?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*/?")
+_READ_CHARS = 20_000
+"""Characters of a statement that are read; what is longer is a document."""
 _MOST_PATHS = 20
 """Words of a statement that are looked up as paths."""
 _SHORTEST_NAME = 3
@@ -52,6 +54,7 @@ class ProjectPlace:
 
 def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situation: str = "") -> str:
     """Why a statement is about the project, in a few words; "" where it holds everywhere."""
+    statement, situation = statement[:_READ_CHARS], situation[:_READ_CHARS]
     text = f"{statement}\n{situation}"
     prepared = plain(text)
     words = frozenset(prepared.split())

@@ -1,13 +1,12 @@
 """The gates' word tables: plain text files in `data/`, readable and editable without code."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from engram.model.lazy import dataclass
-from engram.text.confusables import fold_text
+from engram.text.confusables import fold_text, normalize_forms
 
 __all__ = ["Phrases", "phrases", "places", "plain", "rows", "sections", "table_text"]
 
@@ -42,8 +41,7 @@ class Phrases:
 
 def plain(text: str) -> str:
     """The text as words between single spaces, lower-cased, with a space at both ends, for `Phrases.find`."""
-    text = fold_text(text)
-    text = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("’", "'")
+    text = normalize_forms(fold_text(text)).replace("’", "'")
     return f" {' '.join(_NOT_WORD.sub(' ', text.casefold()).split())} "
 
 

@@ -18,7 +18,7 @@ from engram.text.invisible import remove_invisible
 from engram.text.stems import stem
 from engram.text.word_tables import read_table
 
-__all__ = ["Folded", "fold_disguised", "fold_mixed_words", "fold_text", "folded", "readings"]
+__all__ = ["Folded", "fold_disguised", "fold_mixed_words", "fold_text", "folded", "normalize_forms", "readings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,17 @@ def fold_text(text: str, *, accents: bool = True) -> str:
     return _LOOSE_MARKS.sub("", _fold_words(plain, accents=accents))
 
 
+def normalize_forms(text: str) -> str:
+    """The text in NFKC. One that would grow to more than twice its length keeps the characters that become a whole word."""
+    if text.isascii():
+        return text
+    if _plain_table(text) is _PLAIN:
+        normal = unicodedata.normalize("NFKC", text)
+        if len(normal) <= 2 * len(text) + _GROWTH:
+            return normal
+    return unicodedata.normalize("NFC", text.translate(_SHORT_PLAIN))
+
+
 def fold_disguised(text: str) -> Folded:
     """The text as it is read to extract facts: folded if anything in it but an emoji or a script's own joiners needs it.
 
@@ -90,8 +101,9 @@ def folded(text: str, *, accents: bool = True) -> Folded:
     if text.isascii() and "&" not in text:
         return Folded(text)
     pieces, starts, origins, size, position = [], [0], [0], 0, 0
+    table = _plain_table(text)
     for found in _SEGMENT.finditer(text):
-        plain = _plain_segment(found)
+        plain = _plain_segment(found, table)
         if plain == found[0]:
             continue
         start, end = found.span()
@@ -106,15 +118,15 @@ def folded(text: str, *, accents: bool = True) -> Folded:
     return Folded(_fold_words("".join(pieces), accents=accents), tuple(starts), tuple(origins))
 
 
-def _plain_segment(found: re.Match[str]) -> str:
+def _plain_segment(found: re.Match[str], table: dict[int, str]) -> str:
     """A character outside ASCII, a letter with its marks, or an entity, in its plain form."""
     given = found[0]
     if given[0] == "&":
         given = _decoded(found)
-        return given if given == found[0] else given.translate(_PLAIN)
+        return given if given == found[0] else given.translate(table)
     if len(given) == 1:
-        return _PLAIN[ord(given)]
-    return given if given[0] == _FLAG_BEGIN else _compose(given.translate(_PLAIN))
+        return table[ord(given)]
+    return given if given[0] == _FLAG_BEGIN else _compose(given.translate(table))
 
 
 # -- characters
@@ -160,7 +172,29 @@ def _plain(char: str) -> str:
     return plain
 
 
+class _ShortPlain(dict[int, str]):
+    """`_Plain` without the characters that become a whole word or sentence."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = plain = _PLAIN[code] if len(_PLAIN[code]) <= _MAX_LIGATURE else chr(code)
+        return plain
+
+
 _PLAIN = _Plain()
+_SHORT_PLAIN = _ShortPlain()
+_MAX_LIGATURE = 3
+"""Characters that one always becomes: a ligature, a digraph, a Roman numeral."""
+_GROWTH = 1_000
+"""Characters by which any text may grow; a longer one, up to twice its length."""
+
+
+def _plain_table(text: str) -> dict[int, str]:
+    """The plain forms for a text. One character may become 18, so a text of such characters would grow beyond every limit."""
+    long = [char for char in set(text) if len(_PLAIN[ord(char)]) > _MAX_LIGATURE]
+    growth = sum((len(_PLAIN[ord(char)]) - 1) * text.count(char) for char in long)
+    return _SHORT_PLAIN if growth > len(text) + _GROWTH else _PLAIN
+
+
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 _MARKED = lazy_pattern(f"[^{_MARKS}]?[{_MARKS}]+")
 """A character and the marks on it, of those that European scripts use."""
@@ -174,9 +208,10 @@ _MOST_ENCODED = 3
 
 
 def _plain_text(text: str) -> str:
+    table = _plain_table(text)
     if _FLAG_BEGIN not in text:
-        return text.translate(_PLAIN)
-    return "".join(part if at % 2 else part.translate(_PLAIN) for at, part in enumerate(_FLAGS.split(text)))
+        return text.translate(table)
+    return "".join(part if at % 2 else part.translate(table) for at, part in enumerate(_FLAGS.split(text)))
 
 
 def _compose(marked: str) -> str:

@@ -26,7 +26,7 @@ _PIECE = lazy_pattern(
     r"|(?P<quoted>`[^`\n]{1,80}`|“[^”\n]{1,80}”|「[^」\n]{1,80}」|『[^』\n]{1,80}』|《[^》\n]{1,80}》|«[^»\n]{1,80}»"
     r"|(?<![\w])\"[^\"\n]{1,80}\"(?!\w)|(?<![\w])'[^'\n]{2,60}'(?!\w))"
     r"|(?P<path>(?<![\w.~/@-])(?:~|\.{1,2})?(?:/[\w.@+-]{1,100}){1,24}/?"
-    r"|(?<![\w.~/@-])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,24}/?|(?<!\w)[A-Za-z]:\\(?:[\w.-]{1,80}\\?){1,16})"
+    r"|(?<![\w.~/@-])[\w.@+-]{1,100}+(?:/[\w.@+-]{1,100}){1,24}/?|(?<!\w)[A-Za-z]:\\(?:[\w.-]{1,80}\\?){1,16})"
     r"|(?P<ip>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d{1,5})?(?![\w.])|(?<![\w:])[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:]))"
     r"|(?P<flag>(?<![\w-])--[A-Za-z][\w-]{1,40}|(?<![\w-])-[A-Za-z](?![\w-]))"
     r"|(?P<env>(?<!\w)\$\{?[A-Za-z_]\w{1,60}\}?)"
@@ -146,17 +146,18 @@ class _Names:
         if not self.run:
             return
         run, self.run = self.run, []
-        begin = self.start
-        while run and run[0].lower() in (_starters() if self.at_start else _nameless()):
-            begin += len(run[0])
-            begin += len(self.text[begin : self.end]) - len(self.text[begin : self.end].lstrip())
-            del run[0]
+        begin, first = self.start, 0
+        while first < len(run) and run[first].lower() in (_starters() if self.at_start else _nameless()):
+            begin += len(run[first])
+            while begin < self.end and self.text[begin].isspace():
+                begin += 1
+            first += 1
             self.at_start = False
-        if not run:
+        if first == len(run):
             return
         name = self.text[begin : self.end]
         owns = self.text[self.end : self.end + 2] in ("'s", "’s")
-        if self.at_start and len(run) == 1 and not owns and not _surely_a_name(name, verb):
+        if self.at_start and len(run) - first == 1 and not owns and not _surely_a_name(name, verb):
             self._doubt(name, found)
         else:
             found.setdefault(name[:_LONGEST])

@@ -5,6 +5,7 @@ import unicodedata
 from functools import lru_cache
 
 from engram.model.lazy import dataclass, lazy_pattern
+from engram.text.confusables import normalize_forms
 from engram.text.word_tables import read_table
 
 __all__ = ["NUMBER", "Number", "number_of", "numbers"]
@@ -61,7 +62,7 @@ def _units() -> dict[str, tuple[float, str]]:
 
 def numbers(text: str) -> tuple[Number, ...]:
     """Every number of `text`, in order."""
-    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    text = normalize_forms(text)
     found: list[Number] = []
     position = 0
     while match := NUMBER.search(text, position):

@@ -6,12 +6,11 @@ script is compared word by word or character by character.
 """
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from engram.model.lazy import dataclass, lazy_pattern
-from engram.text.confusables import fold_text
+from engram.text.confusables import fold_text, normalize_forms
 from engram.text.numbers import NUMBER, Number, number_of
 from engram.text.stems import stem
 from engram.text.word_tables import read_table, word_class
@@ -214,7 +213,7 @@ def read(text: str) -> NormalizedStatement:
 def _prepared(text: str) -> str:
     text = fold_text(text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("ʼ", "'")
+        text = normalize_forms(text).replace("’", "'").replace("ʼ", "'")
         text = _COUNTED.sub(lambda found: _COUNTS[found[1]], text)
     lowered = text.lower()
     if " off" in lowered:

@@ -7,12 +7,12 @@ become character bigrams; an emoji becomes `u` and its code point.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from operator import add
 
 from engram.model.lazy import lazy_pattern
-from engram.text.confusables import fold_mixed_words
+from engram.text.confusables import fold_mixed_words, normalize_forms
 from engram.text.sentences import SENTENCE_END
 from engram.text.stems import stem
 from engram.text.word_tables import read_table
@@ -155,7 +155,7 @@ def _unasked() -> frozenset[str]:
 
 def _chunks(text: str) -> list[str]:
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", fold_mixed_words(text)).translate(_FOLDING)
+        text = normalize_forms(fold_mixed_words(text)).translate(_FOLDING)
     return text.split()
 
 
@@ -194,8 +194,8 @@ def _unspaced(run: str) -> Iterator[Pair]:
     if len(run) == 1:
         yield run, run
         return
-    for pair in pairwise(run):
-        yield (bigram := "".join(pair)), bigram
+    bigrams = list(map(add, run, run[1:]))
+    yield from zip(bigrams, bigrams, strict=True)
     # A single ideograph must be found inside a word; longer questions use bigrams alone.
     yield from (("", char) for char in _han().findall(run))
 
@@ -203,8 +203,7 @@ def _unspaced(run: str) -> Iterator[Pair]:
 def _spaced(chunk: str) -> Iterator[Pair]:
     chunk = _SHARP_OR_PLUS.sub(lambda found: found[1] + _SPELLED[found[2]], _SCHEME.sub("", chunk))
     chunk = _THOUSANDS.sub("", _NEGATION.sub("", _CONTRACTION.sub("", chunk)))
-    for compound in _COMPOUND.findall(chunk):
-        yield from _compound(compound)
+    yield from _read_each(_COMPOUND.findall(chunk), _compound)
 
 
 def _compound(compound: str) -> Iterator[Pair]:
@@ -212,12 +211,21 @@ def _compound(compound: str) -> Iterator[Pair]:
     if len(words) > 1:
         joint = "" if _HYPHENATED.fullmatch(compound) else "_"
         yield from _whole(joint.join(word.strip("_") for word in words).casefold())
-    for word in words:
-        yield from _word(word.strip("_"))
+    yield from _read_each(words, _word)
+
+
+def _read_each(parts: Sequence[str], read: Callable[[str], Iterator[Pair]]) -> Iterator[Pair]:
+    """The pairs of each part in order. A part is read once, since a long chunk may repeat itself."""
+    known: dict[str, tuple[Pair, ...]] = {}
+    for part in parts:
+        if part not in known:
+            known[part] = tuple(read(part))
+        yield from known[part]
 
 
 def _word(word: str) -> Iterator[Pair]:
     """One run of letters and digits, and the parts of snake_case and camelCase."""
+    word = word.strip("_")
     parts = [part for piece in word.split("_") for part in _humps(piece)]
     surface = word.casefold()
     if ordinal := _ORDINAL.fullmatch(surface):

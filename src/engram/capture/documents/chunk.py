@@ -54,18 +54,17 @@ class Splitter:
     text: str
     kind: str
     max_tokens: int
-    _counts: dict[str, int] = field(default_factory=dict)
+    _counts: dict[str | tuple[int, int], int] = field(default_factory=dict)
 
     def count(self, start: int, end: int) -> int:
-        """The number of tokens in a span; short ones often occur again."""
+        """The number of tokens in a span. Short texts often occur again, and a long span is counted at every level of boundaries."""
         text = self.text[start:end]
-        if len(text) > COUNTED_CHARS:
-            return count_tokens(text)
-        if text not in self._counts:
+        key = text if len(text) <= COUNTED_CHARS else (start, end)
+        if key not in self._counts:
             if len(self._counts) >= MAX_COUNTS:
                 self._counts.clear()
-            self._counts[text] = count_tokens(text)
-        return self._counts[text]
+            self._counts[key] = count_tokens(text)
+        return self._counts[key]
 
     def pieces(self, start: int, end: int) -> Iterator[Piece]:
         """The pieces of a span, in order; together they cover the whole span."""
@@ -156,8 +155,9 @@ def safe_cut(text: str, at: int, floor: int) -> int:
     if not floor < at < len(text) or (text[at] < "\u0300" and text[at - 1] not in "\r\u200d"):
         return at
     first = max(floor, at - LONGEST_CLUSTER)
-    clusters = regex.finditer(r"\X", text, pos=first, endpos=at + 1)
-    cut = next((cluster.start() for cluster in clusters if cluster.end() > at), at)
+    # A slice, because the pattern looks back over any number of flags before `pos`.
+    clusters = regex.finditer(r"\X", text[first : at + 1])
+    cut = next((first + cluster.start() for cluster in clusters if first + cluster.end() > at), at)
     return cut if cut > first else at
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from engram.capture.extraction.antecedents import explains, starts_unnamed, together
 from engram.capture.extraction.clauses import (
     HIDDEN,
+    LONGEST_TURN,
     PASSING,
     POINTING,
     Clause,
@@ -63,6 +64,10 @@ _MATERIAL = re.compile(
 _OVER = re.compile(r"\b(?:no longer|any ?more|any longer)\b", re.IGNORECASE)
 _UNNAMED = re.compile(r"(?:he|she|they|it|his|her|their|its)(?:['’]\w+)?\b", re.IGNORECASE)
 """How a statement begins that cannot be read alone: nothing before it said who is meant."""
+_READ_CHARS = LONGEST_TURN + 1_000
+"""Characters of a turn that are folded: those that are read, and the beginning of the rest, which is reported."""
+_LONGEST_EARLIER = 20_000
+"""Characters at the end of an earlier turn that explain what a turn refers to."""
 _USER_ROLES = ("user", "human")
 _MOODS = {
     "question": "a question",
@@ -155,7 +160,9 @@ def consider(
     before: Sequence[Mapping[str, Any]] = (),
 ) -> list[Considered]:
     """Every sentence of the turns with the facts it states and the reason it was kept or skipped; see `extract`."""
-    views = [(role, fold_disguised(content)) for role, content in map(_said, (*before, *turns))]
+    earlier = [(role, content[-_LONGEST_EARLIER:]) for role, content in map(_said, before)]
+    spoken = [*earlier, *((role, content[:_READ_CHARS]) for role, content in map(_said, turns))]
+    views = [(role, fold_disguised(content)) for role, content in spoken]
     heard = [_Heard(role, view.text) for role, view in views]
     judged = judge([(turn.role, [one.sentence for one in turn.sentences]) for turn in heard])
     is_alone = sum(len(turn.sentences) for turn in heard if turn.role == "user") == 1 and heard[0].role == "user"

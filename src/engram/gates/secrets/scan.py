@@ -37,6 +37,7 @@ from engram.gates.secrets.high_entropy import high_entropy
 from engram.gates.secrets.numbers import numbers
 from engram.gates.secrets.prose import prose, without_other_things
 from engram.gates.secrets.recovery_codes import recovery_codes
+from engram.gates.secrets.repetition import shorten_repetitions
 from engram.gates.secrets.seed_phrases import seed_phrases
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
 from engram.gates.shape import RECORD, labels, listed, strings, texts
@@ -57,6 +58,7 @@ __all__ = [
     "exact_secrets",
     "find_known_formats",
     "find_secrets",
+    "has_secrets",
     "name_kinds",
     "redact",
     "redact_data",
@@ -106,10 +108,12 @@ _LONGEST_MASK, _MOST_DESCRIBED = 16, 3
 _LONGEST_AROUND, _WORDS_AROUND = 48, 4
 """Characters and words that a message shows around a masked secret."""
 _EXACT_COLUMNS = 3
+_SHORT_NUMBER = 8
+"""Characters of a number that no checksum makes a secret."""
 _LONGEST_KEY = 80
 """Characters of a key that a message shows."""
-_READ_AT_ONCE = 200
-"""Memories scanned in one pass."""
+_READ_AT_ONCE, _JOINED_CHARS = 200, 2_000
+"""Memories scanned in one pass, and the characters of a text that is scanned by itself."""
 _LONG = "LONG"
 """The hint of shapes without a fixed prefix: tried if the text has a long run of letters and digits."""
 
@@ -138,17 +142,32 @@ def find_secrets(text: str, *, nearby: bool = True, allowed: AllowedValues = NOT
     return allowed.without_allowed(text, _recent_secrets(text, nearby))
 
 
+def has_secrets(texts: Iterable[str]) -> bool:
+    """Whether any of the texts contains a secret. Short ones are scanned together; what is found in a long one is remembered."""
+    given = list(texts)
+    long = [text for text in given if len(text) >= _LONG_TEXT]
+    return any(map(find_secrets, long)) or bool(
+        find_secrets(RECORD.join(text for text in given if len(text) < _LONG_TEXT))
+    )
+
+
 def find_known_formats(text: str, allowed: AllowedValues = NOTHING_ALLOWED) -> list[Secret]:
     """The credentials in a known format: private keys, tokens of providers, URLs with a password. No word around them counts."""
-    found = apart(
-        Secret(secret.kind, *plain.span(secret.start, secret.end))
-        for plain in readings(text)
-        for secret in (
-            *_known_shapes(plain.text, hints_in(_lowered(plain.text)), rows=_is_known),
-            *private_keys(plain.text),
-        )
-    )
-    return allowed.without_allowed(text, found)
+    return allowed.without_allowed(text, _scan(text, _known_formats))
+
+
+def _scan(text: str, find: Callable[[Folded], Iterable[Secret]]) -> list[Secret]:
+    """What a search finds in any reading of a text, without overlaps. A long repetition is read once."""
+    shortened = shorten_repetitions(text)
+    plain = {reading.text: reading for reading in readings(shortened.text)}
+    found = apart(secret for reading in plain.values() for secret in find(reading))
+    return apart(shortened.restore(found)) if shortened.cuts else found
+
+
+def _known_formats(plain: Folded) -> Iterator[Secret]:
+    text = plain.text
+    for secret in (*_known_shapes(text, hints_in(_lowered(text)), rows=_is_known), *private_keys(text)):
+        yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
 def _recent_secrets(text: str, nearby: bool) -> list[Secret]:
@@ -164,7 +183,7 @@ def _recent_secrets(text: str, nearby: bool) -> list[Secret]:
 
 
 def _all_secrets(text: str, nearby: bool) -> list[Secret]:
-    return apart(secret for plain in readings(text) for secret in _found(plain, nearby, judged=nearby))
+    return _scan(text, lambda plain: _found(plain, nearby, judged=nearby))
 
 
 class _RecentResults:
@@ -186,13 +205,14 @@ class _RecentResults:
             self._old, self._new = self._new, {}
 
 
-_LONG_TEXT = 4_000
-_recent = _RecentResults(most=16)
+_LONG_TEXT = 200
+"""Characters of a text whose result is remembered."""
+_recent = _RecentResults(most=64)
 
 
 def exact_secrets(text: str) -> list[Secret]:
     """The secrets that have an exact form or name, without what the model judges; used to train the model."""
-    return apart(secret for plain in readings(text) for secret in _found(plain, nearby=True, judged=False))
+    return _scan(text, lambda plain: _found(plain, nearby=True, judged=False))
 
 
 def described_secrets(text: str) -> list[Secret]:
@@ -274,9 +294,17 @@ def redact_data(value: Any, key: str = "", allowed: AllowedValues = NOTHING_ALLO
     if isinstance(value, list | tuple | set | frozenset):
         return [redact_data(item, label, allowed) for label, item in listed(value, key)]
     if key and isinstance(value, int | float) and not isinstance(value, bool):
-        redacted_number = _redact_value(key, str(value), allowed)
-        return value if redacted_number == str(value) else redacted_number
+        return _redact_number(key, value, allowed)
     return value
+
+
+def _redact_number(key: str, value: float, allowed: AllowedValues) -> float | str:
+    """A number redacted in the context of its key; a short one is a secret only if a word in its key says so."""
+    text = str(value)
+    if len(text) <= _SHORT_NUMBER and not hints_in(_lowered(key)):
+        return value
+    redacted = _redact_value(key, text, allowed)
+    return value if redacted == text else redacted
 
 
 def refuse_secret(text: str, what: str) -> None:
@@ -411,10 +439,15 @@ def _own_texts(memory: Memory) -> list[str]:
 
 def _suspicious(unread: Iterable[str]) -> set[str]:
     """The texts that contain what looks like a secret; the others are cached as clean."""
-    suspicious: set[str] = set()
-    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(unread))]
+    texts = list(unread)
+    suspicious = {text for text in texts if len(text) >= _JOINED_CHARS and find_secrets(text)}
+    for text in texts:
+        if len(text) >= _JOINED_CHARS and text not in suspicious:
+            _clean.add(text)
+    short = [text for text in texts if len(text) < _JOINED_CHARS]
+    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(short))]
     begin = 0
-    for text in unread:
+    for text in short:
         end = begin + len(text)
         if any(start < end + len(RECORD) and stop > begin for start, stop in spans):
             suspicious.add(text)
@@ -507,6 +540,8 @@ def _without(text: str, found: list[Secret]) -> str:
 
 def _redact_value(key: str, text: str, allowed: AllowedValues) -> str:
     """A value redacted in the context of its key: "hunter2" alone does not look like a secret."""
+    if not text:
+        return text
     lead = _lead(key)
     found = _secrets_of_value(key, text, allowed)
     return _without(text, [Secret(s.kind, max(0, s.start - len(lead)), s.end - len(lead)) for s in found])
@@ -519,9 +554,10 @@ def _lead(key: str) -> str:
 def _secrets_of_value(key: str, text: str, allowed: AllowedValues) -> list[Secret]:
     """The secrets in a value, by their places in `key: text`."""
     lead = _lead(key)
-    if " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
+    found = [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
+    if found and " " not in text.strip() and find_secrets(text) and not find_secrets(lead + text, nearby=False):
         return []  # an id looks random as well, and no word says that it is a secret
-    return [secret for secret in find_secrets(lead + text, allowed=allowed) if secret.end > len(lead)]
+    return found
 
 
 def _unused(name: str, taken: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from engram.gates.secrets.allowed import NOTHING_ALLOWED, AllowedValues
 from engram.gates.secrets.scan import (
     continued_key,
     ends_in_key,
-    find_secrets,
+    has_secrets,
     redact,
     redact_data,
     refuse_credentials,
@@ -25,7 +25,7 @@ from engram.gates.secrets.scan import (
     secrets_problem,
     suspects,
 )
-from engram.gates.shape import RECORD, strings
+from engram.gates.shape import strings
 from engram.model.errors import SecretRefused
 from engram.model.event import Event, Session
 from engram.model.lazy import replace
@@ -93,13 +93,15 @@ class SecretScreen:
     def _event(self, event: NewEvent, place: str) -> NewEvent:
         # Nearly no event contains a secret, and scanning all its texts at once is cheaper than one by one.
         texts = (event.role, event.content, event.task, event.key, *strings(event.payload), *strings(event.metadata))
-        if not find_secrets(RECORD.join(texts)):
+        if not has_secrets(texts):
             return event
         refuse_secret(event.role, f"the role{place}")
         refuse_secret(event.task, f"the task{place}")
         refuse_secret(event.key, f"the key{place}")
         refuse_credentials(event.metadata, f"metadata{place}", self._allowed)
-        payload = redact_data(event.payload, allowed=self._allowed) if event.payload else event.payload
+        payload = event.payload
+        if has_secrets(strings(payload)):
+            payload = redact_data(payload, allowed=self._allowed)
         return replace(event, content=self._redact(event.content), payload=payload)
 
     def session(self, session: Session) -> Session:
@@ -125,7 +127,7 @@ class SecretScreen:
 
         A manifest says in Engram's own words what was read from a source, so it is redacted.
         """
-        if not find_secrets(RECORD.join(strings(checkpoint))):
+        if not has_secrets(strings(checkpoint)):
             return checkpoint
         refuse_credentials(checkpoint.data, "the checkpoint's data", self._allowed)
         if checkpoint.kind == _MANIFEST:

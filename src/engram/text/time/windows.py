@@ -181,6 +181,8 @@ _BOUND_HOURS = frozenset(("since", "after", "until", "before"))
 _STRANDED = frozenset(("on", "at", "in"))
 _NEVER_LED = frozenset(("yesterday", "today", "tomorrow", "tonight", "recently", "lately"))
 _PHRASES_READ = 8
+_STARTS_READ = 300
+"""Words of a question that may begin a phrase and are tried."""
 _FROM_TO = 8
 
 
@@ -270,10 +272,12 @@ def _anchor_phrase(text: str, found: list[Word], event: AnchorPhrase) -> TimePhr
 
 
 def _phrases(grammar: Grammar) -> Iterator[_ReadPhrase]:
-    place, found = 0, grammar.words
-    while place < len(found):
+    place, tried, found = 0, 0, grammar.words
+    while place < len(found) and tried < _STARTS_READ:
+        starts = may_start(found[place])
+        tried += starts
         try:
-            read = _phrase(grammar, place) if may_start(found[place]) else None
+            read = _phrase(grammar, place) if starts else None
         except (OverflowError, ValueError):
             read = None  # further away than the calendar reaches
         if read is not None:
