@@ -11,6 +11,7 @@ from engram.gates.shape import texts
 from engram.gates.tables import plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.models.readings import other_readings
 from engram.text.confusables import fold_text
 from engram.text.display import HIDDEN, INVISIBLE, quoted
 
@@ -60,9 +61,10 @@ def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
 
 
 def find_injections(text: str) -> list[InjectedInstruction]:
-    """Every sign of an injected instruction in a text, commands first."""
+    """Every sign of an injected instruction in a text, commands first. Commands count in every reading of it."""
     seen = fold_text(text)
-    return [*_phrased(seen), *_marked_up(seen), *_hidden(text)]
+    commands = _phrased(seen) or next(filter(None, map(_phrased, other_readings(text))), [])
+    return [*commands, *_marked_up(seen), *_hidden(text)]
 
 
 def injection_problem(memory: Memory) -> str:

@@ -1,0 +1,260 @@
+"""Other readings of a text: what somebody reads in it who looks past how it is written.
+
+Folding (`engram.text.confusables`) replaces single characters. This module undoes what is done to words: escapes (`%61`, `\\x61`), letters in
+boxes and circles, markup inside words (`dis**able**`), separators instead of spaces (`Disable/TLS`, `DisableTls`), spaces inside words
+(`dis able`, `d i s a b l e`), digits for letters, and reversed text. Nearly every text has no other reading, and none is stored: the gates judge each
+reading as they judge the text.
+"""
+
+import re
+from functools import lru_cache
+from itertools import product
+
+from engram.embedding.tokenizer import vocabulary, word_rows
+from engram.model.lazy import lazy_pattern
+from engram.text.confusables import fold_text, spell_lookalikes, strip_accents
+from engram.text.word_tables import read_table
+
+__all__ = ["is_word", "letters_of", "other_readings", "spell_out"]
+
+READ_CHARS = 20_000
+"""Characters of a text that have other readings; a longer one is a document."""
+MAX_SPLIT_LETTERS = 1_200
+"""Letters of a text that are split into words; the search looks at every position."""
+_LONGEST_WORD = 18
+_UNSPLIT = 14
+"""Letters of a word from which it may be several without spaces."""
+_MOST_UNKNOWN = 0.5
+"""The share of unknown words from which a text is split into words without regard to its spaces, or read backwards."""
+_LEAST_GAIN = 0.3
+"""By how much the share of known words must grow for a reading that turns the text around."""
+_COST_PER_LETTER = 0.3
+"""Up to this cost the letters of a text are English words; those of other languages cost more."""
+
+_ESCAPE = lazy_pattern(r"(?:%|\\x)([2-7][0-9A-Fa-f])|\\u\{?0{0,4}([2-7][0-9A-Fa-f])\}?|\\U0{6}([2-7][0-9A-Fa-f])")
+_ESCAPED_LETTER = lazy_pattern(r"(?:%|\\x|\\u\{?0{0,4}|\\U0{6})(?:[46][1-9A-Fa-f]|[57][0-9Aa])")
+_MARKUP = lazy_pattern(
+    r"(?<=\w)(?:\*{1,3}|_{2}|~~|`|</?[A-Za-z]{1,10}(?:\s[^<>]{0,80})?/?>|<!--[^<>]{0,80}-->|\[|\]\([^()\s]{0,200}\))+(?=\w)"
+)
+_EMPHASIS = lazy_pattern(r"\*{1,3}|_{2}|~~|`+|</?[A-Za-z]{1,10}>")
+_APART = lazy_pattern(r"(?:[^\w\s]|_)+")
+_DIVIDED = lazy_pattern(r"[^\W\d_]+(?:(?:[^\w\s]|_)+[^\W\d_]+)+")
+_CONTRACTION = lazy_pattern(r"['’](?:t|s|d|m|re|ve|ll)$", re.IGNORECASE)
+_HUMP = lazy_pattern(r"(?<=[a-z]{2})(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-z]{2})(?=\d)|(?<=\d)(?=[A-Z][a-z])")
+_ENCODED_AGAIN = lazy_pattern(r"&(?:amp;)+(?=[#A-Za-z])")
+_MOST_LINES = 5
+"""Letters of a word that may be `i` or `l`; each doubles the number of spellings."""
+_LEAST_LETTERS = 3
+_SPACED = lazy_pattern(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_](?![^\W_])){3,}")
+_BETWEEN_SPACED = lazy_pattern(r"[\W_]+")
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_LETTERS_OR_NUMBER = lazy_pattern(r"[^\W\d_]+|\d[\d.,:]*(?:[A-Z\d]+)?")
+_LEET_WORD = lazy_pattern(r"(?<![\w@$!|+])[A-Za-z0134578@$!|+]{3,30}(?![\w@$|+])")
+_LEET = str.maketrans("0134578@$!|+", "oieastbasilt")
+_PREFIXES = ("dis", "un", "re", "de", "non", "pre", "over", "mis", "up")
+_SUFFIXES = ("s", "es", "d", "ed", "ing", "ly", "er", "r")
+
+
+def other_readings(text: str) -> tuple[str, ...]:
+    """What else a text may say, without the text itself and without repetitions; empty for nearly every text."""
+    return _cached_readings(text) if len(text) <= 600 else _readings(text[:READ_CHARS])
+
+
+def letters_of(text: str) -> str:
+    """The letters of a text as they are read, in lower case and without anything between them; `i` counts as `l`, which looks like it."""
+    spelled = strip_accents(spell_out(text[:READ_CHARS]))
+    return "".join(_WORD.findall(spelled.casefold())).replace("i", "l")
+
+
+@lru_cache(maxsize=16384)
+def is_word(word: str, *, derived: bool = True) -> bool:
+    """Whether a lower-case word is an English one, or, if `derived`, one with a common beginning or ending."""
+    if len(word_rows[word]) == 1 or word in _function_words():
+        return True
+    if not derived:
+        return False
+    stems = [word[: -len(end)] for end in _SUFFIXES if word.endswith(end) and len(word) > len(end) + 2]
+    stems += [stem + "e" for stem in stems]
+    stems += [word[len(start) :] for start in _PREFIXES if word.startswith(start) and len(word) > len(start) + 3]
+    return any(len(word_rows[stem]) == 1 for stem in stems)
+
+
+def _readings(text: str) -> tuple[str, ...]:
+    plain = fold_text(text)
+    bare = _EMPHASIS.sub("", _MARKUP.sub("", spell_out(plain)))
+    found = [bare, _separate(bare), _separate(_join(bare)), _split_anew(bare), *_turn_around(bare)]
+    seen, kept = {_compared(plain), ""}, []
+    for one in found:
+        if (compared := _compared(one)) not in seen:
+            seen.add(compared)
+            kept.append(one)
+    return tuple(kept)
+
+
+_cached_readings = lru_cache(maxsize=512)(_readings)
+
+
+def _compared(text: str) -> str:
+    """A text as two readings are compared: by their words."""
+    return " ".join(text.casefold().split())
+
+
+# -- letters
+
+
+def spell_out(text: str) -> str:
+    """The folded text with plain letters for escapes, for letters in other forms, and for digits inside words."""
+    text = fold_text(text)
+    if "&amp;" in text:
+        from html import unescape
+
+        text = unescape(_ENCODED_AGAIN.sub("&", text))
+    if _ESCAPED_LETTER.search(text):
+        text = _ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
+    if not text.isascii():
+        text = _WORD.sub(_spell_word, spell_lookalikes(text))
+    return _LEET_WORD.sub(_spell_leet, text)
+
+
+def _spell_word(found: re.Match[str]) -> str:
+    """A word without its accents and without letters of other scripts, and with `i` for `l` or the other way, if that is an English word."""
+    word = found[0].lower()
+    if len(word) > _LONGEST_WORD or is_word(word):
+        return found[0]
+    bare = strip_accents(word)
+    for one in (bare, "".join(filter(str.isascii, bare))):
+        if len(one) > 1 and one.isascii() and (known := _swap_lines(one)):
+            return known if found[0] != found[0].upper() else known.upper()
+    return found[0]
+
+
+def _swap_lines(word: str) -> str:
+    """The English word that has `i` or `l` where this one has either, which look alike; "" for none."""
+    places = [at for at, char in enumerate(word) if char in "il"]
+    if is_word(word) or len(places) > _MOST_LINES:
+        return word if is_word(word) else ""
+    spellings = product("il", repeat=len(places))
+    for letters in spellings:
+        swapped = dict(zip(places, letters, strict=True))
+        spelled = "".join(swapped.get(at, char) for at, char in enumerate(word))
+        if is_word(spelled):
+            return spelled
+    return ""
+
+
+def _spell_leet(found: re.Match[str]) -> str:
+    if found[0].isalpha() or sum(map(str.isalpha, found[0])) < _LEAST_LETTERS:
+        return found[0]
+    plain = found[0].lower().translate(_LEET)
+    return next((word for word in (plain, plain.replace("i", "l")) if is_word(word)), found[0])
+
+
+def _separate(text: str) -> str:
+    """The text with spaces for the signs between its words, and between the words of `camelCase`."""
+    return _HUMP.sub(" ", _APART.sub(lambda found: found[0] if _is_punctuation(found) else " ", text))
+
+
+def _is_punctuation(found: re.Match[str]) -> bool:
+    """Whether signs are punctuation as sentences have it, or belong to a number."""
+    text, (start, end) = found.string, found.span()
+    is_inside_number = text[start - 1 : start].isdigit() and text[end : end + 1].isdigit()
+    is_before_space = len(found[0]) == 1 and found[0] in ".,;:!?%" and (end == len(text) or text[end].isspace())
+    return is_inside_number or is_before_space or (found[0] in "'’" and text[end : end + 1].isalpha())
+
+
+def _join(text: str) -> str:
+    """The text without the signs inside English words, and with spelled letters (`d i s a b l e`) as words."""
+    return _DIVIDED.sub(_join_divided, _SPACED.sub(_join_spaced, text))
+
+
+def _join_divided(found: re.Match[str]) -> str:
+    joined = "".join(_WORD.findall(found[0]))
+    if len(joined) > _LONGEST_WORD or _CONTRACTION.search(found[0]):
+        return found[0]
+    return joined if is_word(joined.lower()) else found[0]
+
+
+def _join_spaced(found: re.Match[str]) -> str:
+    """Letters with signs between them as words; more signs than between most letters separate words."""
+    shortest = min(map(len, _BETWEEN_SPACED.findall(found[0])))
+    return _BETWEEN_SPACED.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
+
+
+# -- words without regard to spaces
+
+
+@lru_cache(maxsize=1)
+def _function_words() -> frozenset[str]:
+    return frozenset(word for row in read_table("stopwords.txt") for word in row if len(word) > 1 or word in "ai")
+
+
+@lru_cache(maxsize=1)
+def _common_words() -> frozenset[str]:
+    return frozenset(word for _, word in read_table("words.txt"))
+
+
+def _unknown_share(text: str) -> float:
+    """The share of unknown words among the first ones of a text; 0 if it has too few to tell."""
+    words = [found[0] for found, _ in zip(_WORD.finditer(text.lower()), range(60), strict=False)]
+    if len(words) < 3:
+        return float(any(len(word) >= _UNSPLIT and not is_word(word) for word in words))
+    return sum(len(word) < 2 or not is_word(word) for word in words) / len(words)
+
+
+def _split_anew(text: str) -> str:
+    """The letters of a text as words, wherever its spaces are; "" if they are words already or none are found."""
+    longest = max((len(word) for word in _WORD.findall(text)), default=0)
+    if longest < _UNSPLIT and _unknown_share(text) < _MOST_UNKNOWN:
+        return ""
+    pieces: list[str] = []
+    for piece in _LETTERS_OR_NUMBER.findall(text[: 4 * MAX_SPLIT_LETTERS]):
+        if pieces and piece[0].isalpha() and pieces[-1][-1].isalpha():
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    words: list[str] = []
+    left, cost, letters = MAX_SPLIT_LETTERS, 0.0, 0
+    for piece in pieces:
+        if not piece[0].isalpha() or left <= 0:
+            words.append(piece)
+            continue
+        some, price = split_words(piece[:left].lower())
+        words += some
+        left, cost, letters = left - len(piece), cost + price, letters + min(left, len(piece))
+    return " ".join(words) if letters and cost <= _COST_PER_LETTER * letters else ""
+
+
+def split_words(letters: str) -> tuple[list[str], float]:
+    """The fewest known words that these letters are, and what they cost."""
+    best: list[tuple[float, int]] = [(0.0, 0)]
+    for end in range(1, len(letters) + 1):
+        options = (
+            (best[start][0] + _price(letters[start:end]), start) for start in range(max(0, end - _LONGEST_WORD), end)
+        )
+        best.append(min(options, key=lambda option: (option[0], -option[1])))
+    words, end = [], len(letters)
+    while end:
+        start = best[end][1]
+        words.append(letters[start:end])
+        end = start
+    return words[::-1], best[-1][0]
+
+
+@lru_cache(maxsize=65536)
+def _price(word: str) -> float:
+    """What a word costs in a division of letters: little if it is a common or a long one."""
+    if word in _function_words():
+        return 0.6
+    is_known = vocabulary().row(word) is not None if len(word) < 5 else is_word(word)
+    if not is_known:
+        return 3.0 * len(word)
+    price = (3.0, 2.4, 1.6, 1.1)[len(word) - 1] if len(word) < 5 else 1.0
+    return 0.8 * price if word in _common_words() else price
+
+
+def _turn_around(text: str) -> list[str]:
+    """The text from its end to its beginning, and with each word turned, if that way it has more known words."""
+    unknown = _unknown_share(text)
+    if unknown < _MOST_UNKNOWN or _unknown_share(text[::-1]) > unknown - _LEAST_GAIN:
+        return []
+    return [text[::-1], _WORD.sub(lambda word: word[0][::-1], text)]
