@@ -113,9 +113,14 @@ def spell_lookalikes(text: str) -> str:
 
 
 def _spell_word(word: str) -> str:
-    if word.isascii() or len(word) == 1 or not all(char.isascii() or _look(char) for char in word):
+    if word.isascii() or len(word) == 1:
         return word
-    return "".join(char if char.isascii() else _look(char) for char in word)
+    spelled = [char if char.isascii() else _look(char) for char in word]
+    # A word with Latin letters is one that is spelled with others, too.
+    is_mixed = any(map(str.isascii, word))
+    return (
+        "".join(plain or char for plain, char in zip(spelled, word, strict=True)) if is_mixed or all(spelled) else word
+    )
 
 
 _TURNED = lazy_pattern("[ɐɔǝɟƃɥɹʇʎ]")
