@@ -11,8 +11,9 @@ from itertools import accumulate
 from engram.gates.certainty import holds
 from engram.gates.comparison import negates_opposite
 from engram.model.lazy import lazy_pattern
-from engram.models.readings import is_word, letters_of, other_readings, spell_out
+from engram.models.readings import letters_of, other_readings, spell_out
 from engram.models.recurrence import count_negatives
+from engram.models.spelling import is_word, letter_distance, respell
 from engram.text.polarity import read
 from engram.text.stems import stem
 
@@ -24,13 +25,9 @@ MAX_LETTERS, MAX_OLD_LETTERS = 3_000, 400
 """Letters of the new and of the old statement that are compared."""
 LETTERS_PER_MISTAKE = 12
 """One letter in so many may differ."""
-MAX_WORD = 30
-"""Letters of the longest word that may be a misspelt one."""
 _GRAM = 4
 _LEAST_SHARED = 0.5
 """The share of the old statement's runs of four letters that the new one has, from which the two are compared letter by letter."""
-_LONG_WORD = 8
-"""Letters of a word from which two of them may be wrong."""
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _CLAUSE = lazy_pattern(r"[,;:.!?\n()–—]+(?:\s|$)")
 _SENTENCE_END = lazy_pattern(r"[;.!?\n]\s")
@@ -47,7 +44,8 @@ def says_again(new: str, old: str, *, may_change_numbers: bool) -> bool:
     texts = (new, *other_readings(new))
     if not may_change_numbers and Counter(read(old).numbers) - Counter(read(new).numbers):
         return False
-    respelled = dict.fromkeys(_respell(text, old) for text in texts)
+    words = tuple(dict.fromkeys(_WORD.findall(old.lower()[:MAX_OLD_LETTERS])))
+    respelled = dict.fromkeys(respell(text[:MAX_LETTERS], words) for text in texts)
     return any(_repeats_words(text, old) or _repeats_letters(text, old) for text in respelled)
 
 
@@ -77,30 +75,6 @@ def _same_order(new: str, old: str) -> bool:
     return mine == theirs
 
 
-def _respell(new: str, old: str) -> str:
-    """The new statement with the old one's words for unknown words that differ from these by a letter or two."""
-    words = tuple(dict.fromkeys(_WORD.findall(old.lower()[:MAX_OLD_LETTERS])))
-
-    def respelled(found: re.Match[str]) -> str:
-        word = found[0].lower()
-        if word in words or len(word) > MAX_WORD:
-            return found[0]
-        return next((known for known in words if _is_misspelt(word, known)), found[0])
-
-    return _WORD.sub(respelled, new[:MAX_LETTERS])
-
-
-@lru_cache(maxsize=4096)
-def _is_misspelt(word: str, known: str) -> bool:
-    """Whether an unknown word is a known one with a letter or two wrong, or with its letters in another order."""
-    most = 0 if len(known) < 4 else 2 if len(known) >= _LONG_WORD else 1
-    if not most or abs(len(word) - len(known)) > most or is_word(word, derived=False):
-        return False
-    if sorted(word) == sorted(known):
-        return True
-    return not is_word(word) and max(letter_distance(known, word)[0], len(word) - len(known)) <= most
-
-
 # -- letters
 
 
@@ -121,7 +95,7 @@ def _repeats_letters(new: str, old: str) -> bool:
     first, last = bisect_right(sizes, max(0, end - len(theirs))), bisect_left(sizes, end)
     if distance and _has_other_word([word[0].lower() for word in words[first : last + 1]], old):
         return False
-    return not _is_turned(spelled, words[first].start(), words[last].end(), old)
+    return not _is_turned(spelled, words[first].start(), words[last].end(), old if distance else "")
 
 
 @lru_cache(maxsize=1024)
@@ -141,34 +115,9 @@ def _has_other_word(words: list[str], old: str) -> bool:
 
 
 def _is_turned(text: str, start: int, end: int, old: str) -> bool:
-    """Whether the sentence around a repetition denies it: before it, inside it, or in a predicate behind it."""
+    """Whether the sentence around a repetition denies it: before it, in a predicate behind it, or inside it unless all letters are the same (no `old`)."""
     begins = max((found.end() for found in _SENTENCE_END.finditer(text, 0, start)), default=0)
     behind = _AFTERTHOUGHT.match(text, end)
-    said = text[begins:end] + (behind[0] if behind else "")
+    said = text[begins : end if old else start] + (behind[0] if behind else "")
     is_negated = (read(said).negations - read(old).negations) % 2
     return bool(is_negated or (count_negatives(said) - count_negatives(old)) % 2)
-
-
-def letter_distance(pattern: str, text: str) -> tuple[int, int]:
-    """The fewest letters to change, add or leave out to find a pattern in a text, and where the best place ends.
-
-    By Myers' bit vectors, so that each letter of the text costs a few operations on integers.
-    """
-    size = len(pattern)
-    places: dict[str, int] = {}
-    for at, char in enumerate(pattern):
-        places[char] = places.get(char, 0) | 1 << at
-    every, top = (1 << size) - 1, 1 << (size - 1)
-    positive, negative, score = every, 0, size
-    best = (size, 0)
-    for end, char in enumerate(text, 1):
-        equal = places.get(char, 0)
-        either = equal | negative
-        across = (((equal & positive) + positive) ^ positive) | equal
-        up, down = negative | (every & ~(across | positive)), positive & across
-        score += bool(up & top) - bool(down & top)
-        up, down = (up << 1) & every, (down << 1) & every
-        positive, negative = down | (every & ~(either | up)), up & either
-        if score < best[0]:
-            best = (score, end)
-    return best

@@ -7,15 +7,16 @@ reading as they judge the text.
 """
 
 import re
-from functools import lru_cache
+from collections import Counter
+from functools import lru_cache, partial
 from itertools import product
 
-from engram.embedding.tokenizer import vocabulary, word_rows
+from engram.embedding.tokenizer import vocabulary
 from engram.model.lazy import lazy_pattern
+from engram.models.spelling import common_words, function_words, is_word
 from engram.text.confusables import fold_text, spell_lookalikes, strip_accents
-from engram.text.word_tables import read_table
 
-__all__ = ["is_word", "letters_of", "other_readings", "spell_out"]
+__all__ = ["letters_of", "other_readings", "spell_out"]
 
 READ_CHARS = 20_000
 """Characters of a text that have other readings; a longer one is a document."""
@@ -36,23 +37,48 @@ _ESCAPED_LETTER = lazy_pattern(r"(?:%|\\x|\\u\{?0{0,4}|\\U0{6})(?:[46][1-9A-Fa-f
 _MARKUP = lazy_pattern(
     r"(?<=\w)(?:\*{1,3}|_{2}|~~|`|</?[A-Za-z]{1,10}(?:\s[^<>]{0,80})?/?>|<!--[^<>]{0,80}-->|\[|\]\([^()\s]{0,200}\))+(?=\w)"
 )
-_EMPHASIS = lazy_pattern(r"\*{1,3}|_{2}|~~|`+|</?[A-Za-z]{1,10}>")
+_EMPHASIS = lazy_pattern(
+    r"\*{1,3}|_{2}|~~|`+|</?[A-Za-z]{1,10}(?:\s[^<>]{0,80})?/?>|\](?:\([^()\s]{0,200}\)|\[[^\[\]\s]{0,40}\])|\[\^\w{1,9}\]"
+    r"|\\[A-Za-z]{2,12}\{|(?<=\w)\{\}(?=\w)"
+)
+_SPACES = lazy_pattern(r"[^\S\n]+")
+_MANY_NUMBERS = 3
+_MARKS = ".,;:!?"
 _APART = lazy_pattern(r"(?:[^\w\s]|_)+")
 _DIVIDED = lazy_pattern(r"[^\W\d_]+(?:(?:[^\w\s]|_)+[^\W\d_]+)+")
 _CONTRACTION = lazy_pattern(r"['’](?:t|s|d|m|re|ve|ll)$", re.IGNORECASE)
 _HUMP = lazy_pattern(r"(?<=[a-z]{2})(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-z]{2})(?=\d)|(?<=\d)(?=[A-Z][a-z])")
+_CODES = tuple(
+    (lazy_pattern(run), lazy_pattern(code), base)
+    for run, code, base in (
+        (r"(?:\\[01][0-7]{2}){3,}|(?:\w*\\1[0-7]{2}){2,}", r"\\([01][0-7]{2})", 8),
+        (r"(?:[A-Za-z\s]{0,20}\\[2-7][0-9A-Fa-f] ?){2,}", r"\\([2-7][0-9A-Fa-f]) ?", 16),
+        (r"(?:[A-Za-z\s]{0,20}=[46][1-9A-Fa-f]){3,}", r"=([2-7][0-9A-Fa-f])", 16),
+        (r"(?<!\w)(?:[2-7][0-9A-Fa-f][ :,]{0,2}){8,}(?!\w)", r"([2-7][0-9A-Fa-f])[ :,]{0,2}", 16),
+        (r"(?:[Uu]\+00[2-7][0-9A-Fa-f][ ,]{0,2}){4,}", r"[Uu]\+00([2-7][0-9A-Fa-f])[ ,]{0,2}", 16),
+        (r"(?<!\w)(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])[ ,]{1,2}){8,}\d{2,3}(?!\w)", r"(\d{2,3})[ ,]{0,2}", 10),
+        (r"(?<!\w)(?:0[01]{7}[ ,]{0,2}){4,}", r"(0[01]{7})[ ,]{0,2}", 2),
+    )
+)
+"""Runs of characters that are written as numbers: the run, one of them, and the base of its number."""
 _ENCODED_AGAIN = lazy_pattern(r"&(?:amp;)+(?=[#A-Za-z])")
 _MOST_LINES = 5
 """Letters of a word that may be `i` or `l`; each doubles the number of spellings."""
-_LEAST_LETTERS = 3
+_LEAST_LETTERS, _LEAST_REPEATED = 3, 5
+"""Letters of a word in which digits, or repeated letters, may be a disguise."""
 _SPACED = lazy_pattern(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_](?![^\W_])){3,}")
 _BETWEEN_SPACED = lazy_pattern(r"[\W_]+")
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _LETTERS_OR_NUMBER = lazy_pattern(r"[^\W\d_]+|\d[\d.,:]*(?:[A-Z\d]+)?")
 _LEET_WORD = lazy_pattern(r"(?<![\w@$!|+])[A-Za-z0134578@$!|+]{3,30}(?![\w@$|+])")
+_SHORT_LEET = lazy_pattern(r"(?<![\w@$!|+.,])[A-Za-z0134578@$]{1,12}(?![\w@$|+])")
+_REPEATED = lazy_pattern(r"(?<![^\W\d_])[^\W\d_]*?([^\W\d_])\1[^\W\d_]*")
+_DOUBLE_VOWEL, _DOUBLE = lazy_pattern(r"([aeiou])\1+"), lazy_pattern(r"(.)\1+")
 _LEET = str.maketrans("0134578@$!|+", "oieastbasilt")
-_PREFIXES = ("dis", "un", "re", "de", "non", "pre", "over", "mis", "up")
-_SUFFIXES = ("s", "es", "d", "ed", "ing", "ly", "er", "r")
+
+
+_LOWER, _UPPER = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ROTATED = str.maketrans(_LOWER + _UPPER, _LOWER[13:] + _LOWER[:13] + _UPPER[13:] + _UPPER[:13])
 
 
 def other_readings(text: str) -> tuple[str, ...]:
@@ -61,28 +87,18 @@ def other_readings(text: str) -> tuple[str, ...]:
 
 
 def letters_of(text: str) -> str:
-    """The letters of a text as they are read, in lower case and without anything between them; `i` counts as `l`, which looks like it."""
+    """The letters of a text as they are read, in lower case and without anything between them; `i` counts as `l`, which looks like it,
+    and a letter that is repeated counts once.
+    """
     spelled = strip_accents(spell_out(text[:READ_CHARS]))
-    return "".join(_WORD.findall(spelled.casefold())).replace("i", "l")
-
-
-@lru_cache(maxsize=16384)
-def is_word(word: str, *, derived: bool = True) -> bool:
-    """Whether a lower-case word is an English one, or, if `derived`, one with a common beginning or ending."""
-    if len(word_rows[word]) == 1 or word in _function_words():
-        return True
-    if not derived:
-        return False
-    stems = [word[: -len(end)] for end in _SUFFIXES if word.endswith(end) and len(word) > len(end) + 2]
-    stems += [stem + "e" for stem in stems]
-    stems += [word[len(start) :] for start in _PREFIXES if word.startswith(start) and len(word) > len(start) + 3]
-    return any(len(word_rows[stem]) == 1 for stem in stems)
+    return _DOUBLE.sub(r"\1", "".join(_WORD.findall(spelled.casefold())).replace("i", "l"))
 
 
 def _readings(text: str) -> tuple[str, ...]:
     plain = fold_text(text)
     bare = _EMPHASIS.sub("", _MARKUP.sub("", spell_out(plain)))
-    found = [bare, _separate(bare), _separate(_join(bare)), _split_anew(bare), *_turn_around(bare)]
+    apart = _separate(_join(bare))
+    found = [bare, _separate(bare), apart, _without_repetitions(apart), _split_anew(bare), *_turn_around(bare)]
     seen, kept = {_compared(plain), ""}, []
     for one in found:
         if (compared := _compared(one)) not in seen:
@@ -111,9 +127,26 @@ def spell_out(text: str) -> str:
         text = unescape(_ENCODED_AGAIN.sub("&", text))
     if _ESCAPED_LETTER.search(text):
         text = _ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
+    for run, code, base in _CODES:
+        text = run.sub(partial(_decode_run, code, base), text)
     if not text.isascii():
         text = _WORD.sub(_spell_word, spell_lookalikes(text))
-    return _LEET_WORD.sub(_spell_leet, text)
+    text = _REPEATED.sub(_spell_repeated, text)
+    leet = _LEET_WORD.sub(_spell_leet, text)
+    return _SHORT_LEET.sub(_spell_short_leet, leet) if leet != text else text
+
+
+def _decode_run(code: re.Pattern[str], base: int, run: re.Match[str]) -> str:
+    return code.sub(lambda found: chr(int(found[1], base)), run[0])
+
+
+def _spell_repeated(found: re.Match[str]) -> str:
+    """A word with repeated letters (`diisaablee`) as the English word without them."""
+    word = found[0].lower()
+    if not _LEAST_REPEATED <= len(word) <= 2 * _LONGEST_WORD or is_word(word):
+        return found[0]
+    spellings = (_DOUBLE_VOWEL.sub(r"\1", word), _DOUBLE.sub(r"\1", word))
+    return next((one for one in spellings if is_word(one)), found[0])
 
 
 def _spell_word(found: re.Match[str]) -> str:
@@ -149,9 +182,25 @@ def _spell_leet(found: re.Match[str]) -> str:
     return next((word for word in (plain, plain.replace("i", "l")) if is_word(word)), found[0])
 
 
+def _spell_short_leet(found: re.Match[str]) -> str:
+    plain = found[0].lower().translate(_LEET)
+    return plain if not found[0].isalpha() and (is_word(plain) or plain == "a") else found[0]
+
+
 def _separate(text: str) -> str:
     """The text with spaces for the signs between its words, and between the words of `camelCase`."""
-    return _HUMP.sub(" ", _APART.sub(lambda found: found[0] if _is_punctuation(found) else " ", text))
+    apart = _HUMP.sub(" ", _APART.sub(lambda found: found[0] if _is_punctuation(found) else " ", text))
+    return _SPACES.sub(" ", apart).strip()
+
+
+def _without_repetitions(text: str) -> str:
+    """The text without numbers and marks between its words, if there are many, and without words that are repeated at once."""
+    words = text.split()
+    if 2 * sum(word[-1] in _MARKS for word in words) >= len(words):
+        words = [bare for word in words if (bare := word.rstrip(_MARKS))]
+    if sum(map(str.isdigit, words)) >= _MANY_NUMBERS:
+        words = [word for word in words if not word.isdigit()]
+    return " ".join(word for word, before in zip(words, ["", *words], strict=False) if word.lower() != before.lower())
 
 
 def _is_punctuation(found: re.Match[str]) -> bool:
@@ -175,22 +224,12 @@ def _join_divided(found: re.Match[str]) -> str:
 
 
 def _join_spaced(found: re.Match[str]) -> str:
-    """Letters with signs between them as words; more signs than between most letters separate words."""
-    shortest = min(map(len, _BETWEEN_SPACED.findall(found[0])))
-    return _BETWEEN_SPACED.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
+    """Letters with signs between them as words; more or fewer signs than between most letters separate words."""
+    usual, _ = Counter(map(len, _BETWEEN_SPACED.findall(found[0]))).most_common(1)[0]
+    return _BETWEEN_SPACED.sub(lambda gap: " " if len(gap[0]) != usual else "", found[0])
 
 
 # -- words without regard to spaces
-
-
-@lru_cache(maxsize=1)
-def _function_words() -> frozenset[str]:
-    return frozenset(word for row in read_table("stopwords.txt") for word in row if len(word) > 1 or word in "ai")
-
-
-@lru_cache(maxsize=1)
-def _common_words() -> frozenset[str]:
-    return frozenset(word for _, word in read_table("words.txt"))
 
 
 def _unknown_share(text: str) -> float:
@@ -198,7 +237,11 @@ def _unknown_share(text: str) -> float:
     words = [found[0] for found, _ in zip(_WORD.finditer(text.lower()), range(60), strict=False)]
     if len(words) < 3:
         return float(any(len(word) >= _UNSPLIT and not is_word(word) for word in words))
-    return sum(len(word) < 2 or not is_word(word) for word in words) / len(words)
+    return sum(not is_word(word) or (len(word) < 4 and not _is_common(word)) for word in words) / len(words)
+
+
+def _is_common(word: str) -> bool:
+    return word in function_words() or word in common_words()
 
 
 def _split_anew(text: str) -> str:
@@ -243,18 +286,22 @@ def split_words(letters: str) -> tuple[list[str], float]:
 @lru_cache(maxsize=65536)
 def _price(word: str) -> float:
     """What a word costs in a division of letters: little if it is a common or a long one."""
-    if word in _function_words():
+    if word in function_words():
         return 0.6
     is_known = vocabulary().row(word) is not None if len(word) < 5 else is_word(word)
     if not is_known:
         return 3.0 * len(word)
     price = (3.0, 2.4, 1.6, 1.1)[len(word) - 1] if len(word) < 5 else 1.0
-    return 0.8 * price if word in _common_words() else price
+    return 0.8 * price if word in common_words() else price
 
 
 def _turn_around(text: str) -> list[str]:
-    """The text from its end to its beginning, and with each word turned, if that way it has more known words."""
+    """The text rotated by 13 letters, from its end to its beginning, or with each word turned, if that way it has more known words."""
     unknown = _unknown_share(text)
-    if unknown < _MOST_UNKNOWN or _unknown_share(text[::-1]) > unknown - _LEAST_GAIN:
+    if unknown < _MOST_UNKNOWN:
         return []
-    return [text[::-1], _WORD.sub(lambda word: word[0][::-1], text)]
+    rotated = text.translate(_ROTATED)
+    found = [rotated] if _unknown_share(rotated) <= unknown - _LEAST_GAIN else []
+    if _unknown_share(text[::-1]) <= unknown - _LEAST_GAIN:
+        found += [text[::-1], _WORD.sub(lambda word: word[0][::-1], text)]
+    return found
