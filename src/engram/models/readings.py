@@ -35,7 +35,7 @@ _COST_PER_LETTER = 0.3
 _ESCAPE = lazy_pattern(r"(?:%|\\x)([2-7][0-9A-Fa-f])|\\u\{?0{0,4}([2-7][0-9A-Fa-f])\}?|\\U0{6}([2-7][0-9A-Fa-f])")
 _ESCAPED_LETTER = lazy_pattern(r"(?:%|\\x|\\u\{?0{0,4}|\\U0{6})(?:[46][1-9A-Fa-f]|[57][0-9Aa])")
 _MARKUP = lazy_pattern(
-    r"(?<=\w)(?:\*{1,3}|_{2}|~~|`|</?[A-Za-z]{1,10}(?:\s[^<>]{0,80})?/?>|<!--[^<>]{0,80}-->|\[|\]\([^()\s]{0,200}\))+(?=\w)"
+    r"(?<=[^\W_])(?:\*{1,3}|_{2}|~~|`|</?[A-Za-z]{1,10}(?:\s[^<>]{0,80})?/?>|<!--[^<>]{0,80}-->|\[|\]\([^()\s]{0,200}\))++(?=[^\W_])"
 )
 _EMPHASIS = lazy_pattern(
     r"\*{1,3}|_{2}|~~|`+|</?[A-Za-z]{1,10}(?:\s[^<>]{0,80})?/?>|\](?:\([^()\s]{0,200}\)|\[[^\[\]\s]{0,40}\])|\[\^\w{1,9}\]"
@@ -45,19 +45,19 @@ _SPACES = lazy_pattern(r"[^\S\n]+")
 _MANY_NUMBERS = 3
 _MARKS = ".,;:!?"
 _APART = lazy_pattern(r"(?:[^\w\s]|_)+")
-_DIVIDED = lazy_pattern(r"[^\W\d_]+(?:(?:[^\w\s]|_)+[^\W\d_]+)+")
+_DIVIDED = lazy_pattern(r"(?<![^\W\d_])[^\W\d_]++(?:(?:[^\w\s]|_)++[^\W\d_]++)++")
 _CONTRACTION = lazy_pattern(r"['’](?:t|s|d|m|re|ve|ll)$", re.IGNORECASE)
 _HUMP = lazy_pattern(r"(?<=[a-z]{2})(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-z]{2})(?=\d)|(?<=\d)(?=[A-Z][a-z])")
 _CODES = tuple(
     (lazy_pattern(run), lazy_pattern(code), base)
     for run, code, base in (
-        (r"(?:\\[01][0-7]{2}){3,}|(?:\w*\\1[0-7]{2}){2,}", r"\\([01][0-7]{2})", 8),
-        (r"(?:[A-Za-z\s]{0,20}\\[2-7][0-9A-Fa-f] ?){2,}", r"\\([2-7][0-9A-Fa-f]) ?", 16),
-        (r"(?:[A-Za-z\s]{0,20}=[46][1-9A-Fa-f]){3,}", r"=([2-7][0-9A-Fa-f])", 16),
-        (r"(?<!\w)(?:[2-7][0-9A-Fa-f][ :,]{0,2}){8,}(?!\w)", r"([2-7][0-9A-Fa-f])[ :,]{0,2}", 16),
-        (r"(?:[Uu]\+00[2-7][0-9A-Fa-f][ ,]{0,2}){4,}", r"[Uu]\+00([2-7][0-9A-Fa-f])[ ,]{0,2}", 16),
-        (r"(?<!\w)(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])[ ,]{1,2}){8,}\d{2,3}(?!\w)", r"(\d{2,3})[ ,]{0,2}", 10),
-        (r"(?<!\w)(?:0[01]{7}[ ,]{0,2}){4,}", r"(0[01]{7})[ ,]{0,2}", 2),
+        (r"(?:[A-Za-z\s]{0,20}\\[01][0-7]{2}){2,}+", r"\\([01][0-7]{2})", 8),
+        (r"(?:[A-Za-z\s]{0,20}\\[2-7][0-9A-Fa-f] ?){2,}+", r"\\([2-7][0-9A-Fa-f]) ?", 16),
+        (r"(?:[A-Za-z\s]{0,20}=[46][1-9A-Fa-f]){3,}+", r"=([2-7][0-9A-Fa-f])", 16),
+        (r"(?<!\w)(?:[2-7][0-9A-Fa-f][ :,]{0,2}){8,}+", r"([2-7][0-9A-Fa-f])[ :,]{0,2}", 16),
+        (r"(?:[Uu]\+00[2-7][0-9A-Fa-f][ ,]{0,2}){4,}+", r"[Uu]\+00([2-7][0-9A-Fa-f])[ ,]{0,2}", 16),
+        (r"(?<!\w)(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])[ ,]{1,2}){8,}+\d{2,3}", r"(\d{2,3})[ ,]{0,2}", 10),
+        (r"(?<!\w)(?:0[01]{7}[ ,]{0,2}){4,}+", r"(0[01]{7})[ ,]{0,2}", 2),
     )
 )
 """Runs of characters that are written as numbers: the run, one of them, and the base of its number."""
@@ -95,7 +95,7 @@ def letters_of(text: str) -> str:
 
 
 def _readings(text: str) -> tuple[str, ...]:
-    plain = fold_text(text)
+    plain = fold_text(text)[:READ_CHARS]
     bare = _EMPHASIS.sub("", _MARKUP.sub("", spell_out(plain)))
     apart = _separate(_join(bare))
     found = [bare, _separate(bare), apart, _without_repetitions(apart), _split_anew(bare), *_turn_around(bare)]
@@ -120,7 +120,7 @@ def _compared(text: str) -> str:
 
 def spell_out(text: str) -> str:
     """The folded text with plain letters for escapes, for letters in other forms, and for digits inside words."""
-    text = fold_text(text)
+    text = fold_text(text)[:READ_CHARS]
     if "&amp;" in text:
         from html import unescape
 

@@ -231,12 +231,20 @@ def _plain_text(text: str) -> str:
 
 
 def _compose(marked: str) -> str:
+    return _compose_short(marked) if len(marked) <= _CACHED_MARKS else _compose_signed(marked)
+
+
+def _compose_signed(marked: str) -> str:
     """A character and its marks as one letter, without the marks that no letter of a language has, and what follows."""
     if marked[:1].isalpha():
         size = next((at for at, char in enumerate(marked[1:], 1) if not _is_mark(char)), len(marked))
         own = "".join(char for char in marked[1:size] if _EUROPEAN_MARK.match(char))
         return (_compose_letter(marked[0] + own) if own else marked[0]) + marked[size:]
     return _compose_letter(marked)
+
+
+_CACHED_MARKS = 4
+_compose_short = lru_cache(maxsize=4096)(_compose_signed)
 
 
 @lru_cache(maxsize=4096)
