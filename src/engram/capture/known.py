@@ -55,10 +55,11 @@ def taken_out(store: Store, near: Sequence[Neighbour]) -> list[Neighbour]:
 
 def _disguised(proposal: Proposal) -> list[Proposal]:
     """The proposal in its other readings that have words by which it may be looked up and which it does not have itself."""
-    known = set(proposal.tokens)
+    readings = other_readings(proposal.memory.statement)
+    known = set(tokens(fold_text(proposal.memory.statement[:20_000]))) if readings else set()
     return [
         replace(proposal, memory=proposal.memory.but(statement=reading))
-        for reading in other_readings(proposal.memory.statement)
+        for reading in readings
         if not known.issuperset(tokens(reading))
     ]
 

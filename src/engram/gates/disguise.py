@@ -25,9 +25,9 @@ MAX_LETTERS, MAX_OLD_LETTERS = 3_000, 400
 """Letters of the new and of the old statement that are compared."""
 LETTERS_PER_MISTAKE = 12
 """One letter in so many may differ."""
-_GRAM = 4
-_LEAST_SHARED = 0.5
-"""The share of the old statement's runs of four letters that the new one has, from which the two are compared letter by letter."""
+_GRAM = 3
+_LEAST_SHARED = 0.25
+"""The share of the old statement's runs of three letters that the new one has, from which the two are compared."""
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _CLAUSE = lazy_pattern(r"[,;:.!?\n()–—]+(?:\s|$)")
 _SENTENCE_END = lazy_pattern(r"[;.!?\n]\s")
@@ -45,6 +45,7 @@ def says_again(new: str, old: str, *, may_change_numbers: bool) -> bool:
     if not may_change_numbers and Counter(read(old).numbers) - Counter(read(new).numbers):
         return False
     words = tuple(dict.fromkeys(_WORD.findall(old.lower()[:MAX_OLD_LETTERS])))
+    texts = tuple(text for text in texts if _shared_grams(_letters(text), _letters(old)) >= _LEAST_SHARED)
     respelled = dict.fromkeys(respell(text[:MAX_LETTERS], words) for text in texts)
     return any(_repeats_words(text, old) or _repeats_letters(text, old) for text in respelled)
 
@@ -80,14 +81,12 @@ def _same_order(new: str, old: str) -> bool:
 
 def _repeats_letters(new: str, old: str) -> bool:
     """Whether a text has the letters of the other in a row, but for a few, and nothing in its sentence turns it into the opposite."""
-    theirs = _letters_of_old(old)
+    theirs = _letters(old)[:MAX_OLD_LETTERS]
     spelled = spell_out(new[: 2 * MAX_LETTERS])
     words = list(_WORD.finditer(spelled))
-    mine = letters_of(spelled)[:MAX_LETTERS]
+    mine = _letters(spelled)
     if len(theirs) < LEAST_LETTERS:
         return mine == theirs
-    if _shared_grams(mine, theirs) < _LEAST_SHARED:
-        return False
     distance, end = letter_distance(theirs, mine)
     if distance > len(theirs) // LETTERS_PER_MISTAKE:
         return False
@@ -99,13 +98,13 @@ def _repeats_letters(new: str, old: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _letters_of_old(old: str) -> str:
-    return letters_of(old)[:MAX_OLD_LETTERS]
+def _letters(text: str) -> str:
+    return letters_of(text)[:MAX_LETTERS]
 
 
 def _shared_grams(mine: str, theirs: str) -> float:
-    wanted = {theirs[at : at + _GRAM] for at in range(len(theirs) - _GRAM + 1)}
-    return sum(gram in mine for gram in wanted) / len(wanted)
+    wanted = {theirs[at : at + _GRAM] for at in range(min(len(theirs), MAX_OLD_LETTERS) - _GRAM + 1)}
+    return sum(gram in mine for gram in wanted) / len(wanted) if wanted else 1.0
 
 
 def _has_other_word(words: list[str], old: str) -> bool:

@@ -23,8 +23,6 @@ READ_CHARS = 20_000
 MAX_SPLIT_LETTERS = 1_200
 """Letters of a text that are split into words; the search looks at every position."""
 _LONGEST_WORD = 18
-_UNSPLIT = 14
-"""Letters of a word from which it may be several without spaces."""
 _MOST_UNKNOWN = 0.5
 """The share of unknown words from which a text is split into words without regard to its spaces, or read backwards."""
 _LEAST_GAIN = 0.3
@@ -69,6 +67,8 @@ _LEAST_LETTERS, _LEAST_REPEATED = 3, 5
 _SPACED = lazy_pattern(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_](?![^\W_])){3,}")
 _BETWEEN_SPACED = lazy_pattern(r"[\W_]+")
 _WORD = lazy_pattern(r"[^\W\d_]+")
+_LONG_WORD = lazy_pattern(r"(?<![^\W\d_])[^\W\d_]{14,}+")
+"""A word that may be several without spaces."""
 _LETTERS_OR_NUMBER = lazy_pattern(r"[^\W\d_]+|\d[\d.,:]*(?:[A-Z\d]+)?")
 _LEET_WORD = lazy_pattern(r"(?<![\w@$!|+])[A-Za-z0134578@$!|+]{3,30}(?![\w@$|+])")
 _SHORT_LEET = lazy_pattern(r"(?<![\w@$!|+.,])[A-Za-z0134578@$]{1,12}(?![\w@$|+])")
@@ -236,7 +236,7 @@ def _unknown_share(text: str) -> float:
     """The share of unknown words among the first ones of a text; 0 if it has too few to tell."""
     words = [found[0] for found, _ in zip(_WORD.finditer(text.lower()), range(60), strict=False)]
     if len(words) < 3:
-        return float(any(len(word) >= _UNSPLIT and not is_word(word) for word in words))
+        return float(any(len(word) >= _LONGEST_WORD and not is_word(word) for word in words))
     return sum(not is_word(word) or (len(word) < 4 and not _is_common(word)) for word in words) / len(words)
 
 
@@ -246,9 +246,8 @@ def _is_common(word: str) -> bool:
 
 def _split_anew(text: str) -> str:
     """The letters of a text as words, wherever its spaces are; "" if they are words already or none are found."""
-    longest = max((len(word) for word in _WORD.findall(text)), default=0)
-    if longest < _UNSPLIT and _unknown_share(text) < _MOST_UNKNOWN:
-        return ""
+    if _unknown_share(text) < _MOST_UNKNOWN:
+        return _LONG_WORD.sub(_split_long_word, text[: 4 * MAX_SPLIT_LETTERS])
     pieces: list[str] = []
     for piece in _LETTERS_OR_NUMBER.findall(text[: 4 * MAX_SPLIT_LETTERS]):
         if pieces and piece[0].isalpha() and pieces[-1][-1].isalpha():
@@ -261,13 +260,21 @@ def _split_anew(text: str) -> str:
         if not piece[0].isalpha() or left <= 0:
             words.append(piece)
             continue
-        some, price = split_words(piece[:left].lower())
+        some, price = _split_words(piece[:left].lower())
         words += some
         left, cost, letters = left - len(piece), cost + price, letters + min(left, len(piece))
     return " ".join(words) if letters and cost <= _COST_PER_LETTER * letters else ""
 
 
-def split_words(letters: str) -> tuple[list[str], float]:
+def _split_long_word(found: re.Match[str]) -> str:
+    letters = found[0].lower()
+    if len(letters) > MAX_SPLIT_LETTERS or is_word(letters):
+        return found[0]
+    words, cost = _split_words(letters)
+    return " ".join(words) if cost <= _COST_PER_LETTER * len(letters) else found[0]
+
+
+def _split_words(letters: str) -> tuple[list[str], float]:
     """The fewest known words that these letters are, and what they cost."""
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(letters) + 1):

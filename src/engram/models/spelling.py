@@ -49,7 +49,7 @@ def respell(text: str, words: Sequence[str]) -> str:
 
     def respelled(found: re.Match[str]) -> str:
         word = found[0].lower()
-        if word in words or len(word) > MAX_WORD:
+        if word in words or len(word) > MAX_WORD or is_word(word, derived=False):
             return found[0]
         return next((known for known in words if _is_misspelt(word, known)), found[0])
 
@@ -60,7 +60,7 @@ def respell(text: str, words: Sequence[str]) -> str:
 def _is_misspelt(word: str, known: str) -> bool:
     """Whether an unknown word is a known one with a letter or two wrong, or with its letters in another order."""
     most = 0 if len(known) < 4 else 2 if len(known) >= _LONG_WORD else 1
-    if not most or abs(len(word) - len(known)) > most or is_word(word, derived=False):
+    if not most or abs(len(word) - len(known)) > most:
         return False
     if word[0] == known[0] and sorted(word) == sorted(known):
         return True

@@ -56,10 +56,41 @@ class Folded:
 
 
 def readings(text: str) -> list[Folded]:
-    """The folded text; in both ways if a character in it may be a space or nothing."""
+    """The folded text; in both ways if a character in it may be a space or nothing, and without accents and escapes that hide a
+    name of a credential.
+    """
     if text.isascii() or not BLANK.search(text):
-        return [folded(text)]
-    return [folded(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
+        found = [folded(text)]
+    else:
+        found = [folded(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
+    return [*found, *(plain for one in found if (plain := _reveal_credentials(one)) is not None)]
+
+
+def _reveal_credentials(given: Folded) -> Folded | None:
+    """The text without accents and escapes, if it names a credential then that it does not name otherwise."""
+    plain = Folded(strip_accents(given.text), given.starts, given.origins)
+    if not given.starts and _ESCAPED_LETTER.search(plain.text):
+        plain = _decode_escapes(plain.text)
+    if plain.text == given.text or _count_credentials(plain.text) <= _count_credentials(given.text):
+        return None
+    return plain
+
+
+def _count_credentials(text: str) -> int:
+    return sum(1 for _ in _CREDENTIAL.finditer(text))
+
+
+def _decode_escapes(text: str) -> Folded:
+    """The text with letters for their escapes, and the original positions."""
+    pieces, starts, origins, size, position = [], [0], [0], 0, 0
+    for found in _ESCAPED_LETTER.finditer(text):
+        start, end = found.span()
+        pieces += [text[position:start], chr(int(found[1], 16))]
+        size += start - position + 1
+        starts += [size - 1, size]
+        origins += [start, end]
+        position = end
+    return Folded("".join([*pieces, text[position:]]), tuple(starts), tuple(origins))
 
 
 def fold_text(text: str, *, accents: bool = True) -> str:
@@ -166,6 +197,11 @@ def _plain_segment(found: re.Match[str]) -> str:
 
 
 # -- characters
+
+
+_ESCAPED_LETTER = lazy_pattern(r"(?:%|\\x|\\u00)([46][1-9A-Fa-f]|[57][0-9Aa])")
+_CREDENTIAL = lazy_pattern(r"passw|passphrase|passcode|secret|token|credential|api.?key|login", re.IGNORECASE)
+"""Names of credentials; a text that hides one of them is read twice."""
 
 
 class _Plain(dict[int, str]):
