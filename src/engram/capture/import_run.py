@@ -9,6 +9,7 @@ from engram.capture.import_links import RecordLinks
 from engram.capture.import_origin import RecordOrigin
 from engram.dialects.source import ImportSource
 from engram.gates.instructions import injection_problem
+from engram.gates.particulars import LABELS, particular_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import tier_of
 from engram.model.lazy import dataclass, field
@@ -66,7 +67,9 @@ class ImportRun:
 
     def needs_approval(self, memory: Memory) -> bool:
         """Whether a person has to approve what a memory says."""
-        return self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
+        if self.candidates or injection_problem(memory):
+            return True
+        return not self.trusted and (tier_of(memory) > 1 or bool(particular_problem(memory, LABELS)))
 
     def twin(self, record: Memory, key: ContentKey, deciding: Transaction) -> str:
         """The memory that says exactly this, symbols included, or ""."""

@@ -8,6 +8,7 @@ from engram.gates.proposal import Neighbour, Proposal
 from engram.model.decision import DISTRUST
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
+from engram.models.readings import other_readings
 from engram.rules.scopes import seen_from
 from engram.rules.sources import Rank, rank_of
 from engram.store.history import placed_by
@@ -50,6 +51,17 @@ def taken_out(store: Store, near: Sequence[Neighbour]) -> list[Neighbour]:
     told = store.histories([one.memory.id for one in out])
     found = [(one, decided_how(told[one.memory.id], one.memory)) for one in out]
     return [replace(one, decided=how) for one, how in found if how]
+
+
+def _disguised(proposal: Proposal) -> list[Proposal]:
+    """The proposal in its other readings that have words by which it may be looked up and which it does not have itself."""
+    readings = other_readings(proposal.memory.statement)
+    known = set(tokens(fold_text(proposal.memory.statement[:20_000]))) if readings else set()
+    return [
+        replace(proposal, memory=proposal.memory.but(statement=reading))
+        for reading in readings
+        if not known.issuperset(tokens(reading))
+    ]
 
 
 def reaches(scope: str, other: str) -> bool:
@@ -109,7 +121,9 @@ class StoreKnown:
     def _taken_out(self, proposal: Proposal, statuses: tuple[str, ...]) -> Sequence[Neighbour]:
         """What a person took out of use: the nearest in the scopes seen from there, and the same text in any that sees it."""
         scope = proposal.memory.scope
-        near = self._nearest(proposal, statuses, OUT_NEIGHBOURS, seen_from([scope]))
+        near = list(self._nearest(proposal, statuses, OUT_NEIGHBOURS, seen_from([scope])))
+        for said in _disguised(proposal):
+            near += self._nearest(said, statuses, OUT_NEIGHBOURS, seen_from([scope]))
         same = self.store.same_text(proposal.content_hash, statuses)
         # Others can bury a decision among many alike, but not the text itself.
         near = [*(Neighbour(one, 1.0) for one in same if reaches(one.scope, scope)), *near]

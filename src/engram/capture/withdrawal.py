@@ -4,7 +4,7 @@ A rejection holds for other words, too, and in what a file brings for the parts 
 same as a rejected memory waits for review. A retirement holds for the same text, and for other words in what a file brings: a program may well add what is merely like it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engram.capture.known import OUT_NEIGHBOURS, StoreKnown, decided_how, propose, reaches, taken_out
@@ -18,6 +18,7 @@ from engram.gates.proposal import Neighbour, Proposal
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.models.readings import other_readings
 from engram.rules.scopes import seen_from
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import meaning_of
@@ -25,6 +26,7 @@ from engram.store.protocol import Filters, Store
 from engram.store.records import ANSWERING
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import notice
+from engram.text.tokens import tokens
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -151,10 +153,17 @@ class _Few:
         return [self._near(one, row) for one, row in zip(proposals, dot(vectors, self.vectors.T).tolist(), strict=True)]
 
     def _near(self, proposal: Proposal, cosines: Sequence[float]) -> list[Neighbour]:
-        scopes, terms = seen_from([proposal.memory.scope]), frozenset(proposal.tokens)
+        scopes, terms = seen_from([proposal.memory.scope]), frozenset(_terms(proposal))
         found = [
             Neighbour(memory, cosine)
             for memory, cosine in zip(self.memories, cosines, strict=True)
             if memory.scope in scopes and (cosine >= NEAR or shared(terms, memory) >= MOST_WORDS)
         ]
         return sorted(found, key=lambda one: one.cosine, reverse=True)[:OUT_NEIGHBOURS]
+
+
+def _terms(proposal: Proposal) -> Iterator[str]:
+    """The words of a proposal, and those of its other readings."""
+    yield from proposal.tokens
+    for reading in other_readings(proposal.memory.statement):
+        yield from tokens(reading)

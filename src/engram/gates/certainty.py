@@ -62,16 +62,16 @@ def adds_nothing(new: str, old: str) -> bool:
     )
 
 
-def holds(new: str, old: str) -> bool:
-    """Whether a statement has all content words of the other close together and in their order, with the same numbers and as many
-    negations, odd or even.
+def holds(new: str, old: str, *, numbers: bool = True) -> bool:
+    """Whether a statement has all content words of the other close together and in their order, with the same numbers (unless
+    these do not count) and as many negations, odd or even.
     """
     one, other = read(new), read(old)
     if len(other.content) + len(other.numbers) < LEAST_WORDS or not other.content <= one.content:
         return False
-    if Counter(one.numbers) != Counter(other.numbers) or (one.negations - other.negations) % 2:
+    if (numbers and Counter(one.numbers) != Counter(other.numbers)) or (one.negations - other.negations) % 2:
         return False
-    length = len(other.sequence) + MOST_BETWEEN
+    length = len(other.sequence) + MOST_BETWEEN + (0 if numbers else len(one.numbers))
     ordered = [word for word in other.sequence if word in other.content]
     starts = (place for place, word in enumerate(one.sequence) if word == ordered[0])
     return any(_follow(ordered, one.sequence[start : start + length]) for start in starts)

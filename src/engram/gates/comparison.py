@@ -20,6 +20,7 @@ __all__ = [
     "compare",
     "covering",
     "exact_duplicate",
+    "negates_opposite",
     "relation",
     "same_situation",
     "shared",
@@ -48,6 +49,9 @@ _ADJUNCTS = frozenset(
 _LIMITS = frozenset(
     map(canonical, ("exceed", "more", "longer", "larger", "greater", "above", "beyond", "higher", "fewer"))
 )
+# "Do not leave it enabled", "never keep it on": what is denied is the state.
+_LEAVING = frozenset(map(canonical, ("leave", "keep", "let", "have", "stay", "remain", "allow", "run", "be", "set")))
+_QUANTIFIERS = frozenset(map(canonical, ("all", "any", "every", "each")))
 # "Node 18 is required" is about the number although it comes before the verb.
 _REQUIREMENTS = frozenset(
     map(canonical, ("required", "needed", "mandatory", "minimum", "default", "recommended", "standard"))
@@ -94,6 +98,18 @@ def compare(one: NormalizedStatement, other: NormalizedStatement) -> Comparison:
     if difference is None:
         return _DISTINCT
     return _conflict(one, other, difference) or _DISTINCT
+
+
+def negates_opposite(one: NormalizedStatement, other: NormalizedStatement) -> bool:
+    """Whether one statement denies the opposite of the other: "Do not leave it enabled" and "Disable it"."""
+    left, right = set(one.content - other.content), set(other.content - one.content)
+    left, right = left - _LEAVING - _QUANTIFIERS, right - _LEAVING - _QUANTIFIERS
+    if not _worth_pairing(len(left), len(right), len(one.content & other.content)) or one.past != other.past:
+        return False
+    difference = _difference(one, other, left, right)
+    if difference is None or difference.extra or difference.rivals or len(difference.opposites) != 1:
+        return False
+    return bool((one.negations - other.negations) % 2)
 
 
 @dataclass(slots=True)

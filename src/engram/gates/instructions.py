@@ -11,6 +11,8 @@ from engram.gates.shape import texts
 from engram.gates.tables import plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.models.readings import other_readings
+from engram.models.spelling import is_word, respell
 from engram.text.confusables import fold_text
 from engram.text.display import HIDDEN, INVISIBLE, quoted
 
@@ -41,6 +43,9 @@ _COMMON = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff]")
 """Characters that web pages and word processors leave in ordinary text, one at a time."""
 _MOST_SCATTERED = 2
 """More than this many of the other invisible characters, each after a visible letter, encode hidden text."""
+_LONG_WORD = re.compile(r"(?<![a-z\\])[a-z]{5,}")
+_RESPELLED_CHARS = 2_000
+"""Characters up to which the misspelt words of a text are compared with those of commands."""
 _HIDDEN_NAMES = {
     "tags": "invisible Unicode tag characters",
     "bidi": "bidirectional control characters that reverse the reading order",
@@ -60,9 +65,10 @@ def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
 
 
 def find_injections(text: str) -> list[InjectedInstruction]:
-    """Every sign of an injected instruction in a text, commands first."""
+    """Every sign of an injected instruction in a text, commands first. Commands count in every reading of it."""
     seen = fold_text(text)
-    return [*_phrased(seen), *_marked_up(seen), *_hidden(text)]
+    commands = _phrased(seen) or _phrased_otherwise(seen)
+    return [*commands, *_marked_up(seen), *_hidden(text)]
 
 
 def injection_problem(memory: Memory) -> str:
@@ -81,6 +87,23 @@ def _phrased(text: str) -> list[InjectedInstruction]:
         if any(hint in words for hint in hints) and (match := pattern.search(words)):
             found.append(InjectedInstruction(kind, quoted(match[0].strip()[:60])))
     return found
+
+
+def _phrased_otherwise(text: str) -> list[InjectedInstruction]:
+    """The commands in other readings of a text, and in those that only mistakes hide."""
+    readings = other_readings(text)
+    found = next(filter(None, map(_phrased, readings)), [])
+    if found or len(text) > _RESPELLED_CHARS:
+        return found
+    respelled = {respell(reading.lower(), _command_words()) for reading in (text, *readings)}
+    return next(filter(None, map(_phrased, sorted(respelled))), [])
+
+
+@lru_cache(maxsize=1)
+def _command_words() -> tuple[str, ...]:
+    """The longer words that commands consist of; some are written with optional endings."""
+    found = {word for _, _, pattern in _commands() for word in _LONG_WORD.findall(pattern.pattern)}
+    return tuple(sorted(word for word in found if is_word(word)))
 
 
 def _marked_up(text: str) -> list[InjectedInstruction]:

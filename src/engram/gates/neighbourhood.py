@@ -166,6 +166,12 @@ class Neighbourhood:
     def _exact(self, other: Memory) -> str:
         return relation(self._memory.statement, other.statement).relation
 
+    def disguised(self) -> Memory | None:
+        """The rejected or retired memory that the proposal says again behind a disguise."""
+        mine = self._memory.statement[:_LONGEST_CLAIM]
+        out = (near.memory for near in self._near if near.memory.status in WITHDRAWN)
+        return next((one for one in out if _says_again(mine, one)), None)
+
     def repeated(self) -> Memory | None:
         """The memory that says exactly the same, in the same words or by the rules that compare two statements."""
         return next((near.memory for near in self._near if self._exact(near.memory) == "same"), None)
@@ -208,9 +214,18 @@ def find_recurrence(proposal: Proposal, decided: Sequence[Neighbour]) -> Recurre
         found = (twin, True)
     elif (likely := near.recurrence()) is not None:
         found = likely
+    elif (disguised := near.disguised()) is not None:
+        found = (disguised, False)
     else:
         return None
     return next(Recurrence(one, found[1]) for one in decided if one.memory.id == found[0].id)
+
+
+def _says_again(new: str, old: Memory) -> bool:
+    # A number that changed is often news about what was retired, and seldom about what was rejected.
+    from engram.gates.disguise import says_again
+
+    return says_again(new, old.statement[:_LONGEST_CLAIM], may_change_numbers=old.status == "rejected")
 
 
 def in_conflict(older: Memory, newer: Memory) -> bool:

@@ -1,4 +1,4 @@
-"""The particulars of a memory: its situation, rationale, context and entities, which an agent reads next to the statement.
+"""The particulars of a memory: its situation, rationale, context, entities and labels, which an agent reads next to the statement.
 
 They pass the gates as the statement does, so that nothing reaches a reader in a field that was kept out of a statement.
 """
@@ -10,18 +10,30 @@ from engram.gates.instructions import find_injections
 from engram.gates.neighbourhood import Recurrence, find_recurrence
 from engram.gates.proposal import Known, Proposal
 from engram.gates.trust import tier_3_reason
-from engram.model.lazy import replace
+from engram.model.lazy import lazy_pattern, replace
 from engram.model.memory import Memory
 from engram.store.records import CURRENT
 from engram.text.content_hash import content_hash
 from engram.text.sentences import split_sentences
 from engram.text.tokens import tokens
 
-__all__ = ["PARTICULARS", "particular_problem", "rejected_particular", "sentences_beside", "situation_conflict"]
+__all__ = [
+    "LABELS",
+    "PARTICULARS",
+    "particular_problem",
+    "rejected_particular",
+    "sentences_beside",
+    "situation_conflict",
+]
 
-PARTICULARS = ("situation", "rationale", "context", "entities")
+LABELS = ("tags", "domain", "name", "aliases", "trigger_context")
+"""Fields that a caller gives, in a capture as well."""
+PARTICULARS = ("situation", "rationale", "context", "entities", *LABELS)
+_FRAGMENTS = ("situation", *LABELS)
+"""Fields that are no statements, and are judged as none."""
 LEAST_WORDS = 3
 """A text of fewer words is a name or a keyword, and says nothing by itself."""
+_BETWEEN_WORDS = lazy_pattern(r"[\s/_-]+")
 LONGEST = 2_000
 """Characters of a text that are compared."""
 
@@ -31,8 +43,8 @@ def particular_problem(memory: Memory, names: Sequence[str] = PARTICULARS) -> st
     for name, text in _texts(memory, names):
         if found := find_injections(text):
             return f"{name} looks like an instruction to the agent that reads it ({found[0].kind}: {found[0].quote})"
-        # A situation is no statement, and is judged as none.
-        said = Memory("", "", type="fact", situation=text) if name == "situation" else Memory("", text, type="fact")
+        is_fragment = name in _FRAGMENTS
+        said = Memory("", "", type="fact", situation=text) if is_fragment else Memory("", text, type="fact")
         if reason := tier_3_reason(said):
             return f"its {name}: {reason}; only a person can approve it"
     return ""
@@ -72,11 +84,19 @@ def situation_conflict(proposal: Proposal, known: Known) -> Memory | None:
 
 
 def _texts(memory: Memory, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The texts that say something, each with the name of its field; of several words in a field, all of them together as well."""
     for name in names:
         value = getattr(memory, name)
-        for text in (value,) if isinstance(value, str) else value:
-            if len(text.split(maxsplit=LEAST_WORDS)) >= LEAST_WORDS:
-                yield name, text[:LONGEST]
+        texts = [value] if isinstance(value, str) else [*value, " ".join(value)] if len(value) > 1 else value
+        for text in texts:
+            words = text[:LONGEST] if name not in LABELS else _BETWEEN_WORDS.sub(" ", text[:LONGEST])
+            if len(words.split(maxsplit=LEAST_WORDS)) >= LEAST_WORDS and not _repeats_statement(words, memory):
+                yield name, words
+
+
+def _repeats_statement(text: str, memory: Memory) -> bool:
+    """Whether a text is a part of the statement, as names often are."""
+    return bool(memory.statement) and text.casefold() in _BETWEEN_WORDS.sub(" ", memory.statement[:LONGEST]).casefold()
 
 
 def _said(proposal: Proposal, text: str) -> Proposal:

@@ -17,7 +17,7 @@ from engram.gates.form_quality import form_problems
 from engram.gates.forms import statements_of
 from engram.gates.instructions import injection_problem
 from engram.gates.neighbourhood import Neighbourhood, Recurrence, find_recurrence
-from engram.gates.particulars import particular_problem, rejected_particular, situation_conflict
+from engram.gates.particulars import LABELS, PARTICULARS, particular_problem, rejected_particular, situation_conflict
 from engram.gates.proposal import Conflict, GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern, triviality_problem
 from engram.gates.secrets.allowed import AllowedValues
@@ -184,10 +184,10 @@ class _GateRun:
         self.withdrawal = f"{self._mention(found.memory)} was {found.decided}; {says} and waits for review"
 
     def _particulars(self, known: Known) -> Verdict | None:
-        """Refuse what a person has rejected in the situation, the rationale, the context or an entity of what somebody chose to tell."""
-        if self.proposal.autonomous or self.memory.learned_by == CAPTURED:
-            return None
-        found = rejected_particular(self.proposal, known)
+        """Refuse what a person has rejected next to a statement; of what was captured, in the labels that a caller gave it."""
+        is_captured = self.proposal.autonomous or self.memory.learned_by == CAPTURED
+        names = LABELS if is_captured else PARTICULARS
+        found = rejected_particular(self.proposal, known, names)
         if found is not None:
             name, twin = found
             if twin.is_sure:
@@ -195,8 +195,8 @@ class _GateRun:
                 return self._answer(Outcome.REJECTED, "rejected", reason, twin.memory)
             self.particular = f"its {name} probably says what {self._mention(twin.memory)} does, which was {twin.decided}; it waits for review"
             return None
-        self.particular = particular_problem(self.memory)
-        if not self.particular and (other := situation_conflict(self.proposal, known)) is not None:
+        self.particular = particular_problem(self.memory, names)
+        if not self.particular and not is_captured and (other := situation_conflict(self.proposal, known)) is not None:
             self.particular = f"its situation contradicts {self._mention(other)}; it waits for review"
         return None
 

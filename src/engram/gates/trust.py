@@ -69,13 +69,22 @@ def tier_of(memory: Memory) -> int:
 def sensitive_subject(memory: Memory) -> str:
     """The tier 3 subject of a memory's content (one of spec 4's kinds), whatever its type; "" for none."""
     # Imported here so that reading and listing memories never loads the model.
-    from engram.models.sensitivity import FRAGMENT_MARGIN, MARGIN, subject_of
+    from engram.models.sensitivity import FRAGMENT_MARGIN, MARGIN
 
     is_feedback = form_name(memory.form) == FEEDBACK
     margins = {memory.situation: FRAGMENT_MARGIN}
     margins |= dict.fromkeys(map(str, memory.form.values()), FRAGMENT_MARGIN)
     margins[memory.statement] = FRAGMENT_MARGIN if is_feedback else MARGIN
-    return next((found for text, margin in margins.items() if text and (found := subject_of(text, margin))), "")
+    return next((found for text, margin in margins.items() if text and (found := _subject_of(text, margin))), "")
+
+
+def _subject_of(text: str, margin: int) -> str:
+    """The tier 3 subject of a text, or of what else it may say."""
+    from engram.models.readings import other_readings
+    from engram.models.sensitivity import FRAGMENT_MARGIN, subject_of
+
+    readings = (subject_of(reading, FRAGMENT_MARGIN) for reading in other_readings(text))
+    return subject_of(text, margin) or next(filter(None, readings), "")
 
 
 def kind_of(memory: Memory) -> str:

@@ -19,7 +19,7 @@ from engram.models.paraphrases import likeness
 from engram.text.polarity import read
 from engram.text.stems import stem
 
-__all__ = ["FEATURES", "LIKELY", "SURE", "features", "recurrence"]
+__all__ = ["FEATURES", "LIKELY", "SURE", "count_negatives", "features", "recurrence"]
 
 LIKELY = 0.0
 """The log odds from which a statement waits for review. Of the half of training/rejections that was not trained on, 63 of 70 rewordings
@@ -61,7 +61,7 @@ def _values(pair: tuple[str, str], cosine: float, relation: Relation, likely: fl
     older, newer = read(pair[0]), read(pair[1])
     shared, union = older.content & newer.content, older.content | newer.content
     old, new = set(older.numbers), set(newer.numbers)
-    is_turned = (_negative_words(pair[0]) - _negative_words(pair[1])) % 2
+    is_turned = (count_negatives(pair[0]) - count_negatives(pair[1])) % 2
     return (
         cosine,
         relation.same,
@@ -87,7 +87,8 @@ def _cosines(pairs: Sequence[tuple[str, str]]) -> list[float]:
     return [float(dot(vectors[at], vectors[at + 1])) for at in range(0, len(vectors), 2)]
 
 
-def _negative_words(text: str) -> int:
+def count_negatives(text: str) -> int:
+    """How many words of a text negate or say to leave something."""
     words = _WORD.findall(text.lower().replace("’", "'"))
     return sum(word.endswith("n't") or stem(word) in _negative_stems() for word in words)
 

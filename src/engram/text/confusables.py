@@ -18,7 +18,17 @@ from engram.text.invisible import remove_invisible
 from engram.text.stems import stem
 from engram.text.word_tables import read_table
 
-__all__ = ["Folded", "fold_disguised", "fold_mixed_words", "fold_text", "folded", "normalize_forms", "readings"]
+__all__ = [
+    "Folded",
+    "fold_disguised",
+    "fold_mixed_words",
+    "fold_text",
+    "folded",
+    "normalize_forms",
+    "readings",
+    "spell_lookalikes",
+    "strip_accents",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +57,41 @@ class Folded:
 
 
 def readings(text: str) -> list[Folded]:
-    """The folded text; in both ways if a character in it may be a space or nothing."""
+    """The folded text; in both ways if a character in it may be a space or nothing, and without accents and escapes that hide a
+    name of a credential.
+    """
     if text.isascii() or not BLANK.search(text):
-        return [folded(text)]
-    return [folded(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
+        found = [folded(text)]
+    else:
+        found = [folded(BLANK.sub(nothing, text)) for nothing in ("\u200b", " ")]
+    return [*found, *(plain for one in found if (plain := _reveal_credentials(one)) is not None)]
+
+
+def _reveal_credentials(given: Folded) -> Folded | None:
+    """The text without accents and escapes, if it names a credential then that it does not name otherwise."""
+    plain = Folded(strip_accents(given.text), given.starts, given.origins)
+    if not given.starts and _ESCAPED_LETTER.search(plain.text):
+        plain = _decode_escapes(plain.text)
+    if plain.text == given.text or _count_credentials(plain.text) <= _count_credentials(given.text):
+        return None
+    return plain
+
+
+def _count_credentials(text: str) -> int:
+    return sum(1 for _ in _CREDENTIAL.finditer(text))
+
+
+def _decode_escapes(text: str) -> Folded:
+    """The text with letters for their escapes, and the original positions."""
+    pieces, starts, origins, size, position = [], [0], [0], 0, 0
+    for found in _ESCAPED_LETTER.finditer(text):
+        start, end = found.span()
+        pieces += [text[position:start], chr(int(found[1], 16))]
+        size += start - position + 1
+        starts += [size - 1, size]
+        origins += [start, end]
+        position = end
+    return Folded("".join([*pieces, text[position:]]), tuple(starts), tuple(origins))
 
 
 def fold_text(text: str, *, accents: bool = True) -> str:
@@ -96,6 +137,45 @@ def fold_mixed_words(text: str) -> str:
     return _letters().sub(lambda word: _fold_mixed(word[0]), text)
 
 
+def strip_accents(text: str) -> str:
+    """The text without the accents, strokes and hooks of its Latin letters."""
+    return text if text.isascii() else text.translate(_BARE)
+
+
+def spell_lookalikes(text: str) -> str:
+    """The text with Latin letters for letters in other forms (squared, regional, upside down) and in words of look-alikes alone.
+
+    Such a word may be one of another language, so this is one way to read a text, not the text that is compared.
+    """
+    forms = _letter_forms()
+    if _TURNED.search(text):
+        text = text.translate(forms["turned"])[::-1]
+    for name in ("circled", "squared", "regional", "braille"):
+        text = text.translate(forms[name])
+    return _letters().sub(lambda word: _spell_word(word[0]), text)
+
+
+def _spell_word(word: str) -> str:
+    if word.isascii() or len(word) == 1:
+        return word
+    spelled = [char if char.isascii() else _look(char) for char in word]
+    # A word with Latin letters is one that is spelled with others, too.
+    is_mixed = any(map(str.isascii, word))
+    return (
+        "".join(plain or char for plain, char in zip(spelled, word, strict=True)) if is_mixed or all(spelled) else word
+    )
+
+
+_TURNED = lazy_pattern("[ɐɔǝɟƃɥɹʇʎ]")
+"""Letters that are upside down beyond doubt."""
+
+
+@lru_cache(maxsize=1)
+def _letter_forms() -> dict[str, dict[int, str]]:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return {name: str.maketrans(forms, letters) for name, forms in read_table("letterforms.txt")}
+
+
 def folded(text: str, *, accents: bool = True) -> Folded:
     """Fold a text as `fold_text` does, with the original positions. Most texts need no folding and are returned as they are."""
     if text.isascii() and "&" not in text:
@@ -130,6 +210,11 @@ def _plain_segment(found: re.Match[str], table: dict[int, str]) -> str:
 
 
 # -- characters
+
+
+_ESCAPED_LETTER = lazy_pattern(r"(?:%|\\x|\\u00)([46][1-9A-Fa-f]|[57][0-9Aa])")
+_CREDENTIAL = lazy_pattern(r"passw|passphrase|passcode|secret|token|credential|api.?key|login", re.IGNORECASE)
+"""Names of credentials; a text that hides one of them is read twice."""
 
 
 class _Plain(dict[int, str]):
@@ -196,13 +281,16 @@ def _plain_table(text: str) -> dict[int, str]:
 
 
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-_MARKED = lazy_pattern(f"[^{_MARKS}]?[{_MARKS}]+")
-"""A character and the marks on it, of those that European scripts use."""
+_SIGNED = r"[A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff][^\w\x00-\x7f\U0001f3f4]+"
+"""A European letter and the signs behind it, which may be marks of any script."""
+_MARKED = lazy_pattern(f"{_SIGNED}|[^{_MARKS}]?[{_MARKS}]+")
+"""A character and the marks on it."""
+_EUROPEAN_MARK = lazy_pattern(f"[{_MARKS}]")
 _LOOSE_MARKS = lazy_pattern(f"(?<=[A-Za-z])[{_MARKS}]+")
 _FLAGS = lazy_pattern(f"({FLAG})")
 _ENCODED = r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});?|[A-Za-z][A-Za-z0-9]{1,31};)"
 _ENTITY = lazy_pattern(_ENCODED)
-_SEGMENT = lazy_pattern(rf"{_ENCODED}|{FLAG}|[^{_MARKS}]?[{_MARKS}]+|[^\x00-\x7f]")
+_SEGMENT = lazy_pattern(rf"{_ENCODED}|{FLAG}|{_SIGNED}|[^{_MARKS}]?[{_MARKS}]+|[^\x00-\x7f]")
 _MOST_ENCODED = 3
 """How often a text may be encoded: `&amp;#83;` is an `S` that was encoded twice."""
 
@@ -215,7 +303,28 @@ def _plain_text(text: str) -> str:
 
 
 def _compose(marked: str) -> str:
-    """A character and its marks as one letter, without the marks that no letter of a language has."""
+    return _compose_short(marked) if len(marked) <= _CACHED_MARKS else _compose_signed(marked)
+
+
+def _compose_signed(marked: str) -> str:
+    """A character and its marks as one letter, without the marks that no letter of a language has, and what follows."""
+    if marked[:1].isalpha():
+        size = next((at for at, char in enumerate(marked[1:], 1) if not _is_mark(char)), len(marked))
+        own = "".join(char for char in marked[1:size] if _EUROPEAN_MARK.match(char))
+        return (_compose_letter(marked[0] + own) if own else marked[0]) + marked[size:]
+    return _compose_letter(marked)
+
+
+_CACHED_MARKS = 4
+_compose_short = lru_cache(maxsize=4096)(_compose_signed)
+
+
+@lru_cache(maxsize=4096)
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char)[0] == "M"
+
+
+def _compose_letter(marked: str) -> str:
     letter, composed = marked[:1], unicodedata.normalize("NFC", marked)
     if not letter.isalpha():
         # A sign may be one with its mark (≠); on a digit or a space, marks mean nothing.
