@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.hostile import Workbench, measure
 from engram import Engram
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.facts import fact_spans
@@ -166,3 +167,14 @@ def test_a_rule_of_a_gitignore_with_many_stars_is_skipped(tmp_path: Path) -> Non
     with bounded("a folder with a .gitignore"):
         found = [path.name for path in documents_in(tmp_path, Skipped())]
     assert found == ["a" * 200]
+
+
+def test_the_benchmark_can_call_every_verb_with_every_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any error but one of Engram's own means that an example of an argument is missing."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".git").mkdir()
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
+        verbs = Workbench(mem, tmp_path).verbs()
+        assert len(verbs) > 800
+        for verb in verbs.values():
+            measure(verb, "The deploy runs on Thursdays")

@@ -14,6 +14,9 @@ from engram.recall.search import with_terms
 from engram.recall.sources.catalog import SourceCatalog
 from engram.recall.sources.documents import LONGEST_FILE
 from engram.recall.sources.index import VERSION, key_of
+from engram.recall.sources.places import SourcePlaces
+from engram.recall.sources.reader import ReadSource, read_source
+from engram.recall.sources.source import Source
 from engram.text.time.zone import SYSTEM
 from tests.recall.sources.home import NOW, SourceHome
 
@@ -203,3 +206,23 @@ def test_vectors_that_were_lost_are_made_again(user: SourceHome) -> None:
         path.unlink()
     user.in_project("AGENTS.md", "Another file")
     assert texts(user.catalog(), "shipment") == expected != []
+
+
+def test_no_source_is_begun_that_may_exceed_the_time_for_reading(
+    user: SourceHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.in_project("CLAUDE.md", "Deploys go through staging.")
+    for number in range(4):
+        user.in_project(f".claude/rules/rule{number}.md", f"Rule {number} is about deploys.")
+    now = [0.0]
+
+    def slow(source: Source, places: SourcePlaces) -> ReadSource:
+        now[0] += 6.0
+        return read_source(source, places)
+
+    monkeypatch.setattr("engram.recall.sources.catalog.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("engram.recall.sources.reader.read_source", slow)
+    catalog = refreshed(user.catalog())
+    assert now[0] == 12.0 < catalog.seconds
+    assert catalog.warnings == ["3 of 5 sources are not read yet; the next recall goes on with them"]
+    assert refreshed(user.catalog()).warnings == ["1 of 5 sources are not read yet; the next recall goes on with them"]

@@ -132,16 +132,19 @@ class SourceCatalog:
         """Read and index sources; returns how many there was no time for."""
         from engram.recall.sources.reader import read_in_order
 
-        deadline = time.monotonic() + self.seconds
+        started = time.monotonic()
+        deadline, slowest = started + self.seconds, 0.0
 
         def stopped() -> bool:
-            return cancelled() or time.monotonic() > deadline
+            # The next source may take as long as the slowest so far.
+            return cancelled() or time.monotonic() + slowest > deadline
 
         progress("Reading sources", 0, len(unread))
         batch: list[ReadSource] = []
         done = 0
         with closing(read_in_order(unread, self.places, stopped)) as sources:
             for done, read in enumerate(sources, 1):
+                slowest, started = max(slowest, time.monotonic() - started), time.monotonic()
                 self.warnings += read.problems
                 batch.append(read)
                 if len(batch) >= AT_ONCE:
