@@ -29,7 +29,7 @@ _GRAM = 3
 _LEAST_SHARED = 0.25
 """The share of the old statement's runs of three letters that the new one has, from which the two are compared."""
 _WORD = lazy_pattern(r"[^\W\d_]+")
-_CLAUSE = lazy_pattern(r"[,;:.!?\n()–—]+(?:\s|$)")
+_CLAUSE = lazy_pattern(r"(?<![,;:.!?\n()–—])[,;:.!?\n()–—]++(?:\s|$)")
 _SENTENCE_END = lazy_pattern(r"[;.!?\n]\s")
 _AFTERTHOUGHT = lazy_pattern(
     r"\W{0,3}(?:is|are|was|were|would|must|should|can|has|had)(?:n't| not| never| been)? ?\w*", re.IGNORECASE
