@@ -11,9 +11,9 @@ from itertools import accumulate
 from engram.gates.certainty import holds
 from engram.gates.comparison import negates_opposite
 from engram.model.lazy import lazy_pattern
+from engram.models.english_words import is_word, letter_distance, respell
 from engram.models.readings import letters_of, other_readings, spell_out
 from engram.models.recurrence import count_negatives
-from engram.models.spelling import is_word, letter_distance, respell
 from engram.text.polarity import read
 from engram.text.stems import stem
 
