@@ -1,6 +1,8 @@
 """Texts that look like others: characters that nobody sees, letters that look Latin, marks, other forms of letters, entities."""
 
-from functools import cache
+from codecs import encode
+from collections.abc import Callable
+from functools import cache, partial
 from sys import maxunicode
 from unicodedata import name
 
@@ -52,3 +54,48 @@ def _disguise(draw: st.DrawFn, letter: str, accents: bool) -> str:
     if alike := lookalikes(accents).get(letter):
         ways += [st.sampled_from(alike)] * 2
     return draw(st.one_of(ways))
+
+
+OTHER_MARKS = "\u064b\u05b0\u0951\u0e48\U0001d165"
+SEPARATORS = ("/", "_", "·", " 🔥 ", " + ", "  ", "\n", " | ", "...")
+
+
+def boxed(letter: str, first: int) -> str:
+    """A letter in the form whose A is this character."""
+    return chr(first + ord(letter.upper()) - ord("A"))
+
+
+def separate(mark: str, text: str) -> str:
+    """A text with a mark in place of its spaces."""
+    return text.replace(" ", mark)
+
+
+WHOLE_TEXT: dict[str, Callable[[str], str]] = {
+    "other marks": lambda text: "".join(char + OTHER_MARKS[ord(char) % 5] if char.isalpha() else char for char in text),
+    "negative squares": lambda text: "".join(boxed(char, 0x1F170) if char.isalpha() else char for char in text),
+    "negative circles": lambda text: "".join(boxed(char, 0x1F150) if char.isalpha() else char for char in text),
+    "regional indicators": lambda text: "".join(boxed(char, 0x1F1E6) if char.isalpha() else char for char in text),
+    "brackets": lambda text: "".join(boxed(char, 0x249C) if char.isalpha() else char for char in text),
+    "percent escapes": lambda text: text.replace("a", "%61").replace("e", "%65").replace("i", "%69"),
+    "backslash escapes": lambda text: text.replace("a", "\\x61").replace("e", "\\u0065"),
+    "spaced letters": lambda text: "  ".join(" ".join(word) for word in text.split()),
+    "letters with one space": lambda text: " ".join(text.replace(" ", "")),
+    "camel case": lambda text: "".join(word[:1].upper() + word[1:] for word in text.split()),
+    "no spaces": lambda text: text.replace(" ", ""),
+    "hyphens": lambda text: " ".join(f"{word[:2]}-{word[2:]}" if len(word) > 3 else word for word in text.split()),
+    "spaces inside words": lambda text: " ".join(
+        f"{word[:3]} {word[3:]}" if len(word) > 5 else word for word in text.split()
+    ),
+    "bold inside words": lambda text: " ".join(
+        f"{word[0]}**{word[1:]}**" if len(word) > 3 else word for word in text.split()
+    ),
+    "tags inside words": lambda text: " ".join(f"{word[:2]}<b></b>{word[2:]}" for word in text.split()),
+    "links": lambda text: " ".join(f"[{word}](https://x.example)" for word in text.split()),
+    "turned around": lambda text: text[::-1],
+    "words turned around": lambda text: " ".join(word[::-1] for word in text.split()),
+    "rotated": lambda text: encode(text, "rot13"),
+    "octal": lambda text: "".join(f"\\{ord(char):03o}" for char in text),
+    "hexadecimal": lambda text: text.encode().hex(" "),
+    **{f"separated by {mark!r}": partial(separate, mark) for mark in SEPARATORS},
+}
+"""Ways to write a whole text that a reader takes for the same, and that folding of single characters does not undo."""

@@ -11,9 +11,9 @@ from itertools import accumulate
 from engram.gates.certainty import holds
 from engram.gates.comparison import negates_opposite
 from engram.model.lazy import lazy_pattern
+from engram.models.english_words import is_word, letter_distance, respell
 from engram.models.readings import letters_of, other_readings, spell_out
 from engram.models.recurrence import count_negatives
-from engram.models.spelling import is_word, letter_distance, respell
 from engram.text.polarity import read
 from engram.text.stems import stem
 
@@ -29,7 +29,7 @@ _GRAM = 3
 _LEAST_SHARED = 0.25
 """The share of the old statement's runs of three letters that the new one has, from which the two are compared."""
 _WORD = lazy_pattern(r"[^\W\d_]+")
-_CLAUSE = lazy_pattern(r"[,;:.!?\n()–—]+(?:\s|$)")
+_CLAUSE = lazy_pattern(r"(?<![,;:.!?\n()–—])[,;:.!?\n()–—]++(?:\s|$)")
 _SENTENCE_END = lazy_pattern(r"[;.!?\n]\s")
 _AFTERTHOUGHT = lazy_pattern(
     r"\W{0,3}(?:is|are|was|were|would|must|should|can|has|had)(?:n't| not| never| been)? ?\w*", re.IGNORECASE

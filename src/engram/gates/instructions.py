@@ -11,8 +11,8 @@ from engram.gates.shape import texts
 from engram.gates.tables import plain, table_text
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
+from engram.models.english_words import is_word, respell
 from engram.models.readings import other_readings
-from engram.models.spelling import is_word, respell
 from engram.text.confusables import fold_text
 from engram.text.display import HIDDEN, INVISIBLE, quoted
 

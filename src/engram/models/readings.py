@@ -13,7 +13,7 @@ from itertools import product
 
 from engram.embedding.tokenizer import vocabulary
 from engram.model.lazy import lazy_pattern
-from engram.models.spelling import common_words, function_words, is_word
+from engram.models.english_words import common_words, function_words, is_word
 from engram.text.confusables import fold_text, spell_lookalikes, strip_accents
 
 __all__ = ["letters_of", "other_readings", "spell_out"]
@@ -45,7 +45,9 @@ _MARKS = ".,;:!?"
 _APART = lazy_pattern(r"(?:[^\w\s]|_)+")
 _DIVIDED = lazy_pattern(r"(?<![^\W\d_])[^\W\d_]++(?:(?:[^\w\s]|_)++[^\W\d_]++)++")
 _CONTRACTION = lazy_pattern(r"['’](?:t|s|d|m|re|ve|ll)$", re.IGNORECASE)
-_HUMP = lazy_pattern(r"(?<=[a-z]{2})(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-z]{2})(?=\d)|(?<=\d)(?=[A-Z][a-z])")
+_HUMP = lazy_pattern(
+    r"(?<=[A-Za-z][a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z][a-z])(?=\d)|(?<=\d)(?=[A-Z][a-z])"
+)
 _CODES = tuple(
     (lazy_pattern(run), lazy_pattern(code), base)
     for run, code, base in (
@@ -54,7 +56,7 @@ _CODES = tuple(
         (r"(?:[A-Za-z\s]{0,20}=[46][1-9A-Fa-f]){3,}+", r"=([2-7][0-9A-Fa-f])", 16),
         (r"(?<!\w)(?:[2-7][0-9A-Fa-f][ :,]{0,2}){8,}+", r"([2-7][0-9A-Fa-f])[ :,]{0,2}", 16),
         (r"(?:[Uu]\+00[2-7][0-9A-Fa-f][ ,]{0,2}){4,}+", r"[Uu]\+00([2-7][0-9A-Fa-f])[ ,]{0,2}", 16),
-        (r"(?<!\w)(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])[ ,]{1,2}){8,}+\d{2,3}", r"(\d{2,3})[ ,]{0,2}", 10),
+        (r"(?<!\w)(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])[ ,]{1,2}){8,}+(?:\d{2,3})?", r"(\d{2,3})[ ,]{0,2}", 10),
         (r"(?<!\w)(?:0[01]{7}[ ,]{0,2}){4,}+", r"(0[01]{7})[ ,]{0,2}", 2),
     )
 )

@@ -173,7 +173,7 @@ _TURNED = lazy_pattern("[ɐɔǝɟƃɥɹʇʎ]")
 @lru_cache(maxsize=1)
 def _letter_forms() -> dict[str, dict[int, str]]:
     letters = "abcdefghijklmnopqrstuvwxyz"
-    return {name: str.maketrans(forms, letters) for name, forms in read_table("letterforms.txt")}
+    return {name: dict(zip(map(ord, forms), letters, strict=True)) for name, forms in read_table("letterforms.txt")}
 
 
 def folded(text: str, *, accents: bool = True) -> Folded:
