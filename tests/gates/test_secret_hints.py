@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from engram.gates.secrets import forms, high_entropy, prose
 from engram.gates.secrets.forms import hints_in
+from engram.gates.secrets.scan import find_candidates
 from engram.gates.shape import RECORD
-from engram.models.credentials import MARGIN, MODEL, features, score_span, window_of
+from engram.models.credentials import MARGIN, MODEL, TextTokens
 from tests.gates.samples import samples
 
 ROOT = Path(__file__).parents[2]
@@ -67,9 +68,10 @@ def test_a_score_made_of_the_scores_of_words_is_that_of_all_features() -> None:
         lowered = text.lower()
         if len(lowered) != len(text):
             continue
-        for start, end in prose.spans(text, lowered, hints_in(lowered)):
-            score = score_span(*window_of(text, start, end))
-            assert score == MODEL.sums(features(text, start, end))[0]
+        tokens = TextTokens(text, lowered)
+        for (start, end), tags in find_candidates(text)[1].items():
+            score = tokens.score(start, end, tags)
+            assert score == MODEL.sums(tokens.features(start, end, tags))[0]
             judged.add(score > MARGIN)
     assert judged == {True, False}
 

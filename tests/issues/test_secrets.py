@@ -2,7 +2,7 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -241,18 +241,18 @@ def test_the_same_words_do_not_hide_a_secret(text: str, secret: str) -> None:
 
 
 def test_the_model_judges_each_repeated_piece_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engram.models import credentials
+    from engram.models.credentials import TextTokens
 
-    judged: list[str] = []
-    score = credentials.score_span
+    judged: list[int] = []
+    score = TextTokens.score
 
-    def count(*window: str) -> int:
-        judged.append(window[1])
-        return score(*window)
+    def count(tokens: TextTokens, start: int, end: int, tags: Sequence[str]) -> int:
+        judged.append(start)
+        return score(tokens, start, end, tags)
 
-    monkeypatch.setattr(credentials, "score_span", count)
+    monkeypatch.setattr(TextTokens, "score", count)
     find_secrets("the door code is 4471 and use CVC 123. " * 500)
-    assert len(judged) < 100
+    assert len(judged) < 200
 
 
 def test_an_error_says_which_words_were_taken_for_what_and_masks_the_value(backend: Backend) -> None:

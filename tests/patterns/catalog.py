@@ -97,7 +97,7 @@ WINDOWS = {
     "engram.capture.extraction.statement": LONGEST_SENTENCE,
     "engram.capture.extraction.references": LONGEST_SENTENCE,
     "engram.capture.transcripts.pasted._printed": pasted._LOOKED_AT,
-    "engram.gates.secrets.prose._MIXED": prose._LONGEST,
+    "engram.gates.secrets.prose._MIXED": prose.LONGEST_JUDGED,
     "engram.gates.policies.policy._ESCAPE_OR_SET": policy.MAX_PATTERN_CHARS,
     "engram.gates.policies.policy#": policy.READ_CHARS,
 }

@@ -5,6 +5,7 @@ so that what was learned of one language holds in another. Trained by training/t
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -16,29 +17,34 @@ from engram.text.word_tables import read_table
 __all__ = [
     "MARGIN",
     "MODEL",
-    "OTHER_MARGIN",
+    "REACH",
+    "RULE_MARGIN",
+    "TextTokens",
     "cue_places",
     "cue_stems",
-    "features",
     "groups_of",
-    "score_span",
     "shape_of",
-    "window_of",
 ]
 
-MODEL = Linear("credentials.bin", ("credential",), 1 << 16)
-MARGIN = 24
+MODEL = Linear("credentials.bin", ("credential",), 1 << 18)
+MARGIN = 96
 """A credential scores more than this, in stored weights."""
-OTHER_MARGIN = -130
-"""What scores less than this is something else, even if a rule takes it for a credential."""
+RULE_MARGIN = -128
+"""What a rule takes for a credential is one if it scores more than this."""
 
 _CUES = Path(__file__).with_name("credential_cues.txt")
 _LAST_OPENING = "spelled"
-BEFORE, BEHIND = 140, 90
-"""Characters of context before and after a span."""
 _WORDS_BEFORE, _WORDS_BEHIND = 16, 9
 _NEAR, _MIDDLE = 2, 6
-_TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d+|[^\s\w]|_|\n")
+_BREAK = "\n;\n"
+"""What divides records that are read at once; no word behind it counts."""
+_TOKEN = re.compile(
+    r"\n;\n|[^\W\d_]++(?:['’-][^\W\d_]++)*+(?![\w@]|\.\w)|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}|[^\W_]++(?:\.[^\W_]++)++|[^\W_]+(?:['’-][^\W\d_]+)*|[^\s\w]|_|\n"
+)
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_SIGNS_ONLY = re.compile(r"[^\W_]+")
+REACH = 200
+"""Characters before and after a span in which words count."""
 _QUOTES = frozenset("\"'`“”„«»‘’「」『』")
 _ENDS = frozenset(".!?\n;")
 _STRONG = frozenset(("pass", "ask", "wifi", "vault", "spelled"))
@@ -61,6 +67,15 @@ _FEWEST_OF_PHONE, _MOST_OF_PHONE = 9, 13
 _MOST_RUNS = 5
 _MOST_WORDS = 9
 _SPELLED = frozenset(("spelled", "parts"))
+_COARSE = {"number": "digits", "keypad": "digits", "word": "words", "phrase": "words", "spelled": "words"}
+"""Kinds of spans that are alike; the others are strings."""
+_SIGN = re.compile(r"[^\w]|_")
+_WORDS_IN = re.compile(r"[A-ZÀ-ÖØ-Þ]?[a-zà-öø-ÿ]{2,}|[A-Z]{2,}|[^\W\d_]{3,}")
+_LEET = dict(zip("01345@$!7", "oieasasit", strict=True))
+_LEET_SIGN = re.compile(r"(?<=[^\W\d_])[01345@$!7](?=[^\W\d_])")
+_UNSPEAKABLE = re.compile(r"\A[^aeiouyäöüáéíóúàèìòùâêîôûåøœæı]+\Z|[bcdfghjklmnpqrstvwxz]{5}|[aeiouy]{4}")
+_SHORT_RUN = 3
+_MOST_PATTERN = 12
 
 
 class _Cues:
@@ -190,72 +205,155 @@ def groups_of(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def window_of(text: str, start: int, end: int) -> tuple[str, str, str]:
-    """What the model sees of a span: the text before it, the span itself, and the text behind it."""
-    return text[max(0, start - BEFORE) : start], text[start:end], text[end : end + BEHIND]
+_PlacedToken = tuple[str, str, str, str, str, tuple[str, ...]]
+"""The kind of a span and its coarse kind, and on which side of it a token is, how far away, the token and its groups."""
 
 
-def score_span(before: str, value: str, behind: str) -> int:
-    """How much a span is a credential, by its shape and the words around it, in stored weights."""
-    opening, tokens, closing = _described(before, value, behind)
-    return MODEL.sums([*opening, *closing])[0] + sum(_score_of_token(*token) for token in tokens)
+class TextTokens:
+    """The tokens of a text with their groups, read once for all spans of the text."""
+
+    __slots__ = ("_ends", "_groups", "_marks", "_starts", "_tokens", "text")
+
+    def __init__(self, text: str, lowered: str) -> None:
+        self.text = text
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._tokens: list[str] = []
+        for match in _TOKEN.finditer(lowered):
+            token = match[0]
+            if token not in _QUOTES:
+                self._starts.append(match.start())
+                self._ends.append(match.end())
+                self._tokens.append(token if token.isalpha() else _normal(token))
+        self._groups = [groups_of(token) for token in self._tokens]
+        self._add_phrases()
+        self._marks = [place for place, groups in enumerate(self._groups) if groups or self._tokens[place] == _BREAK]
+
+    def _add_phrases(self) -> None:
+        """Give the group of a phrase to its last word."""
+        phrases, tokens = _cues().phrases, self._tokens
+        for place, token in enumerate(tokens):
+            for words, group in phrases.get(token, ()):
+                last = place + len(words) - 1
+                if tuple(tokens[place : last + 1]) == words and group not in self._groups[last]:
+                    self._groups[last] = (group, *self._groups[last])
+
+    def score(self, start: int, end: int, tags: Sequence[str] = ()) -> int:
+        """How much a span is a credential, by its shape and the words around it, in stored weights."""
+        kind, alone, tokens, pairs = self._describe(start, end, tags)
+        return (
+            MODEL.sums(alone)[0]
+            + sum([_score_of_token(*token) for token in tokens])
+            + sum([_score_of_pair(kind, one, two) for one, two in pairs])
+        )
+
+    def features(self, start: int, end: int, tags: Sequence[str] = ()) -> list[str]:
+        """The features of a span; used for training."""
+        kind, alone, tokens, pairs = self._describe(start, end, tags)
+        return [
+            *alone,
+            *(feature for token in tokens for feature in _of_token(*token)),
+            *(feature for pair in pairs for feature in _of_pair(kind, *pair)),
+        ]
+
+    def _describe(
+        self, start: int, end: int, tags: Sequence[str]
+    ) -> tuple[str, list[str], list[_PlacedToken], list[tuple[str, str]]]:
+        """The kind of a span, its own features, the tokens around it, and the pairs of groups around it."""
+        kind, looks = shape_of(self.text[start:end])
+        coarse = _COARSE.get(kind, "string")
+        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        begin, stop = bisect_left(self._starts, start - REACH), bisect_right(self._ends, end + REACH)
+        before = range(first - 1, max(begin, first - _WORDS_BEFORE) - 1, -1)
+        behind = range(last, min(stop, last + _WORDS_BEHIND))
+        placed: list[_PlacedToken] = []
+        near: set[str] = set()
+        for side, places in (("b", before), ("a", behind)):
+            place = "n"
+            for distance, at in enumerate(places):
+                token, groups = self._tokens[at], self._groups[at]
+                if token == _BREAK:
+                    break
+                place = _place(place, distance, token)
+                placed.append((kind, coarse, side, place, token, groups))
+                if groups and place != "o":
+                    near.update(side + group for group in groups)
+        alone = ["1", kind, coarse, *(f"{kind} {look}" for look in looks), *(f"{coarse} {look}" for look in looks)]
+        alone += [f"{one}{tag}" for tag in tags for one in ("", kind + " ", coarse + " ")]
+        alone += self._lead_features(kind, coarse, before, behind)
+        alone += self._topic_features(coarse, range(begin, first), range(last, stop))
+        alone += self._frame_features(kind, coarse, start, end)
+        return kind, alone, placed, [*combinations(sorted(near), 2)]
+
+    def _lead_features(self, kind: str, coarse: str, before: range, behind: range) -> Iterator[str]:
+        """The words next to the span in their order, and the nearest word before it that names a thing."""
+        b0, b1, b2 = (self._label(before, at) for at in range(3))
+        a0, a1 = self._label(behind, 0), self._label(behind, 1)
+        nearest = next((group for at in before for group in self._groups[at] if group not in _LINKS), "")
+        for one in (kind, coarse):
+            yield f"{one} lead {b0}"
+            yield f"{one} nearest {nearest}"
+            yield f"{one} lead {b0} {nearest}"
+            yield f"{one} leads {b1} {b0}"
+            yield f"{one} next {a0}"
+            yield f"{one} nexts {a0} {a1}"
+            yield f"{one} between {b0} {a0}"
+        yield f"lead {b0} {nearest}"
+        yield f"leads {b1} {b0}"
+        yield f"leads {b2} {b1} {b0}"
+        yield f"nexts {a0} {a1}"
+        yield f"between {b1} {b0} {a0}"
+
+    def _label(self, places: range, at: int) -> str:
+        """The group of a word next to the span, or the word itself."""
+        if at >= len(places) or self._tokens[places[at]] == _BREAK:
+            return ""
+        groups = self._groups[places[at]]
+        return groups[0] if groups else self._tokens[places[at]]
+
+    def _topic_features(self, coarse: str, before: range, behind: range) -> Iterator[str]:
+        """The groups of all words around the span, near or far."""
+        topics: set[str] = set()
+        marks = self._marks
+        for mark in reversed(marks[bisect_left(marks, before.start) : bisect_left(marks, before.stop)]):
+            if self._tokens[mark] == _BREAK:
+                break
+            topics.update(self._groups[mark])
+        for mark in marks[bisect_left(marks, behind.start) : bisect_left(marks, behind.stop)]:
+            if self._tokens[mark] == _BREAK:
+                break
+            topics.update(self._groups[mark])
+        for topic in topics:
+            yield f"topic {topic}"
+            yield f"{coarse} topic {topic}"
+
+    def _frame_features(self, kind: str, coarse: str, start: int, end: int) -> Iterator[str]:
+        """The signs around the span, and whether it begins or ends its line."""
+        before, behind = self.text[max(0, start - 3) : start], self.text[end : end + 3]
+        opening, closing = _SIGNS_ONLY.sub("a", before), _SIGNS_ONLY.sub("a", behind)
+        ends = "end" if not behind.strip() or behind.lstrip(" .!\"')")[:1] in ("", "\n") else "inside"
+        begins = "start" if not before.strip() or before.rstrip(" ")[-1:] in ("", "\n") else "inside"
+        for one in (kind, coarse):
+            yield f"{one} opening {opening}"
+            yield f"{one} closing {closing}"
+            yield f"{one} frame {opening[-1:]} {closing[:1]}"
+            yield f"{one} line {begins} {ends}"
 
 
-def features(text: str, start: int, end: int) -> list[str]:
-    """The features of a span; used for training."""
-    opening, tokens, closing = _described(*window_of(text, start, end))
-    return [*opening, *(feature for token in tokens for feature in _of_token(*token)), *closing]
-
-
-_PlacedToken = tuple[str, str, str, str, tuple[str, ...]]
-"""The kind of a span, and on which side of it a token is, how far away, the token and its groups."""
-
-
-def _described(text_before: str, value: str, text_behind: str) -> tuple[list[str], list[_PlacedToken], list[str]]:
-    """The features of a span's shape, the tokens around it, and the features of these together."""
-    kind, looks = shape_of(value)
-    before = _TOKEN.findall(text_before.lower())
-    behind = _TOKEN.findall(text_behind.lower())
-    if before and before[-1] in _QUOTES:
-        looks = [*looks, "quoted"]
-    before = _grouped([token for token in before if token not in _QUOTES][-_WORDS_BEFORE:])[::-1]
-    behind = _grouped([token for token in behind if token not in _QUOTES][:_WORDS_BEHIND])
-    placed: list[_PlacedToken] = []
-    said: set[str] = set()
-    for side, tokens in (("b", before), ("a", behind)):
-        place = "n"
-        for distance, (token, groups) in enumerate(tokens):
-            place = _place(place, distance, token)
-            placed.append((kind, side, place, "0" if token[0].isdigit() else token, groups))
-            if groups and place != "o":
-                said.update(side + group for group in groups)
-    closing = [*_of_lead(kind, before), f"{kind} next {behind[0][0] if behind else ''}"]
-    for one, two in combinations(sorted(said), 2):
-        closing += (f"{one} {two}", f"{kind} {one} {two}")
-    return ["1", kind, *(f"{kind} {look}" for look in looks)], placed, closing
-
-
-def _of_lead(kind: str, before: list[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
-    """What leads to the span: the group of the word before it, or the sign; and the nearest word that names a thing."""
-    token, groups = before[0] if before else ("", ())
-    lead = groups[0] if groups else token
-    nearest = next((group for _, groups in before for group in groups if group not in _LINKS), "")
-    yield f"{kind} lead {lead}"
-    yield f"{kind} nearest {nearest}"
-    yield f"{kind} lead {lead} {nearest}"
-    yield f"lead {lead} {nearest}"
-
-
-def _grouped(tokens: list[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Each token with its groups; a phrase gives its group to its last word."""
-    found = [(token, groups_of(token)) for token in tokens]
-    phrases = _cues().phrases
-    for place, token in enumerate(tokens):
-        for words, group in phrases.get(token, ()):
-            last = place + len(words) - 1
-            if tuple(tokens[place : last + 1]) == words and group not in found[last][1]:
-                found[last] = (tokens[last], (group, *found[last][1]))
-    return found
+def _normal(token: str) -> str:
+    """A token that is no plain word, as the features have it: no feature repeats a number or an odd word."""
+    if token[0].isdigit() and token.isdigit():
+        return "0"
+    if len(token) == 1 or token == _BREAK:
+        return token
+    if "@" in token:
+        return "@mail"
+    if "." in token:
+        return "0" if token.replace(".", "").isdigit() else "@dotted"
+    letters = _LETTERS.match(token)
+    if letters is None:
+        return "0"
+    return letters[0] if len(letters[0]) == len(token) or groups_of(letters[0]) else "@mixed"
 
 
 def _place(before: str, distance: int, token: str) -> str:
@@ -266,22 +364,32 @@ def _place(before: str, distance: int, token: str) -> str:
 
 
 @lru_cache(maxsize=32_768)
-def _score_of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> int:
+def _score_of_token(kind: str, coarse: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> int:
     """What a token adds to the score of a span; the same words are around many spans."""
-    return MODEL.sums(_of_token(kind, side, place, token, groups))[0]
+    return MODEL.sums(_of_token(kind, coarse, side, place, token, groups))[0]
 
 
-def _of_token(kind: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> list[str]:
+@lru_cache(maxsize=32_768)
+def _score_of_pair(kind: str, one: str, two: str) -> int:
+    """What two groups of words add to the score of a span."""
+    return MODEL.sums(_of_pair(kind, one, two))[0]
+
+
+def _of_pair(kind: str, one: str, two: str) -> list[str]:
+    return [f"{one} {two}", f"{kind} {one} {two}"]
+
+
+def _of_token(kind: str, coarse: str, side: str, place: str, token: str, groups: tuple[str, ...]) -> list[str]:
     """The features of a token, in which every number is 0."""
     found: list[str] = []
     for group in groups:
-        found += (f"{side}{place} {group}", f"{kind} {side}{place} {group}")
-    if token[0].isalpha() and len(token) >= _LONG_WORD:
-        found += (f"{side} ~{token[:_PART]}", f"{side} ~{token[-_PART:]}")
+        found += (f"{side}{place} {group}", f"{kind} {side}{place} {group}", f"{coarse} {side}{place} {group}")
     if place != "o":
-        found.append(f"{side} {token}")
+        if token[0].isalpha() and len(token) >= _LONG_WORD:
+            found += (f"{side} ~{token[:_PART]}", f"{side} ~{token[-_PART:]}")
+        found += (f"{side} {token}", f"{coarse} {side} {token}")
     if place == "n":
-        found.append(f"{kind} {side}n {token}")
+        found += (f"{side}n {token}", f"{kind} {side}n {token}")
     return found
 
 
@@ -295,9 +403,10 @@ def shape_of(value: str) -> tuple[str, list[str]]:
     if _NUMBER.fullmatch(value):
         sizes = "-".join(str(len(part)) for part in re.split(r"[ -]+", value.strip("#*")))
         looks = [f"digits {digits}", f"sizes {sizes}", *(["signed"] if value[0] in "#*" or value[-1] in "#*" else [])]
+        looks += ["spaced"] if " " in value else ["hyphened"] if "-" in value else []
         return "number", looks + _number_looks(value)
     if digits and 2 * digits >= size and _KEYPAD.fullmatch(value):
-        return "keypad", looks
+        return "keypad", [*looks, "pattern " + _pattern_of(value)]
     if "," in value:
         return "spelled", [f"items {min(value.count(','), 8)}"]
     if digits and _GROUPS.fullmatch(value):
@@ -305,16 +414,83 @@ def shape_of(value: str) -> tuple[str, list[str]]:
     if " " in value:
         return "phrase", _phrase_looks(value)
     if value.isalpha():
-        known = "known" if value.lower() in _vocabulary() else "unknown"
+        known = "known" if value.lower() in _vocabulary() else "compound" if _is_compound(value.lower()) else "unknown"
         case = "lower" if value.islower() else "title" if value.istitle() else "upper" if value.isupper() else "camel"
         return "camel" if case == "camel" else "word", [*looks, case, known, f"{case} {known}"]
     runs = [run.lastgroup or "" for run in _RUNS.finditer(value)]
     pattern = " ".join(dict.fromkeys(runs)) if len(runs) > _MOST_RUNS else " ".join(runs)
-    looks += [f"runs {min(len(runs), 12)}", pattern, f"ends {runs[-1]}"]
+    looks += [
+        f"runs {min(len(runs), 12)}",
+        pattern,
+        f"ends {runs[-1]}",
+        "pattern " + _pattern_of(value)[:_MOST_PATTERN],
+    ]
+    looks += _word_looks(value)
+    looks += ("sign " + sign for sign in sorted(set(_SIGN.findall(value))))
     if not digits:
-        return "joined", [*looks, *("sign " + sign for sign in sorted(set(re.findall(r"[^\w]|_", value))))]
+        return "joined", looks
     kind = "random" if len(runs) > _MOST_RUNS and runs.count("word") + runs.count("title") < 2 else "mixed"
-    return kind, looks
+    return kind, [*looks, f"digits {min(digits, 9)}", f"share {4 * digits // size}"]
+
+
+def _pattern_of(value: str) -> str:
+    """The runs of a value, each as one letter, with the signs between them: "Marigold-77!" is "Ww-00!"."""
+    return _RUNS.sub(_run_sign, value)
+
+
+def _run_sign(run: re.Match[str]) -> str:
+    size = run.end() - run.start()
+    match run.lastgroup:
+        case "word":
+            return "w" if size > _SHORT_RUN else "v"
+        case "title":
+            return "W"
+        case "capitals":
+            return "C" if size > _SHORT_RUN else "D"
+        case "digits":
+            return "0" * min(size, 5)
+        case "letter":
+            return "a" if run[0].islower() else "A"
+    return run[0]
+
+
+def _word_looks(value: str) -> Iterator[str]:
+    """How many of a value's letters are words, also with digits and signs in place of letters."""
+    words = [word.lower() for word in _WORDS_IN.findall(value)]
+    vocabulary = _vocabulary()
+    known = sum(len(word) for word in words if word in vocabulary)
+    letters = sum(map(len, words))
+    yield f"words {min(len(words), 4)}"
+    yield f"known {4 * known // max(1, letters)}"
+    yield f"wordy {sum(_is_wordy(word) for word in words if len(word) > _SHORT_RUN)}"
+    yield f"letters {4 * letters // len(value)}"
+    plain = _LEET_SIGN.sub(lambda sign: _LEET[sign[0]], value.lower())
+    if plain != value.lower():
+        longest = max(_WORDS_IN.findall(plain), key=len)
+        yield f"leet {longest in vocabulary} {len(longest) > _SHORT_RUN and _is_wordy(longest)}"
+
+
+def _is_compound(word: str) -> bool:
+    """Whether two or three known words are written as one."""
+    vocabulary, size = _vocabulary(), len(word)
+    if not 2 * _SHORT_RUN <= size <= _LONG:
+        return False
+    ends = {0}
+    for _ in range(3):
+        ends = {
+            end
+            for start in ends
+            for end in range(start + _SHORT_RUN, min(size, start + 12) + 1)
+            if word[start:end] in vocabulary
+        }
+        if size in ends:
+            return True
+    return False
+
+
+def _is_wordy(word: str) -> bool:
+    """Whether vowels and consonants follow each other as in a word."""
+    return _UNSPEAKABLE.search(word) is None
 
 
 def _number_looks(value: str) -> list[str]:

@@ -4,13 +4,12 @@ What has an exact form is found by the other modules. This one looks only around
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC
 from engram.gates.secrets.forms import Hints, Secret, apart, stretches
 from engram.gates.secrets.values import (
-    Likeness,
     is_file_or_host,
     is_masked,
     is_ordinary,
@@ -20,22 +19,24 @@ from engram.gates.secrets.values import (
 )
 from engram.model.lazy import lazy_pattern
 
-__all__ = ["prose", "spans", "without_other_things"]
+__all__ = ["LONGEST_JUDGED", "judge_spans", "spans", "tagged_spans"]
 
-_BEFORE_CUE, _BEHIND_CUE = 90, 150
-"""Characters around a word for access in which spans are judged."""
-_LONGEST = 80
+_AROUND_CUE = 160
+"""Characters around a word for access in which numbers and plain words are judged."""
+LONGEST_JUDGED = 80
+"""Characters of a span that the model judges."""
 _LONGEST_PHRASE = 9
-_REACH = 100
-"""Maximum characters from a word for a password to a plain word that may be one."""
 _QUOTED = re.compile(
     r"(?<!\w)(?:\"([^\"\n]{2,60})\"|'([^'\n]{2,60})'(?!\w)|`([^`\n]{2,60})`|“([^”\n]{2,60})”|„([^“”\n]{2,60})[“”]|«\s?([^»\n]{2,60}?)\s?»|‘([^’\n]{2,60})’(?!\w))"
 )
 _QUOTES = frozenset("\"'`“„«‘")
 # A pattern that begins with a class of characters is found several times as fast as one that begins by looking back.
 _DIGITS = re.compile(
-    r"[#*\d](?<![\w.,:/+@$€£-].)(?:(?<=\d)\d{0,8}|(?<=[#*])\d{1,9})(?:[ -]\d{1,6}){0,7}[#*]?(?![\w%€$£°]|[.,:/]\d|-\w)"
+    r"[#*\d](?<![\w.,/+@$€£-].)(?<!\d:.)(?:(?<=\d)\d{0,18}|(?<=[#*])\d{1,9})(?:[ -]\d{1,6}){0,7}[#*]?(?![\w%€$£°]|[.,:/]\d|-\w)"
 )
+_DIALLED = re.compile(r"[A-Z0-9](?<![\w./-].)[A-Z0-9]?(?:[-/][A-Z0-9]{1,2}){2,7}(?:-OK)?(?![\w/]|-\w)")
+"""What is turned or keyed in one by one: "A-4-7-B", "38/12/71"."""
+_PARTED = re.compile(r"[/:](?=[^/:]+\Z)")
 _PHONE = re.compile(r"0\d+(?: \d+){1,5}")
 _FEWEST_OF_PHONE = 9
 """Digits of a phone number; a code of so many has no leading zero, or other signs between its groups."""
@@ -52,6 +53,9 @@ _NOT_VALUE = lazy_pattern(
     r"[a-z][\w+.-]*://.*|[~.]{0,2}/.*|\\.*|[A-Za-z]:\\.*|\S*\w@[\w-]+\.\w.*|.*[\\].*|--?[a-z].*|.*/.*/.*|\$\{?\w.*|@\w.*|.*=\S.*|\[?redacted.*",
     re.IGNORECASE,
 )
+_REFERENCE = re.compile(r"\$[{(A-Z]|\{\{|<[a-z]|%\(")
+"""A variable or a placeholder inside quotes."""
+_IN_QUOTES = re.compile(r"['`‘]([^'`’]+)['`’](?=\W|\Z)")
 _ASSIGNED = re.compile(r"[A-Za-z_][\w.-]*=(?=[^=])")
 _KEYPAD = re.compile(r"(?=(?:\D*\d){3})[A-Z0-9#*-]{4,9}")
 _SENTENCE = re.compile(r"[^.!?;\n]+")
@@ -61,86 +65,115 @@ _MOST_WORDS_OF_ITEM = 6
 _SPELLED = frozenset(("spelled", "parts"))
 _LONGEST_SPELLED, _FEWEST_SPELLED = 24, 4
 _FEWEST_ITEMS = 3
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _WORD = re.compile(r"(?<![\w@.])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@]|\.\w)")
 _LEADS = re.compile(r"[\"'`“„«‘」』]{0,2}\s{0,2}[:=：,–—(/\"'`“„«‘-]\s{0,2}[\"'`“„«‘]?")
-_LEAD_GROUPS = frozenset(("is", "with", "use", "set", "answer", "pass", "ask", "pin", "key", "code", "login"))
-_ASSIGNS = re.compile(r"\w[\"'\])]{0,2}\s?:?=\s?[\"'`]?\Z")
-"""What precedes a value in code and configuration, where words around it describe other lines."""
+_LEAD_GROUPS = frozenset(
+    ("is", "with", "use", "set", "answer", "pass", "ask", "pin", "key", "code", "login", "open", "wifi", "spelled")
+)
+_JOINING = frozenset((
+    "and", "as", "at", "but", "for", "from", "if", "in", "it", "not", "on", "or", "so", "that", "the", "then", "to", "when", "which", "with", "you",
+    "all", "no", "als", "an", "auf", "bitte", "dann", "das", "der", "die", "ein", "für", "im", "nicht", "oder", "und", "wenn", "zu", "à", "avec",
+    "dans", "et", "le", "les", "mais", "ou", "pour", "puis", "sur", "al", "como", "con", "el", "en", "la", "para", "pero", "que", "sin", "y", "e",
+    "per", "poi", "een", "en", "het", "maar", "met", "op", "van", "voor",
+))  # fmt: skip
 _LAST_NUMBER = re.compile(r"( \d{1,6})(?=[\"'`”»)]{0,2}(?:[.,;!?]?\s|[.,;!?]?\Z))")
 """The number that ends a passphrase: "tango foxtrot 88"."""
 _SHORTEST_WORD = 4
-_CALLS, _ATTRIBUTES = tuple("([="), tuple(".([{=")
+_CALLS, _ATTRIBUTES = tuple("([="), tuple(".([{")
 _FEWEST_DIGITS = 3
 _HAS_BOTH = re.compile(r"\A(?=[\W\d_]*+[^\W\d_])(?=\D*+\d)")
 _BEFORE_ITEMS = lazy_pattern(r"(?i)[:=]\s|\b(?:is|it['’]s|ist|est|c['’]est|es|è|é|was|are|now|jetzt) ")
 _CONTINUES = frozenset("@=_/\\0123456789")
 
 
-def prose(text: str, lowered: str, hints: Hints, found: Sequence[Secret]) -> Iterator[Secret]:
-    """The spans that the model judges to be credentials, apart from those already found."""
-    from engram.models.credentials import MARGIN, shape_of
+def judge_spans(
+    text: str, lowered: str, hints: Hints, known: Sequence[Secret], proposed: Sequence[tuple[str, Secret]]
+) -> Iterator[Secret]:
+    """The spans that the model takes for credentials, apart from those that overlap a known one.
 
-    taken, score = apart(found), ScoreCache(text)
+    `proposed` are the values that a rule takes for a secret, with the rule; the model can reject them.
+    """
+    found = tagged_spans(text, lowered, hints, proposed)
+    if not found:
+        return
+    from engram.models.credentials import MARGIN, RULE_MARGIN, shape_of
+
+    kinds = {(secret.start, secret.end): secret.kind for _, secret in reversed(proposed)}
+    taken, score = apart(known), ScoreCache(text, lowered)
     ends = [secret.end for secret in taken]
-    for start, end in spans(text, lowered, hints):
+    for (start, end), tags in found.items():
         behind = bisect_right(ends, start)
-        is_taken = behind < len(taken) and taken[behind].start < end
-        if not is_taken and score.of_span(start, end) > MARGIN:
-            yield Secret("pin" if shape_of(text[start:end])[0] in ("number", "keypad") else "password", start, end)
+        if behind < len(taken) and taken[behind].start < end:
+            continue
+        kind = kinds.get((start, end), "")
+        if (kind and end - start > LONGEST_JUDGED) or score.of_span(start, end, tags) > (
+            RULE_MARGIN if kind else MARGIN
+        ):
+            is_pin = shape_of(text[start:end])[0] in ("number", "keypad")
+            yield Secret(kind or ("pin" if is_pin else "password"), start, end)
 
 
 class ScoreCache:
     """The model's scores of the spans of one text; where a text repeats itself, each is computed once."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, lowered: str) -> None:
+        from engram.models.credentials import TextTokens
+
         self._text = text
-        self._scores: dict[tuple[str, str, str], int] = {}
+        self._tokens = TextTokens(text, lowered)
+        self._scores: dict[tuple[str, int, int, tuple[str, ...]], int] = {}
 
-    def of_span(self, start: int, end: int) -> int:
+    def of_span(self, start: int, end: int, tags: Sequence[str]) -> int:
         """The score of a span: the higher, the more it is a credential."""
-        from engram.models.credentials import score_span, window_of
+        from engram.models.credentials import REACH
 
-        window = window_of(self._text, start, end)
-        if window not in self._scores:
-            self._scores[window] = score_span(*window)
-        return self._scores[window]
+        first = max(0, start - 2 * REACH)
+        key = (self._text[first : end + 2 * REACH], start - first, end - first, tuple(tags))
+        if key not in self._scores:
+            self._scores[key] = self._tokens.score(start, end, tags)
+        return self._scores[key]
 
 
-def without_other_things(text: str, found: Iterable[Secret]) -> Iterator[Secret]:
-    """The secrets, without those that the words around them describe as something else: a phone number, a serial, an order."""
-    from engram.models.credentials import OTHER_MARGIN
-
-    score = ScoreCache(text)
-    for secret in found:
-        if (
-            secret.end - secret.start > _LONGEST
-            or _ASSIGNS.search(text, max(0, secret.start - 8), secret.start)
-            or score.of_span(secret.start, secret.end) >= OTHER_MARGIN
-        ):
-            yield secret
+def tagged_spans(
+    text: str, lowered: str, hints: Hints, proposed: Iterable[tuple[str, Secret]]
+) -> dict[tuple[int, int], list[str]]:
+    """The spans that may be a credential, each with the rules that take it for one and what its value looks like."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for rule, secret in proposed:
+        found.setdefault((secret.start, secret.end), []).append(f"rule {rule}")
+    for span in spans(text, lowered, hints):
+        found.setdefault(span, [])
+    for (start, end), tags in found.items():
+        value = text[start:end]
+        if end - start <= LONGEST_JUDGED and " " not in value and not value.isalpha() and not value.isdigit():
+            tags.append(f"like {likeness(value)}")
+    return found
 
 
 def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:
-    """The spans that may be a credential, around the words for access that occur in the text; used for training."""
+    """The spans that may be a credential: words with digits or signs anywhere, numbers and plain words near a word for access."""
     from engram.models.credentials import cue_places, cue_stems
 
     stems = cue_stems()
     cues = cue_places(lowered, {hint: places for hint, places in hints.items() if hint in stems})
-    strong = [end for _, end, leads in cues if leads]
-    for begin, stop in stretches((start for start, *_ in cues), _BEFORE_CUE, _BEHIND_CUE):
+    found = set(_strings(text))
+    for begin, stop in stretches((start for start, *_ in cues), _AROUND_CUE, _AROUND_CUE):
         first, last = _whole(text, max(0, begin), min(stop, len(text)))
-        found = {*_quoted(text, first, last), *_marked(text, first, last)}
-        if bisect_left(strong, first) < bisect_left(strong, last):
-            found.update(_plain(text, first, last, strong))
-        yield from sorted(found)
+        found.update(_quoted(text, first, last))
+        found.update(_numbers(text, first, last))
+        found.update(_spelled_items(text, first, last))
+        found.update(_plain(text, first, last))
+    for start, end in sorted(found):
+        # Without any word around it, an id looks like a key.
+        if end - start <= LONGEST_JUDGED and (text[:start].strip() or text[end:].strip()):
+            yield start, end
 
 
 def _whole(text: str, begin: int, stop: int) -> tuple[int, int]:
     """The stretch with no word cut in two."""
-    first = max(text.rfind(" ", 0, begin), text.rfind("\n", 0, begin), begin - _LONGEST) + 1 if begin else 0
-    ends = [place for sign in " \n" if (place := text.find(sign, stop, stop + _LONGEST)) >= 0]
-    return first, min(ends, default=min(len(text), stop + _LONGEST))
+    first = max(text.rfind(" ", 0, begin), text.rfind("\n", 0, begin), begin - LONGEST_JUDGED) + 1 if begin else 0
+    ends = [place for sign in " \n" if (place := text.find(sign, stop, stop + LONGEST_JUDGED)) >= 0]
+    return first, min(ends, default=min(len(text), stop + LONGEST_JUDGED))
 
 
 def _quoted(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -149,19 +182,22 @@ def _quoted(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
     for match in _QUOTED.finditer(text, begin, stop):
         start, end = match.span(match.lastindex or 0)
         value = text[start:end]
-        if len(value.split()) <= _LONGEST_PHRASE and not _is_else(value):
+        if len(value.split()) <= _LONGEST_PHRASE and not _is_else(value) and _REFERENCE.search(value) is None:
             yield start, end
 
 
-def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Numbers, groups of characters, words with digits or signs, and what is spelled out."""
-    for match in _DIGITS.finditer(text, begin, stop):
-        if sum(map(str.isdigit, match[0])) >= _FEWEST_DIGITS and not _is_phone(match[0]):
-            yield match.span()
-    for match in _GROUPS.finditer(text, begin, stop):
-        if any(map(str.isdigit, match[0])) and not _is_phone(match[0]):
-            yield match.span()
-    for match in _WORDLIKE.finditer(text, begin, stop):
+def _numbers(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Numbers, and groups of capitals and digits."""
+    for pattern in (_DIGITS, _GROUPS, _DIALLED):
+        for match in pattern.finditer(text, begin, stop):
+            digits = sum(map(str.isdigit, match[0]))
+            if digits >= (_FEWEST_DIGITS if pattern is _DIGITS else 1) and not _is_phone(match[0]):
+                yield match.span()
+
+
+def _strings(text: str) -> Iterator[tuple[int, int]]:
+    """Words with digits, signs or capitals in them."""
+    for match in _WORDLIKE.finditer(text):
         word = match["word"] or ""
         plain = word.rstrip(".:")
         if not plain or (plain.isalpha() and plain[1:].islower()):
@@ -173,6 +209,11 @@ def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
             if word[0].isascii()
             else [(first + part.start(), part[0]) for part in _ASCII.finditer(word)]
         )
+        parts += [
+            (at + cut.end(), part[cut.end() :])
+            for at, part in parts
+            if "//" not in part and not part.startswith("redacted:") and (cut := _PARTED.search(part))
+        ]
         for at, part in parts:
             if _MIXED.search(part) is None:
                 continue
@@ -181,6 +222,10 @@ def _marked(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
                 end = start + len(value)
                 if any(map(str.isdigit, value)) or not _is_identifier(text, start, end):
                     yield start, end
+
+
+def _spelled_items(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+    """What is spelled out as a list."""
     for match in _SENTENCE.finditer(text, begin, stop) if text.count(",", begin, stop) >= _FEWEST_ITEMS - 1 else ():
         if match[0].count(",") >= _FEWEST_ITEMS - 1:
             yield from _spelled(match)
@@ -199,6 +244,8 @@ def _stripped(start: int, raw: str) -> tuple[int, str]:
     """The value without a name before it and without the signs that end its sentence."""
     if assigned := _ASSIGNED.match(raw):
         raw, start = raw[assigned.end() :], start + assigned.end()
+    if quoted := _IN_QUOTES.match(raw):
+        return start + 1, quoted[1]
     kept = raw.lstrip("'‘`*_")
     value = kept.rstrip(_TRIMMED)
     signs = kept[len(value) :]
@@ -240,54 +287,47 @@ def _is_else(value: str) -> bool:
         return True
     if _KEYPAD.fullmatch(value):
         return False
-    if _UUID.fullmatch(value) or (not any(map(str.isdigit, value)) and "." not in value and _refers(value)):
-        return True
     # Dotted names may be passphrases: "seven.purple.herons".
     return is_ordinary(value) and (is_file_or_host(value) or "." not in value)
 
 
-def _refers(value: str) -> bool:
-    """Whether words in one say where a secret is or what it must be."""
-    return " " not in value and likeness(value) == Likeness.NOT
-
-
-def _plain(text: str, begin: int, stop: int, strong: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Plain words and runs of them, behind a word for a password and something that leads to a value."""
+def _plain(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Plain words and runs of them behind something that leads to a value."""
     from engram.models.credentials import groups_of
 
-    begin = max(begin, strong[bisect_left(strong, begin)] - _LONGEST)
     words = list(_WORD.finditer(text, begin, stop))
     spelled = [not _SPELLED.isdisjoint(groups_of(word[0].lower())) for word in words]
     for place, word in enumerate(words):
-        near = bisect_left(strong, word.start() + 1)
-        if not near or word.start() - strong[near - 1] > _REACH:
-            continue
         gap = text[words[place - 1].end() if place else begin : word.start()]
-        leads = gap.isspace() and (
-            word.start() - strong[near - 1] <= len(gap)
-            or (place and not _LEAD_GROUPS.isdisjoint(groups_of(words[place - 1][0].lower())))
-        )
+        leads = gap.isspace() and place and not _LEAD_GROUPS.isdisjoint(groups_of(words[place - 1][0].lower()))
         if (leads or _LEADS.fullmatch(gap)) and "\n\n" not in gap:
-            yield from _runs(text, words, place)
+            yield from _runs(text, words, place, is_signed=not leads)
             if sum(spelled[place : place + _LONGEST_SPELLED]) >= _FEWEST_SPELLED:
                 yield from _spelled_run(text, words, spelled, place)
 
 
-def _runs(text: str, words: list[re.Match[str]], place: int) -> Iterator[tuple[int, int]]:
-    """The word at a place, and the run of words that begins there and ends its clause."""
+def _runs(text: str, words: list[re.Match[str]], place: int, *, is_signed: bool) -> Iterator[tuple[int, int]]:
+    """The word at a place, and the runs of words that begin there: to the end of the clause, to a word that joins, in capitals."""
     from engram.models.credentials import groups_of
 
     first = last = words[place]
-    if is_said(first[0]):
+    is_about = is_said(first[0])
+    if is_about and not is_signed:
         return
     titled = first if first[0][0].isupper() else None
+    joined: re.Match[str] | None = first
     size = 1
-    if len(first[0]) >= _SHORTEST_WORD and first[0].isalpha() and not groups_of(first[0].lower()):
+    if len(first[0]) >= _SHORTEST_WORD and first[0].isalpha() and not is_about and not groups_of(first[0].lower()):
         yield first.span()
     for word in words[place + 1 : place + _LONGEST_PHRASE + 1]:
         if text[last.end() : word.start()] != " ":
             break
+        if joined is last and word[0].lower() in _JOINING:
+            if last is not first:
+                yield first.start(), last.end()
+            joined = None
         last, size = word, size + 1
+        joined = word if joined else None
         titled = word if titled and word[0][0].isupper() else titled
     if 1 < size <= _LONGEST_PHRASE and text[last.end() : last.end() + 2].strip()[:1] not in _CONTINUES:
         yield first.start(), last.end()

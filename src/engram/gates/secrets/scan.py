@@ -35,7 +35,7 @@ from engram.gates.secrets.forms import (
 )
 from engram.gates.secrets.high_entropy import high_entropy
 from engram.gates.secrets.numbers import numbers
-from engram.gates.secrets.prose import prose, without_other_things
+from engram.gates.secrets.prose import judge_spans, tagged_spans
 from engram.gates.secrets.recovery_codes import recovery_codes
 from engram.gates.secrets.repetition import shorten_repetitions
 from engram.gates.secrets.seed_phrases import seed_phrases
@@ -53,9 +53,9 @@ __all__ = [
     "continued_key",
     "data_problem",
     "describe_words",
-    "described_secrets",
     "ends_in_key",
     "exact_secrets",
+    "find_candidates",
     "find_known_formats",
     "find_secrets",
     "has_secrets",
@@ -215,38 +215,27 @@ def exact_secrets(text: str) -> list[Secret]:
     return _scan(text, lambda plain: _found(plain, nearby=True, judged=False))
 
 
-def described_secrets(text: str) -> list[Secret]:
-    """The values that words around them describe as a secret, before the model judges them; used to train the model."""
+def find_candidates(text: str) -> tuple[list[Secret], dict[tuple[int, int], list[str]]]:
+    """The secrets that need no judgment, and the spans that the model judges with their tags; used to train the model."""
     lowered = _lowered(text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
-    return list(_described(text, lowered, hints, [*named(text, lowered, names), *high_entropy(text, lowered, names)]))
+    sure, proposed = _sure(text, lowered, hints, nearby=True), _proposed(text, lowered, hints, names)
+    return sure, tagged_spans(text, lowered, hints, proposed)
 
 
 def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
     text, lowered = plain.text, _lowered(plain.text)
     hints = hints_in(lowered)
     names = words_in(lowered, NAMES, hints)
-    assigned = list(named(text, lowered, names, nearby=nearby))
-    assigned += high_entropy(text, lowered, names) if nearby else ()
-    found = [
-        *_known_shapes(text, hints),
-        *private_keys(text),
-        *numbers(text, lowered, hints, bare=nearby),
-        *(secret for secret in assigned if not nearby or secret.kind == "password"),
-    ]
-    if nearby:
-        found += [
-            *warned_codes(text, lowered, hints),
-            *recovery_codes(text, lowered, hints),
-            *seed_phrases(text, lowered),
-            *tabled(text, names),
-        ]
-        described = _described(text, lowered, hints, assigned)
-        found += without_other_things(text, described) if judged else described
-    if judged:
-        found += prose(text, lowered, hints, found)
-    own = [match.span() for match in _OWN_ID.finditer(text)] if found else []
+    own = [match.span() for match in _OWN_ID.finditer(text)]
+    found = _sure(text, lowered, hints, nearby=nearby)
+    if not nearby:
+        found += named(text, lowered, names, nearby=False)
+    else:
+        proposed = _proposed(text, lowered, hints, names)
+        known = [*found, *(Secret("id", *span) for span in own)]
+        found += judge_spans(text, lowered, hints, known, proposed) if judged else (secret for _, secret in proposed)
     ends = [end for _, end in own]
     for secret in found:
         behind = bisect_left(ends, secret.end)
@@ -254,15 +243,30 @@ def _found(plain: Folded, nearby: bool, *, judged: bool) -> Iterator[Secret]:
             yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
-def _described(text: str, lowered: str, hints: Hints, assigned: Iterable[Secret]) -> Iterator[Secret]:
-    """The values that words around them describe as a secret, where other words may describe them as something else.
+def _sure(text: str, lowered: str, hints: Hints, *, nearby: bool) -> list[Secret]:
+    """The secrets with an exact form, which are some whatever the words around them say."""
+    found = [*_known_shapes(text, hints), *private_keys(text), *numbers(text, lowered, hints, bare=nearby)]
+    if nearby:
+        found += [
+            *warned_codes(text, lowered, hints),
+            *recovery_codes(text, lowered, hints),
+            *seed_phrases(text, lowered),
+        ]
+    return found
 
-    What a word such as password names is a secret whatever else the sentence says, and so is a generated password.
-    """
-    yield from _known_shapes(text, hints, rows=_is_judged)
-    yield from (secret for secret in assigned if secret.kind != "password")
-    yield from codes(text, lowered, hints)
-    yield from pairs(text, lowered, hints)
+
+def _proposed(
+    text: str, lowered: str, hints: Hints, names: Sequence[tuple[re.Match[str], str]]
+) -> list[tuple[str, Secret]]:
+    """The values that a rule takes for a secret because of the words around them, each with the rule; the model decides."""
+    return [
+        *(("shape", secret) for secret in _known_shapes(text, hints, rows=_is_judged)),
+        *(("named " + secret.kind, secret) for secret in named(text, lowered, names)),
+        *(("table", secret) for secret in tabled(text, names)),
+        *(("code", secret) for secret in codes(text, lowered, hints)),
+        *(("pair", secret) for secret in pairs(text, lowered, hints)),
+        *(("entropy " + secret.kind, secret) for secret in high_entropy(text, lowered, names)),
+    ]
 
 
 def _lowered(text: str) -> str:
