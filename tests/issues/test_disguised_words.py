@@ -112,6 +112,7 @@ def test_short_statements_are_compared_as_a_whole() -> None:
 FIELDS: dict[str, Callable[[str], Any]] = {
     "tags": lambda text: [text],
     "tags, word by word": str.split,
+    "tags, as one word": lambda text: [text.replace(" ", "")],
     "domain": lambda text: text.replace(" ", "/"),
     "name": lambda text: text.replace(" ", "-"),
     "aliases": lambda text: [text],
@@ -130,3 +131,6 @@ def test_labels_pass_the_gates_as_statements_do(field: str) -> None:
             assert learned.outcome in (Outcome.PENDING, Outcome.REJECTED), text
             added = mem.add("The wget wrapper is in tools/net", source="agent", scope=SCOPE, **given)
             assert added.status == "candidate", text
+            for memory in (learned.memory, added):
+                if memory is not None:
+                    mem.forget(memory.id, purge=True)

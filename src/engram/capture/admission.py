@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engram.capture.known import OtherKnown, propose
 from engram.gates.instructions import injection_problem
-from engram.gates.particulars import PARTICULARS, particular_problem, rejected_particular
+from engram.gates.particulars import LABELS, PARTICULARS, particular_problem, rejected_particular
 from engram.gates.pipeline import judge, mention, outranked_reason
 from engram.gates.proposal import GateSettings, Proposal, Verdict
 from engram.gates.trust import is_inferred
@@ -145,8 +145,16 @@ class Admission:
         named = tuple(
             other for i in sorted(_elsewhere(memory) | linking | stored) if (other := self.store.get(i)) is not None
         )
-        said = memory.but(source=actor, learned_by="learn", pinned=False)
+        said = self._without_known_labels(memory).but(source=actor, learned_by="learn", pinned=False)
         return replace(propose(said), named=named, relation="different" if named else "")
+
+    def _without_known_labels(self, memory: Memory) -> Memory:
+        """The memory without the labels that it has from the version it replaces, which were judged with that one."""
+        older = self.store.get(memory.supersedes[-1]) if memory.supersedes else None
+        if older is None or older.status not in ANSWERING:
+            return memory
+        same = [name for name in LABELS if getattr(memory, name) == getattr(older, name)]
+        return memory.but(**{name: type(getattr(memory, name))() for name in same})
 
 
 def _refuse_claims(before: Memory | None, memory: Memory, actor: str) -> None:

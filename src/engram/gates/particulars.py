@@ -12,6 +12,7 @@ from engram.gates.proposal import Known, Proposal
 from engram.gates.trust import tier_3_reason
 from engram.model.lazy import lazy_pattern, replace
 from engram.model.memory import Memory
+from engram.models.readings import other_readings
 from engram.store.records import CURRENT
 from engram.text.content_hash import content_hash
 from engram.text.sentences import split_sentences
@@ -33,6 +34,7 @@ _FRAGMENTS = ("situation", *LABELS)
 """Fields that are no statements, and are judged as none."""
 LEAST_WORDS = 3
 """A text of fewer words is a name or a keyword, and says nothing by itself."""
+_WORD = lazy_pattern(r"[^\W_]+")
 _BETWEEN_WORDS = lazy_pattern(r"[\s/_-]+")
 LONGEST = 2_000
 """Characters of a text that are compared."""
@@ -89,14 +91,23 @@ def _texts(memory: Memory, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         value = getattr(memory, name)
         texts = [value] if isinstance(value, str) else [*value, " ".join(value)] if len(value) > 1 else value
         for text in texts:
-            words = text[:LONGEST] if name not in LABELS else _BETWEEN_WORDS.sub(" ", text[:LONGEST])
-            if len(words.split(maxsplit=LEAST_WORDS)) >= LEAST_WORDS and not _repeats_statement(words, memory):
+            if name not in LABELS and len(text.split(maxsplit=LEAST_WORDS)) >= LEAST_WORDS:
+                yield name, text[:LONGEST]
+            elif name in LABELS and (words := _label_words(text)) and not _repeats_statement(words, memory):
                 yield name, words
 
 
+def _label_words(text: str) -> str:
+    """A label as words between spaces; "" if it has too few to say something. Those with digits are codes, as ids and versions are."""
+    label = _BETWEEN_WORDS.sub(" ", text[:LONGEST])
+    said = (words for words in (label, *other_readings(label)) if sum(map(str.isalpha, words.split())) >= LEAST_WORDS)
+    return next(said, "")
+
+
 def _repeats_statement(text: str, memory: Memory) -> bool:
-    """Whether a text is a part of the statement, as names often are."""
-    return bool(memory.statement) and text.casefold() in _BETWEEN_WORDS.sub(" ", memory.statement[:LONGEST]).casefold()
+    """Whether a text has only words of the statement and numbers, as names often do."""
+    words = {word for word in _WORD.findall(text.casefold()) if not word.isdigit()}
+    return words.issubset(_WORD.findall(memory.statement[:LONGEST].casefold()))
 
 
 def _said(proposal: Proposal, text: str) -> Proposal:
