@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Console
 
 LABEL = "A7f!kQ2z#Lp9"
-STATEMENT = f"The prototype is called {LABEL} on every drawing"
+STATEMENT = f"The key of the prototype is {LABEL} on every drawing"
 
 
 def is_refused(cli: Console, statement: str) -> bool:
@@ -33,7 +33,7 @@ def test_an_mcp_client_has_no_such_argument() -> None:
 @pytest.mark.parametrize("verb", ["learn", "remember", "add"])
 def test_what_a_person_allows_is_stored_and_passes_from_then_on(cli: Console, tmp_path: Path, verb: str) -> None:
     shown = cli(verb, STATEMENT)
-    assert "after “The prototype is called”" in shown.stdout + shown.stderr and LABEL not in shown.stdout + shown.stderr
+    assert "after “of the prototype is”" in shown.stdout + shown.stderr and LABEL not in shown.stdout + shown.stderr
     stored = cli(verb, STATEMENT, "--not-a-secret")
     assert stored.exit_code == 0 and LABEL not in stored.stderr
     assert LABEL in json.dumps(cli.json("recall", "prototype drawing"))

@@ -51,7 +51,7 @@ def test_a_secret_in_every_period_is_redacted_in_all_of_them() -> None:
 
 
 def test_of_too_many_secrets_everything_cut_out_is_one() -> None:
-    redacted, found = redact("pin 4471 " * 20_000)
+    redacted, found = redact("The pin is 4471. " * 12_000)
     assert "4471" not in redacted
     assert len(found) < 2_000
 

@@ -14,7 +14,7 @@ from tests.backends import Backend, OnFiles
 from tests.cli.conftest import Console, cli  # noqa: F401
 from tests.clock import Clock
 
-WORDS = "The vault of the lighthouse opens with nineteen turns"
+WORDS = "The stairs of the lighthouse have nineteen wide turns"
 HEARD = "We decided to paint the pier dark violet"
 
 

@@ -7,7 +7,7 @@ from engram import Engram
 from engram.store.reports import Purged
 
 NAME, ALIAS, SCOPE = "doomed", "the-doomed-one", "project:doomed"
-WORDS = "The vault of the lighthouse opens with nineteen turns"
+WORDS = "The stairs of the lighthouse have nineteen wide turns"
 HEARD, DRAWN = "We decided to paint the pier dark violet", "The pier of the harbour is painted dark violet"
 GONE: Mapping[str, tuple[str, ...]] = {
     "purge_memory": (WORDS,),

@@ -46,6 +46,7 @@ _WORDLIKE = re.compile(
     rf"(?:[{_APART}]++|[A-Za-z][a-z]++[.:]*+(?![^{_APART}])|[^{_APART}]{{1,2}}+(?![^{_APART}]))*+(?:(?P<word>[^{_APART}]{{3,80}})|\Z)"
 )
 """The next word that is no plain one. Most are plain, and are passed in the same match."""
+_APART_FROM = re.compile(rf"[{_APART}]|\Z")
 _ASCII = re.compile(r"[!-~]+")
 _TRIMMED = ".:!?'’`*_@"
 _MIXED = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[!#$%^&*?~+=@]|[^\W\d_][-_.][^\W\d_]|[a-zß-ÿ][A-ZÀ-Þ]")
@@ -197,8 +198,14 @@ def _numbers(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
 
 def _strings(text: str) -> Iterator[tuple[int, int]]:
     """Words with digits, signs or capitals in them."""
+    cut_at = -1
     for match in _WORDLIKE.finditer(text):
         word = match["word"] or ""
+        is_rest = match.start("word") == cut_at
+        if len(word) == LONGEST_JUDGED and _APART_FROM.match(text, match.end("word")) is None:
+            cut_at = match.end("word")
+        if is_rest or cut_at == match.end("word"):
+            continue  # a part of a longer word
         plain = word.rstrip(".:")
         if not plain or (plain.isalpha() and plain[1:].islower()):
             continue  # this tells it faster than the pattern
