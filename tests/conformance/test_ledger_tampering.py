@@ -89,8 +89,8 @@ def test_a_redaction_is_known_after_the_journal_was_pruned(store: Store, keep: K
 
 def test_events_emptied_with_the_memory_they_told_of_are_redactions_too(backend: Backend) -> None:
     mem = backend.client()
-    mem.observe(TALK, "user", "The vault opens with xylophone")
-    mem.forget(mem.add("The vault opens with xylophone").id, purge=True)
+    mem.observe(TALK, "user", "The orchestra plays the xylophone")
+    mem.forget(mem.add("The orchestra plays the xylophone").id, purge=True)
     [event] = mem.store.events(TALK)
     assert event.content == "" and mem.store.verify_ledgers() == []
 

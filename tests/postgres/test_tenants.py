@@ -51,7 +51,7 @@ def secret(theirs: Store, clock: Clock) -> Memory:
     keep = Keep(theirs, clock)
     first = keep("Something else first")
     kept = keep(
-        "The vault opens with xylophone",
+        "The orchestra plays the xylophone",
         name="vault",
         aliases=("mem-0007",),
         scope="project:theirs",
@@ -66,7 +66,7 @@ def secret(theirs: Store, clock: Clock) -> Memory:
     kept = keep.again(kept, confidence=0.9)
     theirs.note_use(Use("injected", (kept.id,), START, "S-theirs"))
     theirs.save_session(Session("S-theirs", "open the vault", ("project:theirs",), START))
-    theirs.append_events("S-theirs", [said("Ann", "the vault opens with xylophone", key="k1")])
+    theirs.append_events("S-theirs", [said("Ann", "the orchestra plays the xylophone", key="k1")])
     theirs.note_verdict("quality", "REJECTED", START)
     theirs.save_task(TaskRun("TASK-theirs", "open the vault", "project:theirs", START, START))
     theirs.append_events("TASK-theirs", [said("Ann", "turn the xylophone")], lambda made: [job_of(made[0].id)])
@@ -197,7 +197,7 @@ def test_the_vectors_of_another_tenant_are_no_ones(mine: Store, theirs: Store, s
 )
 @pytest.mark.usefixtures("secret")
 def test_no_filter_reaches_another_tenant(mine: Store, filters: Filters) -> None:
-    found = asked(mine, "the vault opens with xylophone", filters)
+    found = asked(mine, "the orchestra plays the xylophone", filters)
     assert (found.lexical, found.semantic, found.total, found.frequency) == ([], [], 0, {})
     assert mine.listing(filters) == []
     assert mine.count(filters) == 0
