@@ -154,8 +154,6 @@ def test_documents_without_cues_rank_as_in_an_index_of_three_fields(tmp_path: Pa
         db = sqlite3.connect(path)
         tokenizer = "ascii tokenchars '_'"
         db.execute(f'CREATE VIRTUAL TABLE temp.three USING fts5 (statement, about, support, tokenize = "{tokenizer}")')
-            "CREATE VIRTUAL TABLE temp.three USING fts5 (statement, about, support, tokenize = \"ascii tokenchars '_'\")"
-        )
         db.execute(
             "INSERT INTO three (rowid, statement, about, support) SELECT n, statement, about, support FROM texts"
         )
