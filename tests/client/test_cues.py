@@ -210,3 +210,12 @@ def test_no_file_contains_a_word_that_only_a_cue_of_a_purged_memory_had(tmp_path
     assert [
         path for path, data in found.items() if any(word in data for word in (b"quagga", b"brindl", b"okapi"))
     ] == []
+
+
+def test_a_purge_leaves_what_shares_only_a_cue(mem: Engram) -> None:
+    gone, kept = mem.add(PORT, cues=CUES), mem.add("Production postgres is on 5432", cues=CUES)
+    with mem.session("The ports of databases") as session:
+        session.observe("user", f"So tell me: {CUES[1]} on staging?")
+    assert mem.forget(gone.id, purge=True).remaining == ()  # type: ignore[union-attr]
+    assert mem.get(kept.id).cues == CUES
+    assert len(mem.search(CUES[1], kinds=("event",), mode="keyword")) == 1
