@@ -1,5 +1,7 @@
 """Cues: how they are normalised, and how many a memory may have."""
 
+from collections.abc import Callable
+
 import pytest
 
 from engram import Engram
@@ -37,7 +39,7 @@ def test_added_cues_come_after_the_known_ones_and_no_more_than_fit() -> None:
 def test_cues_beyond_the_limits_are_refused_by_every_write(cues: object) -> None:
     with Engram.open(ephemeral=True) as mem:
         known = mem.add("The kiosk opens at nine")
-        writes = [
+        writes: list[Callable[[], object]] = [
             lambda: mem.learn("The kiosk closes at six", cues=cues),  # type: ignore[arg-type]
             lambda: mem.remember("The kiosk closes at six", cues=cues),  # type: ignore[arg-type]
             lambda: mem.add("The kiosk closes at six", cues=cues),  # type: ignore[arg-type]
