@@ -42,9 +42,7 @@ def test_the_entry_that_init_writes_without_a_program_runs_no_module_of_a_clone(
 
 
 @pytest.mark.parametrize("module", [["engram", "mcp"], ["engram.mcp"], ["engram.cli", "mcp"]])
-def test_the_start_that_the_docs_name_runs_no_module_of_a_clone(
-    clone: Path, tmp_path: Path, module: list[str]
-) -> None:
+def test_the_start_that_the_docs_name_runs_no_module_of_a_clone(clone: Path, tmp_path: Path, module: list[str]) -> None:
     ended = run([sys.executable, "-P", "-m", *module], tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert not (tmp_path / "executed").exists()
