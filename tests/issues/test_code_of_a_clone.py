@@ -13,6 +13,7 @@ from engram.harnesses.wiring_health import wiring_finding
 from tests.harnesses.conftest import home as home
 
 PLANTED = "open({!r}, 'w').close()\n"
+PLANTED_MODULES = ("anyio.py", "json.py", "numpy.py", "pathlib.py", "tempfile.py", "yaml.py")
 OLD_FORMS = [("-m", "engram", "mcp"), ("-m", "engram.mcp")]
 
 
@@ -21,7 +22,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory: a clone whose modules create the file `executed`."""
     folder = tmp_path / "clone"
     (folder / "engram").mkdir(parents=True)
-    for name in ("anyio.py", "yaml.py", "numpy.py", "tempfile.py", "engram/__init__.py"):
+    for name in (*PLANTED_MODULES, "engram/__init__.py"):
         (folder / name).write_text(PLANTED.format(str(tmp_path / "executed")))
     monkeypatch.chdir(folder)
     return folder

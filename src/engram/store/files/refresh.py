@@ -31,6 +31,7 @@ from engram.store.files.index.index import Index
 from engram.store.files.index.vectors import fill_vectors
 from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
+from engram.store.files.leftovers import remove_home_leftovers
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.sweep import differing
@@ -136,6 +137,10 @@ def _explained_file(error: OSError, home: Home) -> Exception:
         return _no_index(error.strerror)
     if not str(error.filename).startswith(f"{home.root}/"):
         return error
+    if error.errno == errno.EFBIG:
+        return StoreReadOnly(
+            f"{error.filename} cannot be written: {error.strerror}; raise the limit on the size of a file (`ulimit -f`), then try again"
+        )
     kind = StoreReadOnly if error.errno in _NO_RIGHT else StoreCorrupt
     return kind(f"{error.filename} cannot be used: {error.strerror}")
 
@@ -168,6 +173,7 @@ class RefreshedStore:
         self._deadline = deadline
         self._noticed_at = self._ledgers_at = float("-inf")
         self._edits = EditDetector()
+        self._is_tidy = False
         self._unread_teams: dict[Path, None] = {}
         """Team stores not read yet, because another process was writing."""
         self._context = StoreContext(
@@ -393,8 +399,15 @@ class RefreshedStore:
 
     def _finish_interrupted(self, ledger: str | None = None) -> None:
         """Finish what a crash interrupted, for a writer with the writer lock."""
+        self._tidy()
         recovery.catch_up(self.context, ledger=ledger)
         self._handle_purge(purge.resume)
+
+    def _tidy(self) -> None:
+        """Remove what killed processes left, once for each opened store."""
+        if not self._is_tidy:
+            self._is_tidy = True
+            remove_home_leftovers(self.context.home)
 
     def _handle_purge(self, work: Callable[[StoreContext], None]) -> None:
         """Hide or finish an interrupted purge; a failure is a warning and blocks nobody."""
