@@ -63,6 +63,11 @@ ATTEMPTS = 3
 """How often a call is tried on an index that keeps getting damaged."""
 _FORK_PATIENCE = 5.0
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_SPACE = {
+    **dict.fromkeys(_NO_ROOM, "free some space"),
+    errno.EFBIG: "raise the limit on the size of a file (`ulimit -f`)",
+}
+"""What to do where a file cannot grow."""
 _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -120,7 +125,7 @@ def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
     if is_busy(error):
         return StoreBusy(f"another process is using the index ({error}); try again")
     if is_unwritable(error):
-        return _no_index(error)
+        return _no_index(error, home)
     return StoreError(f"the index failed: {error}; `engram index --rebuild` rebuilds it without loss")
 
 
@@ -133,21 +138,20 @@ def raise_explained(error: sqlite3.Error | OSError, home: Home) -> NoReturn:
 
 
 def _explained_file(error: OSError, home: Home) -> Exception:
-    if _is_of_index(error, home) or error.errno in _NO_ROOM:
-        return _no_index(error.strerror)
-    if not str(error.filename).startswith(f"{home.root}/"):
+    is_of_store = str(error.filename).startswith(f"{home.root}/")
+    if _is_of_index(error, home) or (error.errno in _NO_ROOM and not is_of_store):
+        return _no_index(error.strerror, home)
+    if not is_of_store:
         return error
-    if error.errno == errno.EFBIG:
-        return StoreReadOnly(
-            f"{error.filename} cannot be written: {error.strerror}; raise the limit on the size of a file (`ulimit -f`), then try again"
-        )
+    if advice := _NO_SPACE.get(error.errno or 0):
+        return StoreReadOnly(f"{error.filename} cannot be written: {error.strerror}; {advice}, then try again")
     kind = StoreReadOnly if error.errno in _NO_RIGHT else StoreCorrupt
     return kind(f"{error.filename} cannot be used: {error.strerror}")
 
 
-def _no_index(why: object) -> StoreReadOnly:
+def _no_index(why: object, home: Home) -> StoreReadOnly:
     return StoreReadOnly(
-        f"the index cannot be written: {why}; free some space or set ENGRAM_CACHE. Journaled changes are kept and are "
+        f"the index in {home.index} cannot be written: {why}; free some space or set ENGRAM_CACHE. Journaled changes are kept and are "
         "indexed later"
     )
 

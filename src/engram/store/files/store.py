@@ -373,7 +373,7 @@ class FilesStore(FilesReader):
 
     @contextlib.contextmanager
     def _explaining_purge(self) -> Iterator[None]:
-        """Name the file in an error of the system, and say how to go on. Of a damaged index, others take care."""
+        """Turn an error of the system into one that names the file and says what to do; a damaged index is repaired elsewhere."""
         try:
             yield
         except OSError as error:
@@ -383,7 +383,7 @@ class FilesStore(FilesReader):
             why = (
                 meaning if isinstance(meaning, StoreError) else f"{error.filename or 'a file'} cannot be used: {error}"
             )
-            raise StoreReadOnly(f"the purge is not finished: {why}; then purge again") from error
+            raise StoreReadOnly(f"the purge is not finished: {why}. Correct that and purge again") from error
 
     def interrupted_purge(self) -> Collection[str]:
         """The ids of an interrupted purge, of which some words may still be in files."""
