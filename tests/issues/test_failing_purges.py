@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engram import Engram, EngramError
+from engram import Engram, EngramError, Purged
 from engram.store.files import purge as purging
 from tests.homes import home_of
 
@@ -60,6 +60,7 @@ def test_any_failure_of_the_system_is_explained_and_the_next_purge_finishes(
             with pytest.raises(EngramError, match="purge again") as raised:
                 mem.forget(memory.id, purge=True, actor="human")
         assert journal in str(raised.value)
-        assert memory.id in mem.forget(memory.id, purge=True, actor="human").ids
+        purged = mem.forget(memory.id, purge=True, actor="human")
+        assert isinstance(purged, Purged) and memory.id in purged.ids
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert WORDS.encode() not in everything

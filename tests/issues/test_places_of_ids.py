@@ -1,14 +1,23 @@
 """Ids where they do not belong: links to other owners' memories, and an id that a hand edit gave to a second file."""
 
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
 from engram import Engram
 from tests.backends import Backend
 
-ANA = {"agent_id": "bot", "user_id": "ana"}
-BOB = {"agent_id": "bot", "user_id": "bob"}
+
+class Named(TypedDict):
+    """An owner, as every call takes one."""
+
+    agent_id: str
+    user_id: str
+
+
+ANA: Named = {"agent_id": "bot", "user_id": "ana"}
+BOB: Named = {"agent_id": "bot", "user_id": "bob"}
 
 
 @pytest.fixture
