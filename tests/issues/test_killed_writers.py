@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engram import Engram, Purged
+from engram import Engram, Purged, StoreCorrupt
 from engram.disk import temporary_path
 
 TEXT = "Negotiate the lease of the lighthouse quietly"
@@ -104,6 +104,18 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
             path.touch()
         mem.add("We like rivers")
         assert all(path.exists() for path in kept)
+
+
+def test_a_folder_of_states_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as mem:
+        mem.add("We like rivers")
+    stray = tmp_path / "elsewhere" / ".notes.tmp"
+    stray.parent.mkdir()
+    stray.touch()
+    (tmp_path / "store" / "state" / "named").symlink_to(stray.parent)
+    with pytest.raises(StoreCorrupt, match="symbolic link"):
+        opened(tmp_path)
+    assert stray.exists()
 
 
 def _purged(mem: Engram) -> Purged:

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import pytest
 
-from engram import Engram
+from engram import Engram, Purged
 from tests.backends import Backend
 
 
@@ -76,6 +76,20 @@ def test_a_hand_edit_that_takes_the_id_of_another_memory_retires_none(tmp_path: 
         path.write_text(before)
         assert mem.store.sync().problems == []
         assert mem.get(first.id).statement == FIRST
+
+
+def test_a_purge_takes_the_words_out_of_a_file_whose_id_is_another_memorys(tmp_path: Path) -> None:
+    with opened(tmp_path) as mem:
+        first, second = mem.add(FIRST), mem.add(SECOND)
+    path = file_of(tmp_path, FIRST)
+    path.write_text(path.read_text().replace(first.id, second.id))
+    with opened(tmp_path) as mem:
+        mem.store.sync()
+        purged = mem.forget(first.id, purge=True, actor="human")
+        assert isinstance(purged, Purged) and purged.remaining == ()
+        assert not path.exists()
+        assert mem.get(second.id).statement == SECOND
+        assert mem.store.sync().problems == []
 
 
 def test_of_two_memories_in_a_file_with_one_id_both_stay(tmp_path: Path) -> None:

@@ -236,11 +236,21 @@ def _remove_files(context: StoreContext, plan: PurgePlan, quotes: Quotations) ->
             path = context.confined(place)
         except EngramError:
             continue  # behind a link, so not part of the store
-        understood = take_out(path, plan.wanted, quotes)
+        understood = take_out(path, plan.wanted | _copies_in(context, place, path, quotes), quotes)
         with context.index.writing():
             # An unreadable file is read again, so that its current state is reported.
             current = memories.stamp_of(path)
             note_file(context, place, current if understood or current is None else memories.UNSEEN)
+
+
+def _copies_in(context: StoreContext, place: str, path: Path, quotes: Quotations) -> frozenset[str]:
+    """The ids under which a file has the words though another file has these memories: a person changed an id to a taken one."""
+    try:
+        found = memories.read(path)
+    except EngramError:
+        return frozenset()
+    foreign = [memory for memory in found if file_sync.place_of(context, memory.id) not in ("", place)]
+    return frozenset(memory.id for memory in foreign if quotes.in_bytes(memories.render([memory])))
 
 
 def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
