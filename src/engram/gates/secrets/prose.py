@@ -14,6 +14,7 @@ from engram.gates.secrets.values import (
     is_masked,
     is_ordinary,
     is_placeholder,
+    is_public_address,
     is_said,
     likeness,
 )
@@ -294,6 +295,8 @@ def _is_else(value: str) -> bool:
         return True
     if _KEYPAD.fullmatch(value):
         return False
+    if is_public_address(value):
+        return True
     # Dotted names may be passphrases: "seven.purple.herons".
     return is_ordinary(value) and (is_file_or_host(value) or "." not in value)
 

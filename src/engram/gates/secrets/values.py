@@ -7,6 +7,7 @@ import string
 from collections import Counter
 from enum import IntEnum
 from functools import lru_cache
+from hashlib import sha256
 from operator import ne
 
 from engram.gates.secrets.forms import alternatives, words
@@ -22,6 +23,7 @@ __all__ = [
     "is_ordinary",
     "is_passphrase",
     "is_placeholder",
+    "is_public_address",
     "is_random",
     "is_said",
     "likeness",
@@ -91,6 +93,11 @@ _HOST = (
     r"(?i:(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|ai|app|local|internal|localhost|lan|de|at|ch|fr|it|es|nl|pl|se"
     r"|co|uk|eu|us|cn|jp|example|invalid|edu|gov|cloud|tech|info|me|sh))(?::\d{1,5})?(?:/\S*)?"
 )
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_ADDRESS_BYTES = 25
+_CHECKED = frozenset("13ADLMT")
+"""How addresses begin that have a checksum in base 58."""
+_ADDRESS = lazy_pattern(rf"[13ADLMT][{_BASE58}]{{25,34}}|0x[0-9a-fA-F]{{40}}|(?:bc1|tb1|ltc1|addr1)[a-z0-9]{{30,103}}")
 _FILE_OR_HOST = lazy_pattern(f"{_FILE}|{_HOST}")
 _POINTERS = frozenset(words("pointers"))
 _PARTS_OF_NAMES = frozenset(words("parts of names"))
@@ -171,6 +178,22 @@ def is_ordinary(value: str) -> bool:
 def is_file_or_host(value: str) -> bool:
     """Whether the value is the name of a file or of a host."""
     return _FILE_OR_HOST.fullmatch(value) is not None
+
+
+def is_public_address(value: str) -> bool:
+    """Whether the value is an address of a blockchain, which its owner gives to everybody: of Bitcoin and its kin, of Ethereum."""
+    return _ADDRESS.fullmatch(value) is not None and (value[0] not in _CHECKED or _is_base58_address(value))
+
+
+def _is_base58_address(value: str) -> bool:
+    """Whether the last four bytes are the checksum of a version and a hash of twenty bytes."""
+    number = 0
+    for char in value:
+        number = number * 58 + _BASE58.index(char)
+    if number >= 1 << 8 * _ADDRESS_BYTES:
+        return False
+    raw = number.to_bytes(_ADDRESS_BYTES, "big")
+    return sha256(sha256(raw[:-4]).digest()).digest()[:4] == raw[-4:]
 
 
 def changes(value: str) -> float:
