@@ -73,7 +73,7 @@ _TRAILING = ".,;:!?)]}>。，、；！？*_|\\"
 _GOES_ON = re.compile(r" [a-zà-ÿ(]")
 _SEPARATORS = re.compile(r"[-_./:]+")
 _PLACEHOLDERS = (
-    r"<[^>]{0,80}>?|!(?:vault|ref|env|sub|secret)\b.{0,80}|\$\{?[A-Za-z_(][^\s]{0,80}|%[A-Za-z_]+%|\{\{?.{0,80}|\[.{0,80}|\(.{0,80}"
+    r"<[^>]{0,80}>?|@@?\w{1,60}@@?|__[A-Z][A-Z_]{1,60}__|\*{1,2}|!(?:vault|ref|env|sub|secret)\b.{0,80}|\$\{?[A-Za-z_(][^\s]{0,80}|%[A-Za-z_]+%|\{\{?.{0,80}|\[.{0,80}|\(.{0,80}"
     r"|[xX*•·.#?_-]{3,}|(?:your|my|the|some|any|a|an|new|old|own|insert|replace|put|enter|fill)(?:[_ -].{0,80})?|.{0,40}(?:example|placeholder|redacted|changeme|change_me|change-me|dummy|sample|insert-|_here|-here).{0,40}"
     r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|this|op:|arn:|ref:|keyring|file:|ssm:|sm:|var|local|data|module|kms|awskms|gcpkms|projects/|secretsmanager)\b[.:\[(/].{0,120}"
     r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|op:|arn:|ref:|keyring|file:|ssm:|sm:)\b.{0,120}"
@@ -229,7 +229,7 @@ def _known_likeness(value: str) -> Likeness:
 
 
 def _likeness(value: str) -> Likeness:
-    if len(value) < 4 or is_said(value) or is_placeholder(value):
+    if len(value) < 4 or is_said(value) or is_placeholder(value) or is_public_address(value):
         return Likeness.NOT
     if value.isalpha() or value.isdigit():
         return Likeness.WORD
