@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC, NamedWord
 from engram.gates.secrets.forms import Secret, alternatives, words
-from engram.gates.secrets.values import changes, entropy, is_masked, is_ordinary, is_placeholder, is_public_address, trimmed
+from engram.gates.secrets.values import (
+    changes,
+    entropy,
+    is_masked,
+    is_ordinary,
+    is_placeholder,
+    is_public_address,
+    trimmed,
+)
 from engram.model.lazy import lazy_pattern
 
 __all__ = ["high_entropy"]

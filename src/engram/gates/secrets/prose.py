@@ -329,7 +329,12 @@ def _is_coined(word: str) -> bool:
     """Whether it is a long word that no vocabulary has, such as "purplehandsaw"; it may be a password without anything that leads to it."""
     from engram.models.credentials import groups_of, is_known_word
 
-    return len(word) >= _SHORTEST_COINED and word.isalpha() and word.islower() and not (is_known_word(word) or groups_of(word))
+    return (
+        len(word) >= _SHORTEST_COINED
+        and word.isalpha()
+        and word.islower()
+        and not (is_known_word(word) or groups_of(word))
+    )
 
 
 def _runs(text: str, words: list[re.Match[str]], place: int, *, is_signed: bool) -> Iterator[tuple[int, int]]:
