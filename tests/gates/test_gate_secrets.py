@@ -86,7 +86,7 @@ SECRETS = [
     ("totp-secret", "Type it into the authenticator: " + "4a2g tzmx ypjl xn32 by3i", "tzmx ypjl"),
     ("safe-combination", "links 34, rechts 11, " + "links 78", "rechts 11"),
     ("pin", "AT+CPIN=" + "9403", "9403"),
-    ("connection-string", "Server=a;User Id=app;" + "Pwd=ujmsdWOBs+QEO;Encrypt=True", "ujmsdWOB"),
+    ("password", "Server=a;User Id=app;" + "Pwd=ujmsdWOBs+QEO;Encrypt=True", "ujmsdWOB"),
     ("high-entropy-token", "use secret " + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXU"),
 ]
 
