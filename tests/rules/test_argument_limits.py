@@ -59,7 +59,7 @@ def test_no_field_of_a_memory_takes_more_than_its_maximum(field: str) -> None:
             lambda: mem.revise(kept.id, **{field: text}),
         )
         for call in calls:
-            with pytest.raises(InvalidInput, match=f"^{field} has"):
+            with pytest.raises(InvalidInput, match=rf"^(?:items\[0\] \(.{{1,80}}\): )?{field} has"):
                 call()
         assert [memory.statement for memory in mem.list()] == [kept.statement]
 

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from engram.model.batch import SkippedItem
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, SecretRefused
+from engram.model.memory import Memory
 from engram.text.display import cut, quoted
 
 OnError = Literal["raise", "skip"]
@@ -59,13 +60,15 @@ class BatchRefusals:
         raise type(error)(f"{place}: {error}{written}") from error
 
     def _excerpt(self, index: int, error: EngramError) -> str:
-        from engram.gates.secrets.scan import redact
+        from engram.gates.secrets.scan import redact, secrets_problem
 
         item = self._items[index]
-        if isinstance(error, SecretRefused) or not isinstance(item, Mapping):
+        if not isinstance(item, Mapping):
             return ""
-        text = next((item[name] for name in _STATEMENTS if isinstance(item.get(name), str)), "")
-        return cut(" ".join(redact(text[:_READ])[0].split()), _EXCERPT)
+        text = next((item[name] for name in _STATEMENTS if isinstance(item.get(name), str)), "")[:_READ]
+        if isinstance(error, SecretRefused) and secrets_problem(Memory("", text)):
+            return ""
+        return cut(" ".join(redact(text)[0].split()), _EXCERPT)
 
 
 class ItemRefused(Exception):

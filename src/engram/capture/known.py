@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engram.embedding.products import dot
+from engram.gates.comparison import shared
+from engram.gates.passages import MAX_JUDGED_CHARS
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.decision import DISTRUST
 from engram.model.lazy import dataclass, replace
@@ -27,10 +29,16 @@ SUBJECT_NEIGHBOURS = 24
 """How many memories a fact in a form is compared with that share the words of its subject and predicate."""
 OUT_NEIGHBOURS = 6
 """How many of the nearest memories that were taken out of use a proposal is compared with."""
+OUT_NEIGHBOURS_OF_LONG = 24
+"""The same for a text that may say something in any of its sentences."""
 LOOKUP_TERMS = 6
 """How many of the rarest words of a statement its neighbours are looked up by."""
 TAKEN_OUT = ("rejected", "retired", "superseded")
 """The statuses of memories that somebody took out of use."""
+MAX_LOOKUPS, LOOKUP_GROUP = 40, 40
+"""Lookups for a long text, and how many of its words each one looks up."""
+LONG_TEXT = 400
+"""Characters from which memories that were taken out of use are looked up by all words of a text."""
 COMPARED = ("active", "dormant", "candidate")
 """The statuses of memories that a proposal is compared with."""
 
@@ -64,6 +72,11 @@ def _disguised(proposal: Proposal) -> list[Proposal]:
     ]
 
 
+def most_taken_out(proposal: Proposal) -> int:
+    """How many memories that were taken out of use a proposal is compared with."""
+    return OUT_NEIGHBOURS if len(proposal.memory.statement) <= LONG_TEXT else OUT_NEIGHBOURS_OF_LONG
+
+
 def reaches(scope: str, other: str) -> bool:
     """Whether one of two scopes sees the other."""
     return other in seen_from([scope]) or scope in seen_from([other])
@@ -71,7 +84,7 @@ def reaches(scope: str, other: str) -> bool:
 
 def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
     """A memory with its content hash and tokens, as the gates compare it."""
-    said = fold_text(memory.statement[:20_000])
+    said = fold_text(memory.statement[:MAX_JUDGED_CHARS])
     return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(said)))
 
 
@@ -124,6 +137,7 @@ class StoreKnown:
         near = list(self._nearest(proposal, statuses, OUT_NEIGHBOURS, seen_from([scope])))
         for said in _disguised(proposal):
             near += self._nearest(said, statuses, OUT_NEIGHBOURS, seen_from([scope]))
+        near += self._nearest_inside(proposal, statuses, seen_from([scope]))
         same = self.store.same_text(proposal.content_hash, statuses)
         # Others can bury a decision among many alike, but not the text itself.
         near = [*(Neighbour(one, 1.0) for one in same if reaches(one.scope, scope)), *near]
@@ -136,6 +150,24 @@ class StoreKnown:
         filters = Filters(scopes=tuple(scopes) or (proposal.memory.scope,), statuses=statuses)
         found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, limit), filters)
         return self._neighbours(list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical])))
+
+    def _nearest_inside(
+        self, proposal: Proposal, statuses: tuple[str, ...], scopes: Sequence[str]
+    ) -> Sequence[Neighbour]:
+        """The memories that share most words with some part of a long text; words that follow each other are looked up together."""
+        if len(text := proposal.memory.statement) <= LONG_TEXT:
+            return ()
+        wanted = query_terms(fold_text(text[:MAX_JUDGED_CHARS]))
+        known = self.store.frequencies(wanted)
+        terms = [term for term in wanted if known.get(term)][: MAX_LOOKUPS * LOOKUP_GROUP]
+        filters = Filters(scopes=tuple(scopes), statuses=statuses)
+        numbers: dict[int, None] = {}
+        for start in range(0, len(terms), LOOKUP_GROUP):
+            query = Query(tuple(terms[start : start + LOOKUP_GROUP]), None, OUT_NEIGHBOURS)
+            numbers |= dict.fromkeys(n for n, _ in self.store.candidates(query, filters).lexical)
+        said = frozenset(wanted)
+        near = self._neighbours(list(numbers))
+        return sorted(near, key=lambda one: shared(said, one.memory), reverse=True)[:OUT_NEIGHBOURS_OF_LONG]
 
     def _neighbours(self, numbers: Sequence[int]) -> Sequence[Neighbour]:
         hits = self.store.get_many(numbers)

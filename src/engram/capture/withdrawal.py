@@ -7,12 +7,18 @@ same as a rejected memory waits for review. A retirement holds for the same text
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engram.capture.known import OUT_NEIGHBOURS, StoreKnown, decided_how, propose, reaches, taken_out
+from engram.capture.known import StoreKnown, decided_how, most_taken_out, propose, reaches, taken_out
 from engram.embedding.products import dot
 from engram.gates.comparison import shared
 from engram.gates.forms import statements_of
-from engram.gates.neighbourhood import WITHDRAWN, Recurrence, find_recurrence
-from engram.gates.particulars import sentences_beside
+from engram.gates.neighbourhood import (
+    WITHDRAWN,
+    Recurrence,
+    find_recurrence,
+    find_repeated_passage,
+    state_passage,
+)
+from engram.gates.particulars import join_texts, texts_beside
 from engram.gates.pipeline import mention
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.errors import Refused
@@ -88,12 +94,14 @@ class Withdrawals:
 
     def _inside(self, memory: Memory, lookup: "_Few | _Search") -> Recurrence | None:
         """What a person rejected that a part of a memory says; compared by words, since there may be many parts."""
-        proposal = propose(memory)
-        parts = [*statements_of(proposal)[1:], *sentences_beside(proposal)]
-        pairs = zip(parts, lookup.near(parts, None), strict=True)
-        rejected = ((part, [one for one in others if one.memory.status == "rejected"]) for part, others in pairs)
-        found = (find_recurrence(part, taken_out(self.store, others)) for part, others in rejected if others)
-        return next((out for out in found if out is not None), None)
+        proposal, beside = propose(memory), texts_beside(memory)
+        texts = {"form": [part.memory.statement for part in statements_of(proposal)[1:]], **beside}
+        if not any(texts.values()):
+            return None
+        (others,) = lookup.near([state_passage(proposal, join_texts(texts))], None)
+        rejected = taken_out(self.store, [one for one in others if one.memory.status == "rejected"])
+        found = find_repeated_passage(proposal, texts, rejected) if rejected else None
+        return None if found is None else found[1]
 
     def _reworded(self, memories: Sequence[Memory], lookup: "_Few | _Search") -> dict[int, Recurrence]:
         """What these say in other words that a person took out of use."""
@@ -159,7 +167,9 @@ class _Few:
             for memory, cosine in zip(self.memories, cosines, strict=True)
             if memory.scope in scopes and (cosine >= NEAR or shared(terms, memory) >= MOST_WORDS)
         ]
-        return sorted(found, key=lambda one: one.cosine, reverse=True)[:OUT_NEIGHBOURS]
+        return sorted(found, key=lambda one: (one.cosine, shared(terms, one.memory)), reverse=True)[
+            : most_taken_out(proposal)
+        ]
 
 
 def _terms(proposal: Proposal) -> Iterator[str]:

@@ -13,6 +13,7 @@ from engram.model.forms import check_form_kept, merged_form, with_form
 from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
 from engram.model.reserved_keys import with_reserved
+from engram.rules.argument_limits import check_argument
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import is_person
 from engram.rules.strength import reinforced
@@ -208,6 +209,7 @@ class WriteVerbs(Facets):
         def prepared(item: Any) -> dict[str, Any]:
             if not isinstance(item, Mapping):
                 raise InvalidInput('an item must be a mapping such as {"statement": "…"}')
+            check_argument("item", item)
             return self._given("", item, source=source)
 
         return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepared, progress=progress)

@@ -13,7 +13,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.models.english_words import is_word, respell
 from engram.models.readings import other_readings
-from engram.text.confusables import fold_text
+from engram.text.confusables import fold_text, strip_accents
 from engram.text.display import HIDDEN, INVISIBLE, quoted
 
 __all__ = ["InjectedInstruction", "find_injections", "injection_problem"]
@@ -61,7 +61,36 @@ _SHOWN_FIELDS = frozenset((
 @lru_cache(maxsize=1)
 def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
     lines = [line.split("\t") for line in table_text("instructions.txt")]
-    return tuple((kind, tuple(hints.split(",")), re.compile(pattern)) for kind, hints, pattern in lines)
+    patterns = [(kind, tuple(hints.split(",")), re.compile(pattern)) for kind, hints, pattern in lines]
+    return (*patterns, *(_override(*line.split("\t")) for line in table_text("overrides.txt")))
+
+
+def _override(language: str, *columns: str) -> tuple[str, tuple[str, ...], re.Pattern[str]]:
+    """The command of a language to ignore earlier instructions: its words of each column, close together, in the orders that languages have."""
+    is_spaced = not language.endswith("~")
+    gap = r"(?: \S+){0,3}" if is_spaced else r".{0,8}"
+    verb, which, noun = (_any_of(column, is_spaced=is_spaced) for column in columns)
+    orders = (
+        (verb, which, noun), (verb, noun, which), (which, noun, verb), (noun, which, verb), (which, verb, noun),
+    )  # fmt: skip
+    return "override", tuple(_spellings(columns[0])), re.compile("|".join(gap.join(order) for order in orders))
+
+
+def _any_of(column: str, *, is_spaced: bool) -> str:
+    """A pattern for the words of a column in a text that `plain` has prepared."""
+    before, after = (" ", "(?= )") if is_spaced else ("", "")
+    words = [
+        before + re.escape(spelled) + (r"\S{0,20}" if word.endswith("*") else after)
+        for word in column.split(",")
+        for spelled in _spellings(word)
+    ]
+    return f"(?:{'|'.join(words)})"
+
+
+def _spellings(column: str) -> dict[str, None]:
+    """The words of a column as `plain` prepares them, with their accents and without."""
+    stems = [plain(word.rstrip("*")).strip() for word in column.split(",")]
+    return dict.fromkeys([*stems, *map(strip_accents, stems)])
 
 
 def find_injections(text: str) -> list[InjectedInstruction]:

@@ -5,8 +5,9 @@ instead (`gates.forms`), and an exact rule goes before the model: statements tha
 opposite or a rival word (`gates.comparison`), in languages the model was not trained on, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from math import nan
 from typing import TYPE_CHECKING
 
@@ -14,18 +15,21 @@ from engram.gates.certainty import adds_nothing, holds, may_outdate, names_anoth
 from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.folded_view import fold_memory
 from engram.gates.forms import FormComparison, about_same_subject, compare_forms, in_same_form
+from engram.gates.passages import find_near_passages, split_passages
 from engram.gates.proposal import Conflict, Neighbour, Proposal
 from engram.gates.succession import names_another_subject
 from engram.model.forms import FEEDBACK, form_name
 from engram.model.lazy import cached_property, dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
+from engram.text.content_hash import content_hash
 from engram.text.polarity import read
+from engram.text.tokens import tokens
 
 if TYPE_CHECKING:
     from engram.models.pairs import Relation
 
-__all__ = ["Neighbourhood", "Recurrence", "find_recurrence", "in_conflict"]
+__all__ = ["Neighbourhood", "Recurrence", "find_recurrence", "find_repeated_passage", "in_conflict", "state_passage"]
 
 # DESIGN §10 says .97, measured with another model; with the bundled one, four statements reworded by hand score .94 to .97.
 MIN_COSINE = 0.94
@@ -69,8 +73,15 @@ class Recurrence:
 class Neighbourhood:
     """A proposal among the stored memories of its scope and situation; the model compares them at most once."""
 
-    def __init__(self, proposal: Proposal, neighbours: Sequence[Neighbour]) -> None:
+    def __init__(
+        self,
+        proposal: Proposal,
+        neighbours: Sequence[Neighbour],
+        known: "Mapping[tuple[str, str], Relation] | None" = None,
+    ) -> None:
         self._proposal, self._memory = proposal, proposal.memory
+        self._known = known
+        """The relations to use, computed for many proposals at once, by the older and the newer text; None to compute them."""
         self._near = [near for near in neighbours if self._is_comparable(near.memory)]
 
     def _is_comparable(self, other: Memory) -> bool:
@@ -90,7 +101,11 @@ class Neighbourhood:
         texts = [_sentence(near.memory.statement) for near in others]
         # Without an embedder the cosine is nan or negative.
         cosines = [near.cosine if near.cosine >= 0 else nan for near in others]
-        found = pairs.relate_all(texts, _sentence(self._memory.statement), cosines) if texts else []
+        mine = _sentence(self._memory.statement)
+        if self._known is not None:
+            computed = [(near, self._known.get((text, mine))) for near, text in zip(others, texts, strict=True)]
+            return [(near, relation) for near, relation in computed if relation is not None]
+        found = pairs.relate_all(texts, mine, cosines) if texts else []
         return list(zip(others, found, strict=True))
 
     def _is_for_model(self, other: Memory) -> bool:
@@ -204,12 +219,78 @@ class Neighbourhood:
 
 
 def find_recurrence(proposal: Proposal, decided: Sequence[Neighbour]) -> Recurrence | None:
-    """The one of these that says the same as a proposal, in the same or in other words, whatever the caller says about it, and wherever."""
+    """The one of these that says the same as a proposal or as a passage of it, in the same or in other words, whatever the caller says about it,
+    and wherever.
+    """
     if not decided:
         return None
+    found = _compare(proposal, _without_place(decided, proposal.memory.scope))
+    if found is not None and found.is_sure:
+        return _restore(found, decided)
+    out = [one for one in decided if one.memory.status in WITHDRAWN]
+    text = proposal.memory.statement
+    inside = (
+        find_repeated_passage(proposal, {"statement": [text]}, out) if out and len(split_passages(text)) > 1 else None
+    )
+    if inside is not None and (inside[1].is_sure or found is None):
+        return inside[1]
+    return None if found is None else _restore(found, decided)
+
+
+def find_repeated_passage(
+    proposal: Proposal, texts: Mapping[str, Sequence[str]], decided: Sequence[Neighbour]
+) -> tuple[str, Recurrence] | None:
+    """The name of a text with a passage that says the same as one of these, and which one; a sure one before a likely one.
+
+    However many texts there are, a bounded number of passages is compared, with one call of the pair model.
+    """
+    from engram.models.pairs import relate_pairs
+
+    here = [replace(one, cosine=-1.0) for one in _without_place(decided, proposal.memory.scope)]
+    near = find_near_passages(chain.from_iterable(texts.values()), [one.memory.statement for one in here])
+    chosen: dict[str, list[Neighbour]] = {}
+    for passage, at in (*near.sentences, *near.windows):
+        chosen.setdefault(passage, []).append(here[at])
+    pairs = list(dict.fromkeys((_sentence(here[at].memory.statement), _sentence(said)) for said, at in near.sentences))
+    known = dict(zip(pairs, relate_pairs(pairs, reasons=False), strict=True))
+    likely: Recurrence | None = None
+    for passage, others in chosen.items():
+        found = _compare(state_passage(proposal, passage), others, known)
+        if found is not None and found.is_sure:
+            return _name_of(passage, texts), _restore(found, decided)
+        likely = likely or found
+    if likely is not None:
+        passage = next(passage for passage, others in chosen.items() if likely.neighbour in others)
+        return _name_of(passage, texts), _restore(likely, decided)
+    if near.left_out is not None:
+        return next(iter(texts)), _restore(Recurrence(here[near.left_out], is_sure=False), decided)
+    return None
+
+
+def state_passage(proposal: Proposal, text: str) -> Proposal:
+    """A text of a proposal as a statement of its own."""
+    memory = proposal.memory.but(statement=text, situation="", form={}, supersedes=(), conflict_key="")
+    return replace(proposal, memory=memory, content_hash=content_hash(text), tokens=tuple(tokens(text)))
+
+
+def _name_of(passage: str, texts: Mapping[str, Sequence[str]]) -> str:
+    """The name of the text that has a passage; of a folded one, the first name."""
+    return next((name for name, given in texts.items() if any(passage in text for text in given)), next(iter(texts)))
+
+
+def _without_place(decided: Sequence[Neighbour], scope: str) -> list[Neighbour]:
+    return [replace(one, memory=fold_memory(one.memory).but(scope=scope, situation="")) for one in decided]
+
+
+def _restore(found: Recurrence, decided: Sequence[Neighbour]) -> Recurrence:
+    return next(Recurrence(one, found.is_sure) for one in decided if one.memory.id == found.memory.id)
+
+
+def _compare(
+    proposal: Proposal, here: Sequence[Neighbour], known: "Mapping[tuple[str, str], Relation] | None" = None
+) -> Recurrence | None:
     memory = fold_memory(proposal.memory).but(supersedes=())
-    here = [replace(one, memory=fold_memory(one.memory).but(scope=memory.scope, situation="")) for one in decided]
-    near = Neighbourhood(replace(proposal, memory=memory, named=(), relation=""), here)
+    near = Neighbourhood(replace(proposal, memory=memory, named=(), relation=""), here, known)
     if (twin := near.duplicate() or near.repeated() or near.wrapped()) is not None:
         found = (twin, True)
     elif (likely := near.recurrence()) is not None:
@@ -218,7 +299,7 @@ def find_recurrence(proposal: Proposal, decided: Sequence[Neighbour]) -> Recurre
         found = (disguised, False)
     else:
         return None
-    return next(Recurrence(one, found[1]) for one in decided if one.memory.id == found[0].id)
+    return next(Recurrence(one, found[1]) for one in here if one.memory.id == found[0].id)
 
 
 def _says_again(new: str, old: Memory) -> bool:

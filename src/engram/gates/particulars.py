@@ -3,28 +3,28 @@
 They pass the gates as the statement does, so that nothing reaches a reader in a field that was kept out of a statement.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from engram.gates.comparison import relation
 from engram.gates.instructions import find_injections
-from engram.gates.neighbourhood import Recurrence, find_recurrence
+from engram.gates.neighbourhood import Recurrence, find_repeated_passage, state_passage
+from engram.gates.passages import MAX_JUDGED_CHARS
 from engram.gates.proposal import Known, Proposal
 from engram.gates.trust import tier_3_reason
-from engram.model.lazy import lazy_pattern, replace
+from engram.model.lazy import lazy_pattern
 from engram.model.memory import Memory
 from engram.models.readings import other_readings
 from engram.store.records import CURRENT
-from engram.text.content_hash import content_hash
-from engram.text.sentences import split_sentences
-from engram.text.tokens import tokens
 
 __all__ = [
     "LABELS",
     "PARTICULARS",
+    "join_texts",
     "particular_problem",
     "rejected_particular",
-    "sentences_beside",
     "situation_conflict",
+    "texts_beside",
 ]
 
 LABELS = ("tags", "cues", "domain", "name", "aliases", "trigger_context")
@@ -37,18 +37,25 @@ LEAST_WORDS = 3
 _WORD = lazy_pattern(r"[^\W_]+")
 _BETWEEN_WORDS = lazy_pattern(r"[\s/_-]+")
 LONGEST = 2_000
-"""Characters of a text that are compared."""
+"""Characters of a text that are searched for what is sensitive, and of a situation that is compared with current memories."""
+MAX_LABELS = 50
+"""Labels in a field that are judged one by one; of more, several are judged together."""
 
 
 def particular_problem(memory: Memory, names: Sequence[str] = PARTICULARS) -> str:
-    """Why what is said next to a statement waits for review: it instructs its reader, or is tier 3; "" where it need not."""
-    for name, text in _texts(memory, names):
-        if found := find_injections(text):
-            return f"{name} looks like an instruction to the agent that reads it ({found[0].kind}: {found[0].quote})"
-        is_fragment = name in _FRAGMENTS
-        said = Memory("", "", type="fact", situation=text) if is_fragment else Memory("", text, type="fact")
-        if reason := tier_3_reason(said):
-            return f"its {name}: {reason}; only a person can approve it"
+    """Why what is said next to a statement waits for review: it instructs its reader, is tier 3, or is too long to judge; "" where it need not."""
+    if problem := _size_problem(memory, names):
+        return problem
+    for name, texts in _texts(memory, names).items():
+        for text in texts:
+            if found := find_injections(text):
+                return (
+                    f"{name} looks like an instruction to the agent that reads it ({found[0].kind}: {found[0].quote})"
+                )
+            is_fragment, begin = name in _FRAGMENTS, text[:LONGEST]
+            said = Memory("", "", type="fact", situation=begin) if is_fragment else Memory("", begin, type="fact")
+            if reason := tier_3_reason(said):
+                return f"its {name}: {reason}; only a person can approve it"
     return ""
 
 
@@ -56,28 +63,26 @@ def rejected_particular(
     proposal: Proposal, known: Known, names: Sequence[str] = PARTICULARS
 ) -> tuple[str, Recurrence] | None:
     """The name of a text next to the statement that says what a person has rejected as a statement, and the memory they rejected."""
-    likely: tuple[str, Recurrence] | None = None
-    for name, text in _texts(proposal.memory, names):
-        # The cosines are those of the statement.
-        near = [replace(one, cosine=-1.0) for one in known.rejected(_said(proposal, text))]
-        for sentence in split_sentences(text) if near else ():
-            if (found := find_recurrence(_said(proposal, sentence), near)) is not None:
-                if found.is_sure:
-                    return name, found
-                likely = likely or (name, found)
-    return likely
+    if _size_problem(proposal.memory, names) or not (texts := _texts(proposal.memory, names)):
+        return None
+    near = known.rejected(state_passage(proposal, join_texts(texts)))
+    return find_repeated_passage(proposal, texts, near) if near else None
 
 
-def sentences_beside(proposal: Proposal) -> list[Proposal]:
-    """Each sentence next to the statement as a statement of its own."""
-    said = [sentence for _, text in _texts(proposal.memory, PARTICULARS) for sentence in split_sentences(text)]
-    return [_said(proposal, sentence) for sentence in said if len(sentence.split()) >= LEAST_WORDS]
+def texts_beside(memory: Memory) -> dict[str, list[str]]:
+    """The texts next to the statement that say something, by their fields; none if there is too much to judge."""
+    return {} if _size_problem(memory, PARTICULARS) else _texts(memory, PARTICULARS)
+
+
+def join_texts(texts: Mapping[str, Sequence[str]]) -> str:
+    """All of these texts as one, by which memories that share words with them are looked up."""
+    return "\n".join(text for given in texts.values() for text in given)
 
 
 def situation_conflict(proposal: Proposal, known: Known) -> Memory | None:
     """The current memory that says the opposite of a situation that reads as a statement."""
-    for _, text in _texts(proposal.memory, ("situation",)):
-        said = _said(proposal, text)
+    for text in _texts(proposal.memory, ("situation",)).get("situation", ()):
+        said = state_passage(proposal, text[:LONGEST])
         for near in known.near(said):
             is_current = near.memory.status in CURRENT and not proposal.leaves_out(near.memory.id)
             if is_current and relation(text, near.memory.statement).relation == "opposite":
@@ -85,21 +90,45 @@ def situation_conflict(proposal: Proposal, known: Known) -> Memory | None:
     return None
 
 
-def _texts(memory: Memory, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The texts that say something, each with the name of its field; of several words in a field, all of them together as well."""
+def _size_problem(memory: Memory, names: Sequence[str]) -> str:
+    """Which text next to a statement is too long to be judged, so that a person reads it; "" for none."""
     for name in names:
         value = getattr(memory, name)
-        texts = [value] if isinstance(value, str) else [*value, " ".join(value)] if len(value) > 1 else value
-        for text in texts:
-            if name not in LABELS and len(text.split(maxsplit=LEAST_WORDS)) >= LEAST_WORDS:
-                yield name, text[:LONGEST]
-            elif name in LABELS and (words := _label_words(text)) and not _repeats_statement(words, memory):
-                yield name, words
+        if isinstance(value, str) and len(value) > MAX_JUDGED_CHARS:
+            return f"its {name} has {len(value):,} characters, and the gates judge at most {MAX_JUDGED_CHARS:,}; it waits for review"
+    return ""
+
+
+def _texts(memory: Memory, names: Sequence[str]) -> dict[str, list[str]]:
+    """The texts that say something by their fields; of several words in a field, all of them together as well."""
+    found = {name: list(_texts_of(memory, name)) for name in names}
+    return {name: texts for name, texts in found.items() if texts}
+
+
+def _texts_of(memory: Memory, name: str) -> Iterator[str]:
+    value = getattr(memory, name)
+    texts = [value] if isinstance(value, str) else _join_some(value)
+    for text in texts:
+        if name not in LABELS and len(text.split(maxsplit=LEAST_WORDS)) >= LEAST_WORDS:
+            yield text
+        elif name in LABELS and (words := _label_words(text)) and not _repeats_statement(words, memory):
+            yield words
+
+
+def _join_some(labels: Sequence[str]) -> list[str]:
+    """Each of a few labels, of many some of them together, and all of them together."""
+    size = -(-len(labels) // MAX_LABELS)
+    groups = list(labels) if size < 2 else ["\n".join(labels[at : at + size]) for at in range(0, len(labels), size)]
+    return [*groups, " ".join(labels)] if len(labels) > 1 else groups
+
+
+def _space(found: re.Match[str]) -> str:
+    return "\n" if "\n" in found[0] else " "
 
 
 def _label_words(text: str) -> str:
     """A label as words between spaces; "" if it has too few to say something. Those with digits are codes, as ids and versions are."""
-    label = _BETWEEN_WORDS.sub(" ", text[:LONGEST])
+    label = _BETWEEN_WORDS.sub(_space, text)
     said = (words for words in (label, *other_readings(label)) if sum(map(str.isalpha, words.split())) >= LEAST_WORDS)
     return next(said, "")
 
@@ -108,9 +137,3 @@ def _repeats_statement(text: str, memory: Memory) -> bool:
     """Whether a text has only words of the statement and numbers, as names often do."""
     words = {word for word in _WORD.findall(text.casefold()) if not word.isdigit()}
     return words.issubset(_WORD.findall(memory.statement[:LONGEST].casefold()))
-
-
-def _said(proposal: Proposal, text: str) -> Proposal:
-    """The text as a statement of its own."""
-    memory = proposal.memory.but(statement=text, situation="", form={}, supersedes=(), conflict_key="")
-    return replace(proposal, memory=memory, content_hash=content_hash(text), tokens=tuple(tokens(text)))

@@ -53,7 +53,8 @@ _CODES = tuple(
     for run, code, base in (
         (r"(?:[A-Za-z\s]{0,20}\\[01][0-7]{2}){2,}+", r"\\([01][0-7]{2})", 8),
         (r"(?:[A-Za-z\s]{0,20}\\[2-7][0-9A-Fa-f] ?){2,}+", r"\\([2-7][0-9A-Fa-f]) ?", 16),
-        (r"(?:[A-Za-z\s]{0,20}=[46][1-9A-Fa-f]){3,}+", r"=([2-7][0-9A-Fa-f])", 16),
+        (r"(?:[A-Za-z\s]{0,20}=(?:[46][1-9A-Fa-f]|[57][0-9Aa])){2,}+", r"=([2-7][0-9A-Fa-f])", 16),
+        (r"=(?:[46][1-9A-Fa-f]|[57][0-9Aa])(?=[a-z]{2})", r"=([2-7][0-9A-Fa-f])", 16),
         (r"(?<!\w)(?:[2-7][0-9A-Fa-f][ :,]{0,2}){8,}+", r"([2-7][0-9A-Fa-f])[ :,]{0,2}", 16),
         (r"(?:[Uu]\+00[2-7][0-9A-Fa-f][ ,]{0,2}){4,}+", r"[Uu]\+00([2-7][0-9A-Fa-f])[ ,]{0,2}", 16),
         (r"(?<!\w)(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])[ ,]{1,2}){8,}+(?:\d{2,3})?", r"(\d{2,3})[ ,]{0,2}", 10),
@@ -85,7 +86,7 @@ _ROTATED = str.maketrans(_LOWER + _UPPER, _LOWER[13:] + _LOWER[:13] + _UPPER[13:
 
 def other_readings(text: str) -> tuple[str, ...]:
     """What else a text may say, without the text itself and without repetitions; empty for nearly every text."""
-    return _cached_readings(text) if len(text) <= 600 else _readings(text[:READ_CHARS])
+    return _cached_readings(text) if len(text) <= 600 else _cached_long_readings(text[:READ_CHARS])
 
 
 def letters_of(text: str) -> str:
@@ -110,6 +111,8 @@ def _readings(text: str) -> tuple[str, ...]:
 
 
 _cached_readings = lru_cache(maxsize=512)(_readings)
+_cached_long_readings = lru_cache(maxsize=4)(_readings)
+"""Several gates read the same long text one after the other."""
 
 
 def _compared(text: str) -> str:

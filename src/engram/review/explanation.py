@@ -11,7 +11,10 @@ from engram.rules.scopes import shows
 from engram.rules.strength import links_at
 from engram.store.protocol import Image, Store
 from engram.store.references import hide_foreign_links
-from engram.text.display import quoted, word
+from engram.text.display import cut, quoted, word
+
+MAX_SHOWN = 500
+"""Characters shown of a text next to the statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ def explained(
     lines = [
         f"{word(memory.id)} ({word(memory.type)}, {word(memory.scope)}): {quoted(memory.statement)}",
         f"state: {state.state}, strength {state.strength:.2f}; {state.reason}",
+        *_details(memory),
         *_origin(memory),
         *_place(memory, versions, current),
         *(
@@ -85,6 +89,12 @@ def seen_images(store: Store, memory_id: str, scopes: Collection[str] | None) ->
         )
         for image in seen
     ]
+
+
+def _details(memory: Memory) -> list[str]:
+    """What the memory says next to its statement; of a long text, the beginning."""
+    texts = (("situation", memory.situation), ("rationale", memory.rationale), ("context", memory.context))
+    return [f"{name} ({len(text):,} characters): {quoted(cut(text, MAX_SHOWN))}" for name, text in texts if text]
 
 
 def _origin(memory: Memory) -> list[str]:

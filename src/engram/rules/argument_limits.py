@@ -26,6 +26,8 @@ MAX_TEXT_CHARS = 8 * 1024 * 1024
 """Characters of a text that is stored as it is, and of all texts in a mapping together."""
 MAX_ITEMS = 100_000
 """Entries of a list of names."""
+_CHECKED_BY_VERB = frozenset({("add_batch", "items")})
+"""Arguments whose entries a verb checks one by one, since it names or skips the one that is too large."""
 
 _BY_SIZE: dict[int, tuple[str, ...]] = {
     MAX_PATH_CHARS: ("path", "paths", "directory", "project", "source", "target"),
@@ -103,10 +105,9 @@ def limit_verb(verb: Verb) -> Verb:
 
     @wraps(verb)
     def limited(*args: Any, **given: Any) -> Any:
-        for name, value in zip(names, args, strict=False):
-            check_argument(name, value)
-        for name, value in given.items():
-            check_argument(name, value)
+        for name, value in (*zip(names, args, strict=False), *given.items()):
+            if (verb.__name__, name) not in _CHECKED_BY_VERB:
+                check_argument(name, value)
         return verb(*args, **given)
 
     return cast(Verb, limited)

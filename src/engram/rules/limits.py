@@ -3,12 +3,14 @@
 from engram.model.memory import Memory
 from engram.rules.cues import cues_problem
 
-__all__ = ["MAX_DETAIL_CHARS", "MAX_LINKS", "MAX_LISTED", "MAX_LISTED_CHARS", "limit_problem"]
+__all__ = ["MAX_DETAIL_CHARS", "MAX_LINKS", "MAX_LISTED", "MAX_LISTED_CHARS", "MAX_LISTED_TOTAL", "limit_problem"]
 
 MAX_LISTED = 1_000
 """Entries in each of: tags, aliases, entities, anchors, evidence, supersedes."""
 MAX_LISTED_CHARS = 1_000
 """Characters of one tag, alias or entity."""
+MAX_LISTED_TOTAL = 50_000
+"""Characters of all tags, all aliases or all entities together."""
 MAX_LINKS = 10_000
 MAX_DETAIL_CHARS = 100_000
 """Characters of the situation, the rationale and the domain. Whole sources belong in `context`, which is not indexed."""
@@ -29,6 +31,10 @@ def limit_problem(memory: Memory) -> str:
     for field in _WORDS:
         if any(len(word) > MAX_LISTED_CHARS for word in getattr(memory, field)):
             return f"{field} has an entry of more than {MAX_LISTED_CHARS:,} characters; put long text into `context`"
+        if (size := sum(map(len, getattr(memory, field)))) > MAX_LISTED_TOTAL:
+            return (
+                f"{field} have {size:,} characters in all (maximum {MAX_LISTED_TOTAL:,}); put long text into `context`"
+            )
     for field in _DETAILS:
         if (size := len(getattr(memory, field))) > MAX_DETAIL_CHARS:
             return f"{field} has {size:,} characters (maximum {MAX_DETAIL_CHARS:,}); put long text into `context`"
