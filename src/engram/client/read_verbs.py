@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_scope
 from engram.client.facets import PAUSED, Facets
-from engram.model.arguments import checked_length, checked_place
+from engram.model.arguments import Wordings, checked_length, checked_place, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.model.fields import ScopeLike, aware
 from engram.model.hit import Hits, Injection
@@ -49,6 +49,7 @@ class ReadVerbs(Facets):
         self,
         query: str,
         *,
+        wordings: Wordings = (),
         limit: int = 10,
         mode: str = "hybrid",
         fusion: str | None = None,
@@ -60,6 +61,9 @@ class ReadVerbs(Facets):
     ) -> Hits:
         """Find documents. `scope=None` means everything this store holds.
 
+        `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer. All are searched
+        at once; `Hit.trace.wording` names the one that found a hit.
+
         Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
         since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
         fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less relevant, before the limit cuts; 0
@@ -68,7 +72,7 @@ class ReadVerbs(Facets):
         """
         from engram.recall.freshness import compared, noted
 
-        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
+        ask = self._ask(query, wordings, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         hits = _scored(self._searcher.search(ask), min_score)
         return noted(hits, compared(ask.text, hits, self.store, ask.filters))
 
@@ -76,6 +80,7 @@ class ReadVerbs(Facets):
         self,
         query: str,
         *,
+        wordings: Wordings = (),
         n_queries: int = 4,
         limit: int = 10,
         mode: str = "hybrid",
@@ -89,12 +94,13 @@ class ReadVerbs(Facets):
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
         from engram.recall.expansion import deep_search
 
-        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
+        ask = self._ask(query, wordings, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         return _scored(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
 
     def _ask(
         self,
         query: str,
+        wordings: Wordings,
         limit: int,
         mode: str,
         fusion: str | None,
@@ -107,12 +113,15 @@ class ReadVerbs(Facets):
             raise InvalidInput("include_superseded and status both choose the states to search; give one of them")
         if past:
             filters = {**filters, "status": EVERY_VERSION}
-        return SearchQuery(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
+        return SearchQuery(
+            query, limit, mode, fusion, self._filters(**filters), explain, checked_wordings(wordings), min_relevance=floor
+        )
 
     def recall(
         self,
         question: str,
         *,
+        wordings: Wordings = (),
         question_date: datetime | str | None = None,
         scope: ScopeLike = None,
         limit: int = 10,
@@ -138,13 +147,14 @@ class ReadVerbs(Facets):
         the closest results. 0 returns whatever ranks best.
         """
         session = self._used_in(session, _asker(scope, filters))
-        ask = self._question(question, limit, mode, fusion, explain, scope, filters, min_relevance)
+        ask = self._question(question, wordings, limit, mode, fusion, explain, scope, filters, min_relevance)
         found = self._recaller.recall(ask, session, aware(question_date, self.time_zone))
         return self._composed(found) if compose_answer else found
 
     def _question(
         self,
         text: str,
+        wordings: Wordings,
         limit: int,
         mode: str,
         fusion: str | None,
@@ -154,7 +164,8 @@ class ReadVerbs(Facets):
         floor: float,
     ) -> SearchQuery:
         narrowed = not _WHERE_TO_SEARCH.isdisjoint(filters)
-        return SearchQuery(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
+        seen, others = self._seen(scope, filters), checked_wordings(wordings)
+        return SearchQuery(text, limit, mode, fusion, seen, explain, others, narrowed, floor).checked()
 
     def _composed(self, found: "Recall") -> "Recall":
         from engram.recall.recaller import answering, composed
@@ -179,6 +190,7 @@ class ReadVerbs(Facets):
         self,
         query: str,
         *,
+        wordings: Wordings = (),
         max_tokens: int = 2000,
         expected_terms: Sequence[str] = (),
         question_date: datetime | str | None = None,
@@ -195,7 +207,7 @@ class ReadVerbs(Facets):
         `RecallTrace.recall` is the answer, `recall.trace` how it was found. `kept` and `trimmed` say what fits into
         `max_tokens`, `superseded` what matches but is no longer current, `missing_expected_terms` what the text lacks.
         """
-        ask = self._question(query, limit, mode, fusion, True, scope, filters, min_relevance)
+        ask = self._question(query, wordings, limit, mode, fusion, True, scope, filters, min_relevance)
         found = self._recaller.answered(ask, aware(question_date, self.time_zone))
         if compose_answer:
             found = self._composed(found)

@@ -34,6 +34,8 @@ class HitTrace:
     """Which retriever found it, at which rank (from 1)."""
     raw: Mapping[str, float] = field(default_factory=dict)
     """Each retriever's raw score."""
+    wording: str = ""
+    """The caller's other wording that it matches best; "" if that is the question itself."""
     version_of: str = ""
     """Where no search found it: the hit of which it is another version. The parts are that hit's."""
 

@@ -216,6 +216,8 @@ class SearchQuery:
     fusion: str | None = None
     filters: Filters = field(default_factory=Filters)
     explain: bool = False
+    wordings: tuple[str, ...] = ()
+    """The question in other words, as the calling agent would ask it, too; what any of them finds is an answer."""
     narrowed: bool = False
     """Whether the caller's filters decide where to search; then the question's intent does not."""
     min_relevance: float = 0.0
@@ -253,6 +255,12 @@ class SearchQuery:
             raise InvalidInput(f"limit {self.limit} must be a whole number between 1 and 1000")
         checked_relevance(self.min_relevance)
         return self
+
+    @property
+    def alternatives(self) -> "list[SearchQuery]":
+        """Each wording as a query of its own."""
+        alone = replace(self, wordings=(), asked="", task="")
+        return [replace(alone, text=wording) for wording in self.wordings]
 
     @property
     def lexical_terms(self) -> tuple[str, ...]:

@@ -147,17 +147,18 @@ class Searcher:
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
         without_embedder = False
-        query = replace(query, vector=_vector(query, reads), task_vector=_task_vector(query, reads))
-        if query.mode == "semantic" and query.vector is None:
+        query = replace(query, task_vector=_task_vector(query, reads))
+        if query.mode == "semantic" and _vector(query, reads) is None:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             candidates, query = self._retrieved(query, reads)
-            ranked = _listed(candidates) if query.everything else rank(self.store, candidates, query)
+            asked = [(candidates, query), *(self._retrieved(each, reads) for each in query.alternatives)]
+            ranked = _listed(candidates) if query.everything else rank(self.store, asked)
             considered, filtered = self._records(query, ranked, reads)
             if query.filters.known_at is None and not query.filters.as_of:
                 considered = self._disputed(considered)
-            if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
+            if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything and not query.wordings:
                 considered = _read_with(query.asked, considered)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
@@ -170,7 +171,7 @@ class Searcher:
             if scored.place.relevance < query.min_relevance
         ]
         if any(len(hit.text) > SHORT_TEXT for hit in hits):
-            with_excerpts(hits, query.terms)
+            with_excerpts(hits, list(dict.fromkeys(term for _, each in asked for term in each.terms)))
         hits.mode = query.mode if query.vector is not None or query.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         stale = [one.id for one in filtered if one.reason.startswith("stale")]
@@ -188,11 +189,10 @@ class Searcher:
 
     def retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
         """The candidates and the completed query, before they are ranked; the training scripts learn from them."""
-        reads = self.reads or SharedReads(self.store)
-        return self._retrieved(replace(query.checked(), vector=_vector(query, reads)), reads)
+        return self._retrieved(query.checked(), self.reads or SharedReads(self.store))
 
     def _retrieved(self, query: SearchQuery, reads: SharedReads) -> tuple[Candidates, SearchQuery]:
-        query = with_terms(query, self.zone)
+        query = with_terms(replace(query, vector=_vector(query, reads)), self.zone)
         candidates = reads.candidates(query.store_query, query.store_filters)
         return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
 
@@ -271,7 +271,7 @@ class Searcher:
         if query.explain and place.shares:
             # In full: the match split into what each kind of evidence contributed.
             parts = place.parts + parts[1:]
-        trace = HitTrace(parts, place.found_by, place.raw)
+        trace = HitTrace(parts, place.found_by, place.raw, place.wording)
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
