@@ -165,7 +165,10 @@ class ReadVerbs(Facets):
     ) -> SearchQuery:
         narrowed = not _WHERE_TO_SEARCH.isdisjoint(filters)
         seen, others = self._seen(scope, filters), checked_wordings(wordings)
-        return SearchQuery(text, limit, mode, fusion, seen, explain, others, narrowed, floor).checked()
+        is_open = scope is None and filters.get("agent_id") is None and filters.get("user_id") is None
+        return SearchQuery(
+            text, limit, mode, fusion, seen, explain, others, narrowed, floor, elsewhere=is_open
+        ).checked()
 
     def _composed(self, found: "Recall") -> "Recall":
         from engram.recall.recaller import answering, composed

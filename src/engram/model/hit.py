@@ -11,8 +11,6 @@ from engram.model.memory import Memory
 
 NOTHING_KNOWN = "Nothing is known about this."
 """The text of an answer without hits."""
-CLOSEST = "No confident match; showing the closest results:"
-"""The heading of the closest results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +113,28 @@ class Hits(list[Hit]):
     def _repr_html_(self) -> str:
         rows = [(hit.id, hit.score, hit.relevance, hit.text, hit.note) for hit in self]
         return html_table([("id", "score", "relevance", "text", "note"), *rows])
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeMatches:
+    """How many memories of another scope match a question."""
+
+    scope: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerParts:
+    """The parts of an answer besides its hits, each with the best first."""
+
+    possible: Hits = field(default_factory=Hits)
+    """The nearest hits below the floor, or about another time than the question's."""
+    unconfirmed: Hits = field(default_factory=Hits)
+    """Candidates, which wait for review."""
+    older: Hits = field(default_factory=Hits)
+    """Superseded, archived, stale and expired memories; `note` says until when they were current."""
+    elsewhere: tuple[ScopeMatches, ...] = ()
+    """Matches in other projects."""
 
 
 @dataclass(frozen=True, slots=True)

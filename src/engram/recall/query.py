@@ -222,6 +222,10 @@ class SearchQuery:
     """Whether the caller's filters decide where to search; then the question's intent does not."""
     min_relevance: float = 0.0
     """Hits with a lower relevance are left out before the limit cuts."""
+    elsewhere: bool = False
+    """Whether an answer counts what other projects know."""
+    outdated: bool = False
+    """Whether stale and expired memories are found, too."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
     asked: str = ""

@@ -4,6 +4,7 @@ Keyword and semantic search stay pure: one retriever's order. Hybrid ranks every
 (`fusion.evidence_of`), a turn of a conversation with its neighbours and its session; `fusion="rrf"` uses spec 1's rule instead.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import itemgetter
@@ -32,6 +33,8 @@ JUDGED = 48
 """Standalone documents ranked for one question: the best by either retriever's raw score."""
 READ_WHOLE = 1_000
 """The longest session that is read whole; of a longer one only the neighbourhood of candidates is read."""
+LEAST_RELEVANCE = 0.001
+"""What a wording that does not find a document says of its relevance."""
 AROUND = 2
 """Positions read on either side of a candidate there: turns farther away contribute little."""
 
@@ -101,8 +104,7 @@ def _lists(candidates: Candidates) -> dict[str, list[tuple[int, float]]]:
 def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) -> list[Ranked]:
     """One ranking of several: a document's match is the mean of its matches, so that what several wordings find comes first.
 
-    Five chances to match are not five times the evidence: the odds that a document is about any of the wordings are those of the
-    likeliest, divided by their number.
+    Five chances to match are not five times the evidence, see `fuse_relevance`.
     """
     count = len(rankings)
     found: dict[int, list[tuple[float, int, Ranked]]] = {}
@@ -111,12 +113,13 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
             found.setdefault(ranked.n, []).append((-ranked.relevance, place, ranked))
     fused = []
     for n, matches in found.items():
-        _, place, best = min(matches, key=itemgetter(0, 1))
+        matches.sort(key=itemgetter(0, 1))
+        _, place, best = matches[0]
         shares: dict[str, float] = {}
         for _, _, ranked in matches:
             for name, value in ranked.shares.items():
                 shares[name] = shares.get(name, 0.0) + value / count
-        relevance = odds_divided(best.relevance, count)
+        relevance = fuse_relevance([-negative for negative, _, _ in matches], count)
         wording = texts[place] if place else ""
         fused.append(Ranked(n, sum(shares.values()), shares, best.found_by, best.raw, relevance, wording))
     fused.sort(key=lambda ranked: (-ranked.match, ranked.n))
@@ -126,9 +129,14 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
     ]
 
 
-def odds_divided(probability: float, parts: int) -> float:
-    """The probability whose odds are one in `parts` of those of another."""
-    return probability / (probability + parts * (1 - probability))
+def fuse_relevance(best_first: Sequence[float], count: int) -> float:
+    """The relevance of a document that some of `count` wordings match: the geometric mean of the two best odds, divided by half of `count`.
+
+    Of several ways to combine them it lost the fewest answers where seven of ten unanswerable questions got none.
+    """
+    first, second = (min(max(value, LEAST_RELEVANCE), 1 - LEAST_RELEVANCE) for value in (*best_first[:2], LEAST_RELEVANCE)[:2])
+    odds = math.sqrt(first / (1 - first) * second / (1 - second)) * 2 / count
+    return odds / (1 + odds)
 
 
 def _best_judged(

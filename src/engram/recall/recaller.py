@@ -5,13 +5,14 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
-from engram.model.hit import NOTHING_KNOWN, Hit, Hits, Injection
+from engram.model.hit import NOTHING_KNOWN, AnswerParts, Hit, Hits, Injection, ScopeMatches
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
 from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
+from engram.recall.answer.parts import quotes_user
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.freshness import compared
 from engram.recall.parse import ParsedQuestion, parse
@@ -37,6 +38,12 @@ INJECT_POOL = 24
 MIN_BUDGET = 50
 
 
+POSSIBLE = "Possibly related:"
+UNCONFIRMED = "Unconfirmed, waiting for review:"
+OLDER = "Older:"
+ELSEWHERE = "In other projects (name the scope to see them):"
+
+
 @dataclass(frozen=True, slots=True)
 class Recall:
     """The answer to a question: how it was interpreted, the hits, and the hits as text."""
@@ -45,7 +52,7 @@ class Recall:
     hits: Hits
     """The hits about the question; empty where nothing is known."""
     text: str
-    """The hits as lines, or a sentence saying that nothing is known."""
+    """The hits as lines and then each other part under its heading, or a sentence saying that nothing is known."""
     warnings: tuple[str, ...] = field(default=())
     intent: str = "current"
     """current, historical, event or lineage."""
@@ -57,8 +64,16 @@ class Recall:
     """The answer in sentences with its sources, if `compose_answer` was set."""
     trace: "Trace | None" = None
     """How the answer was found, if `explain` was set."""
-    nearest: Hits = field(default_factory=Hits)
-    """Where there are no hits: up to three close results, which probably do not answer the question."""
+    possible: Hits = field(default_factory=Hits)
+    """Possibly related: up to three close results, which may not answer the question."""
+    unconfirmed: Hits = field(default_factory=Hits)
+    """Statements about it that wait for review."""
+    older: Hits = field(default_factory=Hits)
+    """What was known about it and is superseded, archived or stale; `note` says until when."""
+    elsewhere: tuple[ScopeMatches, ...] = ()
+    """How many memories of other projects match."""
+    further: str = ""
+    """The text of these four parts."""
 
     @property
     def zone(self) -> tzinfo | None:
@@ -97,9 +112,30 @@ class Recaller:
             from engram.recall.trace import traced
 
             trace = traced(question, answer, searcher.log)
-        hits, text = answer.hits, lines_of(answer.hits, question.intent, moment.tzinfo) or NOTHING_KNOWN
-        return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
-                      trace=trace, nearest=answer.nearest)  # fmt: skip
+        hits, parts = answer.hits, answer.parts
+        known = lines_of(hits, question.intent, moment.tzinfo)
+        further = self._describe(parts, moment.tzinfo)
+        text = "\n\n".join(filter(None, (known, further))) or NOTHING_KNOWN
+        return Recall(
+            query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
+            trace=trace, possible=parts.possible, unconfirmed=parts.unconfirmed, older=parts.older,
+            elsewhere=parts.elsewhere, further=further,
+        )  # fmt: skip
+
+    def _describe(self, parts: AnswerParts, zone: tzinfo | None) -> str:
+        """The parts of an answer besides its hits, each under its heading."""
+        said = [hit for hit in parts.unconfirmed if hit.memory is not None and quotes_user(self.store, hit.memory)]
+        others = [word(hit.id) for hit in parts.unconfirmed if hit not in said]
+        waiting = [line_of(hit, zone=zone) for hit in said]
+        if others:
+            waiting.append(f"{len(others)} not shown until reviewed: {', '.join(others)}")
+        sections = (
+            (POSSIBLE, [line_of(hit, dated=hit.memory is None, zone=zone) for hit in parts.possible]),
+            (UNCONFIRMED, waiting),
+            (OLDER, [line_of(hit, zone=zone) for hit in parts.older]),
+            (ELSEWHERE, [f"{match.count} in {word(match.scope)}" for match in parts.elsewhere]),
+        )
+        return "\n\n".join("\n".join((heading, *lines)) for heading, lines in sections if lines)
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""

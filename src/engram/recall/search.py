@@ -222,7 +222,7 @@ class Searcher:
         if query.filters.known_at is not None:
             pairs = list(_as_known(pairs, query.known_then))
         now = self.clock()
-        reasons = [_failed_filter(found, query.filters, now) for found, _ in pairs]
+        reasons = [_failed_filter(found, query, now) for found, _ in pairs]
         failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
         return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
 
@@ -355,9 +355,9 @@ def _listed(candidates: Candidates) -> list[Ranked]:
     return [Ranked(n, RELEVANCE_SCALE, found_by={"filters": 1}, relevance=LOOKED_UP) for n in numbers]
 
 
-def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
+def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> str:
     """Why a record does not pass the filters; "" where it does."""
-    record = found.record
+    record, filters = found.record, query.filters
     if isinstance(record, Memory) and filters.known_at is not None and not was_current(record, filters):
         return "not current at the time of known_at"
     if filters.metadata and not matches_metadata(record.metadata, filters.metadata):
@@ -369,7 +369,8 @@ def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
         return ""
     if record.status not in filters.statuses:
         return f"status {record.status}"
-    return _outlived(record, now) if record.status in LIVE and filters.known_at is None else ""
+    is_dated = record.status in LIVE and filters.known_at is None and not query.outdated
+    return _outlived(record, now) if is_dated else ""
 
 
 def _outlived(memory: Memory, now: datetime) -> str:

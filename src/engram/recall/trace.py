@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from engram.model.hit import Filtered, Hit, Hits, SearchTrace
+from engram.model.hit import AnswerParts, Filtered, Hit, Hits, SearchTrace
 from engram.model.lazy import dataclass, field
 from engram.recall.cutoff import among, kept
 from engram.store.protocol import LIVE, Filters
@@ -27,8 +27,8 @@ class TracedAnswer:
     """How the hits were chosen and ordered."""
     anchor: str = ""
     """The id of the hit that dates the anchor."""
-    nearest: Hits = field(default_factory=Hits)
-    """Where nothing is about the question: the closest results."""
+    parts: AnswerParts = field(default_factory=AnswerParts)
+    """What matches besides the hits."""
 
 
 @dataclass(frozen=True, slots=True)

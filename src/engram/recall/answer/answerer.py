@@ -10,7 +10,7 @@ leaves: where none is left, nothing is known, and the closest results are return
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.hit import AnswerParts, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.answer.events import (
@@ -39,6 +39,7 @@ from engram.recall.answer.history import (
     versions_of,
     window_of,
 )
+from engram.recall.answer.parts import PartFinder
 from engram.recall.cutoff import (
     ABOUT,
     HALF,
@@ -231,7 +232,9 @@ class Answerer:
             hits = self.searcher.search(
                 replace(query, everything=every, task=query.text, purpose="where the filters say")
             )
-            return self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
+            answered = self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
+            near = AnswerParts(among(hits, [] if answered.hits else nearest(hits, self.floor)))
+            return replace(answered, parts=near)
         anchored = window_of(question, query.filters, self.searcher)
         asked = question.text if question.intent == "current" else ""
         query = replace(query, text=question.subject or question.text, asked=asked, task=asked)
@@ -239,10 +242,12 @@ class Answerer:
         if not answered.hits and question.phrase:
             answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
         answered = self._with_task(question, query, answered)
+        finder = PartFinder(self.searcher, self.store, self.clock, self.floor, question.at.tzinfo)
+        parts = finder.find(replace(query, text=question.text), answered.hits)
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
-        return replace(answered, notes=notes, anchor=anchored.anchor_id)
+        return replace(answered, notes=notes, anchor=anchored.anchor_id, parts=parts)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""
@@ -269,7 +274,7 @@ class Answerer:
         answered = self._current_first(question, query.filters, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
-            return replace(answered, hits=hits, nearest=self._nearest(question, query, answered.hits))
+            return replace(answered, hits=hits)
         if question.intent != "lineage":
             hits = noted(hits, replaced)
         answered = replace(answered, hits=hits)
@@ -336,15 +341,6 @@ class Answerer:
         if newest.id not in {hit.id for hit in hits} and not selects(filters, newest):
             return hits
         return change_first(hits, best.id, newest)
-
-    def _nearest(self, question: ParsedQuestion, query: SearchQuery, found: Hits) -> Hits:
-        """The closest results to a question that nothing answers: of what its own search found, else of current memories and events."""
-        near = nearest(found, self.floor)
-        if not near and not query.narrowed:
-            anywhere = replace(query.filters, kinds=("memory", "event"))
-            now = replace(query, text=question.text, filters=anywhere, purpose="what comes nearest")
-            near = nearest(self.searcher.search(now), LOOKED_UP)
-        return among(found, near)
 
     def _held_then(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer | None:
         """What held at a time in which nothing is known to have happened; None where that is not known either."""

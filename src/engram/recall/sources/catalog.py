@@ -20,6 +20,7 @@ from engram.recall.sources.sessions import find_sessions, is_here
 from engram.recall.sources.skills import find_skills
 from engram.recall.sources.source import Source, SourceHit
 from engram.store.protocol import Progress
+from engram.text.time.zone import SYSTEM
 
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
