@@ -12,7 +12,7 @@ from engram.model.fields import ScopeLike, aware
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 from engram.recall.query import SearchQuery, listing
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
@@ -114,7 +114,14 @@ class ReadVerbs(Facets):
         if past:
             filters = {**filters, "status": EVERY_VERSION}
         return SearchQuery(
-            query, limit, mode, fusion, self._filters(**filters), explain, checked_wordings(wordings), min_relevance=floor
+            query,
+            limit,
+            mode,
+            fusion,
+            self._filters(**filters),
+            explain,
+            checked_wordings(wordings),
+            min_relevance=floor,
         )
 
     def recall(
@@ -130,7 +137,7 @@ class ReadVerbs(Facets):
         fusion: str | None = None,
         explain: bool = False,
         compose_answer: bool = False,
-        min_relevance: float = ABOUT,
+        min_relevance: float = MIN_KNOWN,
         **filters: Unpack[AskerFilters],
     ) -> "Recall":
         """Answer a question from what this directory, its user and everyone know. Recalled memories are reinforced.
@@ -202,7 +209,7 @@ class ReadVerbs(Facets):
         mode: str = "hybrid",
         fusion: str | None = None,
         compose_answer: bool = False,
-        min_relevance: float = ABOUT,
+        min_relevance: float = MIN_KNOWN,
         **filters: Unpack[AskerFilters],
     ) -> "RecallTrace":
         """The answer of `recall`, with an explanation; no use is recorded.

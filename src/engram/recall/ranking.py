@@ -71,7 +71,9 @@ def rank(store: PassageReader, asked: Sequence[Asked]) -> list[Ranked]:
         rankings = _rank_in_context(store, asked)
     else:
         rankings = [_rank_alone(store, candidates, each) for candidates, each in asked]
-    return rankings[0] if len(rankings) == 1 else fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
+    return (
+        rankings[0] if len(rankings) == 1 else fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
+    )
 
 
 def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
@@ -124,9 +126,7 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
         fused.append(Ranked(n, sum(shares.values()), shares, best.found_by, best.raw, relevance, wording))
     fused.sort(key=lambda ranked: (-ranked.match, ranked.n))
     scaled = scaled_to_best([ranked.shares for ranked in fused])
-    return [
-        replace(ranked, match=sum(own.values()), shares=own) for ranked, own in zip(fused, scaled, strict=True)
-    ]
+    return [replace(ranked, match=sum(own.values()), shares=own) for ranked, own in zip(fused, scaled, strict=True)]
 
 
 def fuse_relevance(best_first: Sequence[float], count: int) -> float:
@@ -134,7 +134,9 @@ def fuse_relevance(best_first: Sequence[float], count: int) -> float:
 
     Of several ways to combine them it lost the fewest answers where seven of ten unanswerable questions got none.
     """
-    first, second = (min(max(value, LEAST_RELEVANCE), 1 - LEAST_RELEVANCE) for value in (*best_first[:2], LEAST_RELEVANCE)[:2])
+    first, second = (
+        min(max(value, LEAST_RELEVANCE), 1 - LEAST_RELEVANCE) for value in (*best_first[:2], LEAST_RELEVANCE)[:2]
+    )
     odds = math.sqrt(first / (1 - first) * second / (1 - second)) * 2 / count
     return odds / (1 + odds)
 

@@ -5,14 +5,13 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
-from engram.model.hit import NOTHING_KNOWN, AnswerParts, Hit, Hits, Injection, ScopeMatches
+from engram.model.hit import NOTHING_KNOWN, USER_WORDS, AnswerParts, Hit, Hits, Injection, ScopeMatches
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
 from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
-from engram.recall.answer.parts import quotes_user
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.freshness import compared
 from engram.recall.parse import ParsedQuestion, parse
@@ -40,8 +39,8 @@ MIN_BUDGET = 50
 
 POSSIBLE = "Possibly related:"
 UNCONFIRMED = "Unconfirmed, waiting for review:"
-OLDER = "Older:"
-ELSEWHERE = "In other projects (name the scope to see them):"
+OLDER = "No longer current:"
+ELSEWHERE = "In other projects (give the scope to see them):"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +63,28 @@ class Recall:
     """The answer in sentences with its sources, if `compose_answer` was set."""
     trace: "Trace | None" = None
     """How the answer was found, if `explain` was set."""
-    possible: Hits = field(default_factory=Hits)
-    """Possibly related: up to three close results, which may not answer the question."""
-    unconfirmed: Hits = field(default_factory=Hits)
-    """Statements about it that wait for review."""
-    older: Hits = field(default_factory=Hits)
-    """What was known about it and is superseded, archived or stale; `note` says until when."""
-    elsewhere: tuple[ScopeMatches, ...] = ()
-    """How many memories of other projects match."""
-    further: str = ""
-    """The text of these four parts."""
+    parts: AnswerParts = field(default_factory=AnswerParts)
+    """What matches besides the hits."""
+
+    @property
+    def possible(self) -> Hits:
+        """Possibly related: up to three close results, which may not answer the question."""
+        return self.parts.possible
+
+    @property
+    def unconfirmed(self) -> Hits:
+        """Statements about it that wait for review."""
+        return self.parts.unconfirmed
+
+    @property
+    def older(self) -> Hits:
+        """What was known about it and is superseded, archived or stale; `note` says until when."""
+        return self.parts.older
+
+    @property
+    def elsewhere(self) -> tuple[ScopeMatches, ...]:
+        """How many memories of other projects match."""
+        return self.parts.elsewhere
 
     @property
     def zone(self) -> tzinfo | None:
@@ -113,29 +124,11 @@ class Recaller:
 
             trace = traced(question, answer, searcher.log)
         hits, parts = answer.hits, answer.parts
-        known = lines_of(hits, question.intent, moment.tzinfo)
-        further = self._describe(parts, moment.tzinfo)
-        text = "\n\n".join(filter(None, (known, further))) or NOTHING_KNOWN
-        return Recall(
-            query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
-            trace=trace, possible=parts.possible, unconfirmed=parts.unconfirmed, older=parts.older,
-            elsewhere=parts.elsewhere, further=further,
-        )  # fmt: skip
-
-    def _describe(self, parts: AnswerParts, zone: tzinfo | None) -> str:
-        """The parts of an answer besides its hits, each under its heading."""
-        said = [hit for hit in parts.unconfirmed if hit.memory is not None and quotes_user(self.store, hit.memory)]
-        others = [word(hit.id) for hit in parts.unconfirmed if hit not in said]
-        waiting = [line_of(hit, zone=zone) for hit in said]
-        if others:
-            waiting.append(f"{len(others)} not shown until reviewed: {', '.join(others)}")
-        sections = (
-            (POSSIBLE, [line_of(hit, dated=hit.memory is None, zone=zone) for hit in parts.possible]),
-            (UNCONFIRMED, waiting),
-            (OLDER, [line_of(hit, zone=zone) for hit in parts.older]),
-            (ELSEWHERE, [f"{match.count} in {word(match.scope)}" for match in parts.elsewhere]),
-        )
-        return "\n\n".join("\n".join((heading, *lines)) for heading, lines in sections if lines)
+        sections = [lines_of(hits, question.intent, moment.tzinfo)]
+        sections += ["\n".join((heading, *lines)) for heading, lines in part_lines(parts, moment.tzinfo)]
+        text = "\n\n".join(filter(None, sections)) or NOTHING_KNOWN
+        return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
+                      trace=trace, parts=parts)  # fmt: skip
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""
@@ -212,6 +205,20 @@ class Recaller:
 def _matters_in_its_situation(memory: Memory) -> bool:
     """Whether a critical memory matters in its situation only; what concerns health or safety matters always."""
     return memory.critical_slot == "hard_constraint" and bool(memory.situation.strip()) and not memory.pinned
+
+
+def part_lines(parts: AnswerParts, zone: tzinfo | None) -> list[tuple[str, list[str]]]:
+    """The heading and the lines of each part that is not empty. A candidate is quoted only if it is in the user's own words."""
+    waiting = [line_of(hit, zone=zone) for hit in parts.unconfirmed if hit.note == USER_WORDS]
+    if others := [word(hit.id) for hit in parts.unconfirmed if hit.note != USER_WORDS]:
+        waiting.append(f"{len(others)} not shown before review: {', '.join(others)}")
+    sections = [
+        (POSSIBLE, [line_of(hit, dated=hit.memory is None, zone=zone) for hit in parts.possible]),
+        (UNCONFIRMED, waiting),
+        (OLDER, [line_of(hit, zone=zone) for hit in parts.older]),
+        (ELSEWHERE, [f"{match.count} in {word(match.scope)}" for match in parts.elsewhere]),
+    ]
+    return [(heading, lines) for heading, lines in sections if lines]
 
 
 def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> str:

@@ -30,7 +30,7 @@ from engram.rules.strength import (
     schema_boost,
 )
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
+from engram.store.protocol import LIVE, Candidates, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
@@ -158,7 +158,13 @@ class Searcher:
             considered, filtered = self._records(query, ranked, reads)
             if query.filters.known_at is None and not query.filters.as_of:
                 considered = self._disputed(considered)
-            if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything and not query.wordings:
+            if (
+                query.asked
+                and query.mode == "hybrid"
+                and query.fusion != "rrf"
+                and not query.everything
+                and not query.wordings
+            ):
                 considered = _read_with(query.asked, considered)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)

@@ -41,9 +41,9 @@ from engram.recall.answer.history import (
 )
 from engram.recall.answer.parts import PartFinder
 from engram.recall.cutoff import (
-    ABOUT,
     HALF,
     LOOKED_UP,
+    MIN_KNOWN,
     NEAREST,
     SURE,
     about,
@@ -222,7 +222,7 @@ class Answerer:
     searcher: Searcher
     store: Store
     clock: Callable[[], datetime]
-    floor: float = ABOUT
+    floor: float = MIN_KNOWN
     """The lowest relevance a hit may have."""
 
     def answer(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer:

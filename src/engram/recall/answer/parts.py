@@ -6,7 +6,7 @@ The reader is a model or a person. Both can judge a labelled hint; neither can j
 from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 
-from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
+from engram.model.hit import USER_WORDS, WAITS, AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import NEAREST, among
@@ -56,7 +56,8 @@ class PartFinder:
                 continue
             about = hit.relevance >= self.floor
             if hit.memory is not None and hit.memory.status == "candidate":
-                unconfirmed += [replace(hit, note="waits for review")] if about else []
+                note = USER_WORDS if quotes_user(self.store, hit.memory) else WAITS
+                unconfirmed += [replace(hit, note=note)] if about and len(unconfirmed) < MAX_PART else []
             elif hit.memory is not None and (ended := self._ended(hit.memory)):
                 older += [replace(hit, note=ended)] if about else []
             else:
@@ -67,7 +68,7 @@ class PartFinder:
         older = [hit for hit in older if not taken.has_newer(hit)]
         return AnswerParts(
             possible=among(found, possible),
-            unconfirmed=among(found, unconfirmed[:MAX_PART]),
+            unconfirmed=among(found, unconfirmed),
             older=among(found, older[:MAX_PART]),
             elsewhere=self._elsewhere(query),
         )
