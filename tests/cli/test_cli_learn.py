@@ -27,11 +27,13 @@ def test_learn_answers_in_json_with_gate_and_reason(cli: Console) -> None:
 def test_every_field_of_a_memory_can_be_given(cli: Console) -> None:
     memory = cli.json(
         "learn", "The staging cluster is rebuilt on Mondays", "--type", "factual", "--tag", "ops", "--tag", "ci",
+        "--cue", "when is staging down", "--cue", "Mondays, rebuilt",
         "--domain", "ops/staging", "--when", "planning a release", "--why", "cheap machines", "--context", "a chat",
         "--confidence", "0.9", "--importance", "0.8", "--name", "monday", "--pin", "--at", "2026-01-02",
         "--valid-from", "2026-01-01", "--valid-until", "2027-01-01", "--meta", "ticket=42", "--meta", "by=ann",
     )["memory"]  # fmt: skip
     assert memory["tags"] == ["ops", "ci"]
+    assert memory["cues"] == ["when is staging down", "Mondays, rebuilt"]
     assert memory["domain"] == "ops/staging"
     assert memory["situation"] == "planning a release"
     assert memory["rationale"] == "cheap machines"

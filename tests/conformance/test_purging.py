@@ -9,7 +9,7 @@ from engram.text.content_hash import content_hash
 from tests.backends import Backend
 from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts
 
-WORDS = ("nightshift", "Frankfurt", "Klaus", "xylophone", "kitchen-table", "Dublin")
+WORDS = ("nightshift", "Frankfurt", "Klaus", "xylophone", "kitchen-table", "Dublin", "lighthouse")
 
 
 def test_nothing_of_a_purged_memory_is_found_anywhere(backend: Backend, store: Store, keep: Keep) -> None:
@@ -21,6 +21,7 @@ def test_nothing_of_a_purged_memory_is_found_anywhere(backend: Backend, store: S
         rationale="Klaus said so",
         context="heard over a xylophone",
         tags=("kitchen-table",),
+        cues=("the lighthouse machine",),
         metadata={"where": "Frankfurt"},
     )
     kept = keep("The coffee machine is called dayshift")
@@ -34,7 +35,7 @@ def test_nothing_of_a_purged_memory_is_found_anywhere(backend: Backend, store: S
     assert store.named("nightshift", "global") == ""
     assert store.exact(content_hash(changed.statement), "global") is None
     assert listed(store) == [kept.statement]
-    assert asked(store, "nightshift Frankfurt Klaus xylophone").lexical == []
+    assert asked(store, "nightshift Frankfurt Klaus xylophone lighthouse").lexical == []
     assert store.numbers([first.id]) == {}
     contents = backend.everything()
     assert "dayshift" in contents

@@ -48,6 +48,7 @@ def drafts(chance: random.Random) -> list[dict[str, Any]]:
                 "situation": chance.choice(("", f"working on {chance.choice(SUBJECTS)}")),
                 "rationale": chance.choice(("", f"because of {chance.choice(OBJECTS)}")),
                 "tags": chance.sample(("ops", "people", "legal", "speed"), chance.randint(0, 2)),
+                "cues": chance.choice(((), (f"who runs {chance.choice(OBJECTS)}",))),
                 "scope": chance.choice(("global", "project:acme", "project:acme/api")),
                 "confidence": chance.randint(1, 10) / 10,
                 "importance": chance.randint(1, 10) / 10,

@@ -103,6 +103,15 @@ def test_what_the_user_asked_to_remember_says_so(mem: Engram) -> None:
     assert (memory.source, memory.type, memory.confidence) == ("tool:remember", "preference", 0.6)
 
 
+def test_the_model_gives_cues_to_what_it_learns_and_remembers(mem: Engram) -> None:
+    called(
+        mem,
+        ("learn", {"statement": "Invoices are sent on the first Monday of a month", "cues": ["billing day"]}),
+        ("remember", {"fact": "I prefer pnpm over npm", "cues": ["package manager"]}),
+    )
+    assert {memory.cues for memory in mem.list(scope=ANA)} == {("billing day",), ("package manager",)}
+
+
 @pytest.mark.parametrize("claimed", [{"scope": "user:ben"}, {"source": "human"}])
 def test_the_model_can_name_neither_a_scope_nor_a_source(mem: Engram, claimed: dict[str, str]) -> None:
     toolset = MemoryToolset[None](mem, scope=ANA)

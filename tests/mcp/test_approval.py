@@ -133,9 +133,9 @@ BESIDE = {
 def test_the_question_about_what_waits_shows_all_that_is_approved(mem: Engram, mode: str) -> None:
     old = mem.add("I prefer npm in the old repositories of the web team", source="agent")
     with talk(mem, person := Person(LATER), mode) as agent:
-        agent.ask("learn", statement=PNPM, supersedes=[old.id], **BESIDE)
+        agent.ask("learn", statement=PNPM, supersedes=[old.id], cues=["yarn or npm"], **BESIDE)
     shown = person.asked[0]
-    assert [text for text in (*BESIDE.values(), old.statement) if text not in shown] == []
+    assert [text for text in (*BESIDE.values(), "yarn or npm", old.statement) if text not in shown] == []
 
 
 @pytest.mark.parametrize("mode", MODES)

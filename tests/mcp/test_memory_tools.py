@@ -223,3 +223,44 @@ def test_recall_without_a_question_says_where_there_are_no_sessions(
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     assert inside.ask("recall")["text"] == "No recent sessions of this project."
+
+
+CUES = ["psql: connection refused", "which port, and where"]
+
+
+@table(
+    ("tool", "words"),
+    [
+        ("learn", {"statement": "The staging database listens on 6543"}),
+        ("remember", {"fact": "I prefer the herons over the storks"}),
+    ],
+)
+def test_what_is_stored_with_cues_shows_them(mem: Engram, inside: Talk, tool: str, words: dict[str, str]) -> None:
+    known = inside.ask(tool, cues=CUES, **words)["memory"]["id"]
+    shown = inside.ask("show", id=known)
+    assert shown["cues"] == list(mem.get(known).cues) == CUES
+    assert f"cues: “{'; '.join(CUES)}”" in shown["text"]
+
+
+def test_update_replaces_cues_and_an_empty_list_removes_them(mem: Engram, inside: Talk) -> None:
+    memory = mem.add("The staging database listens on 6543", source="agent", cues=CUES)
+    inside.ask("update", id=memory.id, cues=["timeout"])
+    assert mem.get(memory.id).cues == ("timeout",)
+    inside.ask("update", id=memory.id, cues=[])
+    assert mem.get(memory.id).cues == ()
+
+
+def test_too_many_cues_are_refused_with_the_maximum(inside: Talk) -> None:
+    cues = [f"cue {number}" for number in range(9)]
+    assert "maximum 8" in inside.refusal("learn", statement="The heron stands still", cues=cues)
+
+
+def test_no_text_for_a_prompt_has_cues(mem: Engram, inside: Talk) -> None:
+    mem.add("The staging database listens on 6543", cues=CUES, type="convention")
+    answers = [
+        inside.ask("inject", task="psql: connection refused on staging"),
+        inside.ask("recall", question="psql: connection refused"),
+        inside.ask("session_start", task="psql: connection refused on staging"),
+    ]
+    assert "6543" in str(answers[0]) and "6543" in str(answers[1])
+    assert [answer for answer in answers if CUES[1] in str(answer)] == []

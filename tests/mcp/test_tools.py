@@ -43,6 +43,7 @@ RETURNED = {
         "memory",
         "situation",
         "rationale",
+        "cues",
         "form",
         "tags",
         "domain",

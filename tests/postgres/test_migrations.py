@@ -218,6 +218,23 @@ def test_a_store_of_schema_6_has_no_states_and_keeps_those_written_since(
     again.close()
 
 
+def test_memories_of_schema_7_have_no_cues_rank_as_before_and_take_some(
+    database: str, raw: psycopg.Connection, clock: Clock
+) -> None:
+    at_version(raw, 7)
+    upgrade_schema(database)
+    with Engram.open(url=database, tenant="acme", clock=clock) as mem:
+        (before,) = mem.search("nightshift", mode="keyword")
+        assert before.memory is not None and before.memory.cues == ()
+        assert mem.search("bastion", mode="keyword") == []
+        mem.update(before.id, cues=["the bastion host"])
+        assert [hit.id for hit in mem.search("bastion", mode="keyword")] == [before.id]
+        mem.update(before.id, cues=[])
+        assert mem.search("bastion", mode="keyword") == []
+        (after,) = mem.search("nightshift", mode="keyword")
+        assert after.score == pytest.approx(before.score, rel=1e-3)
+
+
 def test_an_end_that_schema_4_witnessed_is_missed_when_it_is_gone(
     database: str, raw: psycopg.Connection, clock: Clock
 ) -> None:

@@ -43,6 +43,7 @@ class Indexed:
                 scope="global",
                 tags=chance.sample(("violin", "glacier", "blue"), chance.randint(0, 2)),
                 rationale=chance.choice(("", "Because of the compass.")),
+                cues=chance.choice(((), ("where is the violin", "meadow"), ("glacier",))),
             ).id
             for _ in range(60)
         ]
@@ -142,3 +143,25 @@ def test_how_common_a_word_is_follows_what_other_processes_change(tmp_path: Path
                 other.update(memory.id, statement=f"The {swapped} of place {i}")
         lasting.search("harbour")
         assert lasting.store.frequencies(["harbour", "violin"]) == {"harbour": 4, "violin": 36}
+
+
+def test_documents_without_cues_rank_as_in_an_index_of_three_fields(tmp_path: Path) -> None:
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
+        chance = random.Random(5)
+        for _ in range(40):
+            mem.add(" ".join(chance.choices(WORDS, k=chance.randint(3, 20))), rationale="Because of the compass.")
+        (path,) = tmp_path.rglob("index.db")
+        db = sqlite3.connect(path)
+        tokenizer = "ascii tokenchars '_'"
+        db.execute(f'CREATE VIRTUAL TABLE temp.three USING fts5 (statement, about, support, tokenize = "{tokenizer}")')
+        db.execute(
+            "INSERT INTO three (rowid, statement, about, support) SELECT n, statement, about, support FROM texts"
+        )
+        weights = ", ".join(map(str, FIELD_WEIGHTS))
+        four = f"SELECT rowid, bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2, 1"
+        three = "SELECT rowid, bm25(three, 1.0, 0.8, 0.4) FROM three WHERE three MATCH ? ORDER BY 2, 1"
+        found = [
+            (db.execute(four, (w,)).fetchall(), db.execute(three, (w,)).fetchall()) for w in ("harbour", "compass")
+        ]
+        db.close()
+    assert all(with_cues == without and without for with_cues, without in found)

@@ -48,7 +48,7 @@ def _assert_gone(tmp_path: Path, text: str) -> None:
 
 def _live_through(mem: Engram, text: str) -> str:
     """A memory with traces everywhere: changed, used, rated, quoted, edited by hand, split, undone."""
-    memory = mem.add(text, situation=f"when {text}", rationale=text, tags=["quagga"], name="quagga-rule", context=text,
+    memory = mem.add(text, situation=f"when {text}", rationale=text, tags=["quagga"], cues=["brindled cue", "a quagga"], name="quagga-rule", context=text,
                      metadata={"note": text}, entities=["Quagga"], anchors=[{"path": "quagga.md", "snippet": text}])  # fmt: skip
     mem.update(memory.id, statement=f"{text} (brindled)", reason=f"quagga: {text}")
     mem.feedback(memory.id, "positive")

@@ -12,6 +12,7 @@ from engram.capture.changes import Changes
 from engram.capture.duplicates import replacing, superseded_versions
 from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
 from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
+from engram.capture.more_cues import CueAdder
 from engram.capture.withdrawal import Withdrawals
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, judge
@@ -163,7 +164,8 @@ class Adder(MemoryWriter):
             release(deciding, waiting, batch.now)
         for i, memory in enumerate(stored):
             if i not in added:
-                stored[i] = self.duplicates.vouched_for(memory, propose(drafted[i]), batch.now)
+                known = self.duplicates.vouched_for(memory, propose(drafted[i]), batch.now)
+                stored[i] = CueAdder(self.store, self.clock).add(known, drafted[i].cues, batch.source)
         if compares and len(drafted) > FEW:
             self._changes.find_later([stored[i].id for i in sorted(added)])
         return stored

@@ -39,7 +39,7 @@ REVIEWED = frozenset({"resolve", "undo"})
 SAID = ("statement", "situation", "form", "type", "scope")
 """What a memory says, and where."""
 _BESIDE = (
-    "rationale", "context", "domain", "trigger_context", "name", "tags", "entities", "aliases", "anchors",
+    "rationale", "context", "domain", "trigger_context", "name", "tags", "cues", "entities", "aliases", "anchors",
 )  # fmt: skip
 """What else of a memory an agent may read."""
 

@@ -20,7 +20,7 @@ ON_CONFLICT = ("update", "replace", "keep-both", "skip")
 NOT_STORED = "; nothing was stored"
 """Ends the reason of a decision about a contradiction that was skipped."""
 _RELATION = {"replace": "update", "keep-both": "different"}
-_REWORDED = ("statement", "form", "situation", "type", "rationale", "tags", "domain")
+_REWORDED = ("statement", "form", "situation", "type", "rationale", "tags", "cues", "domain")
 
 Learn = Callable[..., Decision]
 Update = Callable[[Memory, Mapping[str, Any], Memory | None], Memory]

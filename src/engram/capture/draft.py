@@ -26,6 +26,7 @@ from engram.model.memory import (
 from engram.model.reserved_keys import OF_MEMORIES, refuse_reserved
 from engram.model.types import memory_type
 from engram.rules import numbers as n
+from engram.rules.cues import MAX_CUES, cues_problem, normalize_cues
 from engram.rules.scopes import parse_scope
 from engram.text.invisible import remove_invisible
 
@@ -130,6 +131,20 @@ def _words(value: Any) -> tuple[str, ...]:
         raise InvalidInput(f"{value!r} is not a list of words")
     items = value.split(",") if isinstance(value, str) else list(value)
     return tuple(dict.fromkeys(str(item).strip() for item in items if str(item).strip()))
+
+
+def _cues(value: Any) -> tuple[str, ...]:
+    """Cues without invisible characters; a single text is one cue. Raises `InvalidInput` naming the limit that they exceed."""
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, (bytes, Mapping)) or not isinstance(items, Iterable):
+        raise InvalidInput(f"cues takes up to {MAX_CUES} short phrases, not {value!r:.60}")
+    cues = list(items)
+    if not all(isinstance(cue, str) for cue in cues):
+        raise InvalidInput(f"cues takes up to {MAX_CUES} short phrases, each of them text")
+    checked = normalize_cues(map(remove_invisible, cues))
+    if problem := cues_problem(checked):
+        raise InvalidInput(problem)
+    return checked
 
 
 def _one_of(allowed: tuple[str, ...], what: str) -> Any:
@@ -237,6 +252,7 @@ _CHECKS: dict[str, Any] = {
     "type": _type,
     "scope": parse_scope,
     "tags": _words,
+    "cues": _cues,
     "aliases": _words,
     "entities": _words,
     "supersedes": _words,

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from engram.capture.broader_situation import SituationBroadener
 from engram.capture.known import COMPARED, OtherKnown, propose
+from engram.capture.more_cues import CueAdder
 from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import judge, mention, outranked_reason
@@ -28,6 +29,7 @@ from engram.store.documents import meaning_of
 from engram.store.history import ENGRAM
 from engram.store.protocol import Store, Transaction
 from engram.store.records import CURRENT
+from engram.text.display import quoted
 
 MOST_RELATED = 3
 """How many memories a decision names that the new one may outdate or contradict."""
@@ -66,6 +68,7 @@ class Duplicates:
             verdict, verdict.other, proposal, session, self.clock(), vouch=not is_settled_later
         )
         decision = SituationBroadener(self.store, self.clock).broadened(decision, proposal, session)
+        decision = self._with_more_cues(decision, proposal.memory, session)
         known = decision.memory
         if known is None:
             return decision
@@ -74,6 +77,18 @@ class Duplicates:
         if _is_left_beside(proposal, verdict.gate):
             return self._repeated_beside(decision, known, proposal, session)
         return self._still_waiting(decision, known, proposal, session) if known.status == "candidate" else decision
+
+    def _with_more_cues(self, decision: Decision, said: Memory, session: str) -> Decision:
+        """The decision about a duplicate whose stored memory has the new cues as well."""
+        known = decision.memory
+        if known is None:
+            return decision
+        after = CueAdder(self.store, self.clock).add(known, said.cues, said.source, session)
+        if after is known:
+            return decision
+        added = ", ".join(quoted(cue) for cue in after.cues if cue not in known.cues)
+        other = after if decision.other is not None and decision.other.id == after.id else decision.other
+        return replace(decision, memory=after, other=other, reason=f"{decision.reason}; its cues now include {added}")
 
     # -- duplicates of a memory that waits
 

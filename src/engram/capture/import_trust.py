@@ -18,7 +18,7 @@ from engram.rules.sources import CONFIRMED, CORROBORATED, IMPORTED
 CLAIMING = (CONTRADICTS, MAY_SUPERSEDE)
 """The types of links that claim something about the memory they lead to."""
 _JUDGED = frozenset((
-    "statement", "situation", "form", "type", "context", "rationale", "domain", "trigger_context", "tags", "entities", "anchors",
+    "statement", "situation", "form", "type", "context", "rationale", "domain", "trigger_context", "tags", "cues", "entities", "anchors",
 ))  # fmt: skip
 """The fields that decide whether somebody has to approve a memory."""
 

@@ -333,6 +333,7 @@ def _beside(memory: Memory) -> "list[tuple[str, str]]":
         ("context", shown(context) + (" …" if context != memory.context.rstrip("\n") else "")),
         ("domain", line(memory.domain)),
         ("tags", line(", ".join(memory.tags))),
+        ("cues", line("; ".join(memory.cues))),
         ("valid", f"{since or 'always'} – {until or 'from then on'}" if since or until else ""),
         ("confidence", f"{memory.confidence:.2f}"),
     ]

@@ -106,6 +106,7 @@ def _worth(memory: "Memory") -> list[tuple[str, Cell]]:
         ("ratings", ratings if rated.positive or rated.negative or rated.neutral else ""),
         ("used", f"{used}×, derived {memory.derivation_count}×" if used or memory.derivation_count > 1 else ""),
         ("tags", ", ".join(memory.tags)),
+        ("cues", "; ".join(memory.cues)),
         ("domain", memory.domain),
         ("entities", ", ".join(memory.entities)),
         ("anchors", "; ".join(anchor.path for anchor in memory.anchors)),

@@ -33,6 +33,7 @@ VERIFY = "verify"
 _DETAILS = (
     "metadata",
     "tags",
+    "cues",
     "entities",
     "importance",
     "confidence",
@@ -63,7 +64,9 @@ def _with_unapplied(decision: Decision, given: Mapping[str, Any]) -> Decision:
 def _includes(stored: Any, given: Any) -> bool:
     if isinstance(given, Mapping):
         return all(key in stored and stored[key] == value for key, value in given.items())
-    return set(given) <= set(stored) if isinstance(given, tuple) else bool(stored == given)
+    if isinstance(given, tuple):
+        return {word.casefold() for word in given} <= {word.casefold() for word in stored}
+    return bool(stored == given)
 
 
 class WriteVerbs(Facets):
@@ -166,7 +169,7 @@ class WriteVerbs(Facets):
     ) -> Memory:
         """Store what a trusted program says. A secret raises `SecretRefused`.
 
-        An exact duplicate returns the existing memory as it is: the metadata and other fields of this call are not stored.
+        An exact duplicate returns the existing memory with the new cues: the metadata and other fields of this call are not stored.
 
         `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
         """

@@ -14,6 +14,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
+from engram.rules.cues import normalize_cues
 
 _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off"})
@@ -69,6 +70,11 @@ def read_tags(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(part for part in (piece.strip() for piece in value.split(",")) if part)
     return read_texts(value)
+
+
+def read_cues(value: Any) -> tuple[str, ...]:
+    """A list of cues; a single text is one cue, whatever its punctuation."""
+    return normalize_cues(read_texts(value))
 
 
 def read_text_map(value: Any) -> dict[str, str]:

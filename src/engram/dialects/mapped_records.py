@@ -13,11 +13,14 @@ from engram.dialects.source import ImportSource, Projection, origin_of_path, rec
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import Memory
 from engram.model.types import known_types
+from engram.rules.cues import normalize_cues
 
 _TEXTS = ("statement", "type", "scope", "situation", "context", "rationale", "domain", "source", "session")
 _TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
 _NUMBERS = ("confidence", "importance")
-_LISTS = ("tags", "entities")
+_LISTS = ("tags", "cues", "entities")
+_PHRASES = ("cues",)
+"""Lists whose entries may contain commas, so that only semicolons separate them in a text."""
 FIELDS = ("id", *_TEXTS, *_TIMES, *_NUMBERS, *_LISTS)
 """The fields a mapping may fill."""
 _USUAL = {
@@ -118,13 +121,18 @@ def _value(field: str, key: str, value: Any) -> Any:
     if field in _NUMBERS:
         return unit_number(key, value)
     if field in _LISTS:
-        items = value.replace(";", ",").split(",") if isinstance(value, str) else value
+        items = _split(field, value) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise InvalidInput(f"{key} must be a list, is {value!r:.60}")
-        return tuple(text for item in items if (text := str(item).strip()))
+        texts = tuple(text for item in items if (text := str(item).strip()))
+        return normalize_cues(texts) if field in _PHRASES else texts
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidInput(f"{key} must be text, is {json.dumps(value, default=str):.60}")
     return str(value).strip()
+
+
+def _split(field: str, text: str) -> list[str]:
+    return text.split(";") if field in _PHRASES else text.replace(";", ",").split(",")
 
 
 def parse_timestamp(key: str, value: Any) -> Any:

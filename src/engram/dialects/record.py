@@ -176,6 +176,7 @@ _MEMORY = Block(
     Field("confidence", "confidence", fields.read_confidence, fields.write_confidence, 0.5),
     _number("importance", 0, 1, 0.5),
     Field("tags", "tags", fields.read_tags, fields.write_texts, ()),
+    Field("cues", "cues", fields.read_cues, fields.write_texts, ()),
     _text("domain"),
     _texts("entities"),
     Field("anchors", "anchors", _ANCHOR.read_list, _ANCHOR.write_list, ()),
@@ -209,7 +210,9 @@ MEMORY_KEYS = _MEMORY.keys
 """Keys at the top of a record that are fields."""
 FIELD_KEYS = _MEMORY.keys | _METADATA.keys
 """The same, and those of its metadata, which a record may also have at the top."""
-TEXT_KEYS = _MEMORY.keys_read_by(fields.read_text, _read_required, fields.read_texts, fields.read_tags)
+TEXT_KEYS = _MEMORY.keys_read_by(
+    fields.read_text, _read_required, fields.read_texts, fields.read_tags, fields.read_cues
+)
 """Keys at the top of a record whose value is text or a list of texts."""
 
 

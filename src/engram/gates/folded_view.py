@@ -15,7 +15,7 @@ from engram.text.invisible import remove_invisible
 __all__ = ["TEXTS", "WORDS", "FoldedLookup", "fold_memory", "fold_proposal", "without_invisible"]
 
 TEXTS = ("statement", "situation", "context", "rationale", "trigger_context", "domain", "name")
-WORDS = ("tags", "entities", "aliases")
+WORDS = ("tags", "cues", "entities", "aliases")
 """The fields with text that an agent may read or that a memory is judged by; a form is one, too."""
 READ_CHARS = 20_000
 """Characters of a text that are folded for the gates; what is longer is a document, and compared by its hash alone."""

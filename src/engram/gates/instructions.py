@@ -54,7 +54,7 @@ _HIDDEN_NAMES = {
 # Fields shown to an agent. Ids, sources and the caller's own metadata are not.
 _SHOWN_FIELDS = frozenset((
     "statement", "situation", "rationale", "domain", "trigger_context", "name",
-    "tags", "entities", "aliases", "anchors", "form",
+    "tags", "cues", "entities", "aliases", "anchors", "form",
 ))  # fmt: skip
 
 

@@ -27,7 +27,7 @@ __all__ = [
     "situation_conflict",
 ]
 
-LABELS = ("tags", "domain", "name", "aliases", "trigger_context")
+LABELS = ("tags", "cues", "domain", "name", "aliases", "trigger_context")
 """Fields that a caller gives, in a capture as well."""
 PARTICULARS = ("situation", "rationale", "context", "entities", *LABELS)
 _FRAGMENTS = ("situation", *LABELS)

@@ -44,6 +44,7 @@ REMEMBER = "tool:remember"
 INSTRUCTIONS = Path(__file__).with_name("instructions.txt")
 ScopeOf = str | Callable[[RunContext[AgentDepsT]], str]
 """Whose memory it is: a scope, or a function that reads it from the run, such as `lambda ctx: f"user:{ctx.deps.user}"`."""
+CUES = "Up to 8 short phrases under which somebody may look for this later: synonyms, the question it answers, the symptom."
 MemoryId = Annotated[str, Field(description="The id of a memory, such as ENG-2026-0131-001, from recall or inject.")]
 _log = logging.getLogger(__name__)
 
@@ -161,6 +162,7 @@ class _MemoryTools(Generic[AgentDepsT]):
         ] = "",
         situation: Annotated[str, Field(description="When it matters, such as: writing a database migration.")] = "",
         rationale: Annotated[str, Field(description="Why it is so.")] = "",
+        cues: Annotated[Sequence[str], Field(description=CUES)] = (),
         supersedes: Annotated[Sequence[str], Field(description="Ids of memories that this one replaces.")] = (),
         relation: Annotated[
             str,
@@ -171,7 +173,7 @@ class _MemoryTools(Generic[AgentDepsT]):
         ] = "update",
     ) -> str:
         """Propose a memory: a preference, correction, convention, decision or fact that will matter again. It is checked (secrets, duplicates, contradictions, trust); the answer gives the outcome, the reason, and stored memories that it may outdate."""
-        fields = {"type": type, "situation": situation, "rationale": rationale}
+        fields = {"type": type, "situation": situation, "rationale": rationale, "cues": cues}
 
         def learned(mem: "Engram", scope: str) -> str:
             scopes = mem.scopes_for(scope=scope)
@@ -199,6 +201,7 @@ class _MemoryTools(Generic[AgentDepsT]):
             str, Field(description="preference, tooling, project, infra, identity, people, location, health, …")
         ] = "preference",
         confidence: Annotated[float, Field(ge=0, le=1, description="How sure it is.")] = 0.6,
+        cues: Annotated[Sequence[str], Field(description=CUES)] = (),
     ) -> str:
         """Store what the user asked you to remember. What is sensitive waits for a person's approval."""
         from engram.client import PAUSED
@@ -206,7 +209,9 @@ class _MemoryTools(Generic[AgentDepsT]):
         def remembered(mem: "Engram", scope: str) -> str:
             if mem.store.paused:
                 return _outcome(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
-            return _outcome(mem.remember(fact, source=REMEMBER, scope=scope, type=kind, confidence=confidence))
+            return _outcome(
+                mem.remember(fact, source=REMEMBER, scope=scope, type=kind, confidence=confidence, cues=tuple(cues))
+            )
 
         return await self._call(ctx, remembered)
 

@@ -99,7 +99,8 @@ def about_decision(decision: Decision, known: Callable[[str], Memory | None]) ->
 def _described(memory: Memory) -> str:
     """The words of a memory that an agent will read once it is active."""
     texts = {"When": memory.situation, "Why": memory.rationale, "Context": cut(memory.context, LONGEST_CONTEXT),
-             "Trigger": memory.trigger_context, "About": ", ".join(memory.entities), "Tags": ", ".join(memory.tags)}  # fmt: skip
+             "Trigger": memory.trigger_context, "About": ", ".join(memory.entities), "Tags": ", ".join(memory.tags),
+             "Cues": "; ".join(memory.cues)}  # fmt: skip
     lines = [f"{label}: {quoted(text)}" for label, text in texts.items() if text]
     return "\n".join([quoted(memory.statement), *lines, *(["It is pinned."] if memory.pinned else [])])
 

@@ -39,6 +39,12 @@ Wordings = Annotated[
     Field(max_length=MAX_WORDINGS, description="The same in other words: synonyms, terms, how an answer may be put."),
 ]
 Whole = Annotated[int, BeforeValidator(_whole)]
+Cues = Annotated[
+    Words,
+    Field(
+        description="Up to 8 short phrases under which somebody may look for this later: synonyms, the question it answers, the symptom."
+    ),
+]
 SessionId = Annotated[str, Field(description="From session_start.")]
 Ref = Annotated[str, Field(min_length=1, description="Id, name or alias.")]
 SeenFrom = Annotated[
@@ -105,6 +111,7 @@ class Learn(FormArguments):
     )
     rationale: str = Field(default="", description="Why it is so.")
     tags: Words = Field(default_factory=list)
+    cues: Cues = Field(default_factory=list)
     domain: str = Field(default="", description="Topics, such as backend/database.")
     confidence: float = Field(default=0.5, ge=0, le=1)
     supersedes: Words = Field(default_factory=list, description="Ids of outdated memories that this replaces.")
@@ -139,6 +146,7 @@ class RememberArguments(Arguments):
 
     fact: str = Field(min_length=1, description="One sentence that stands on its own.")
     kind: Kind = Field(default="preference", description="From identity on, a person must approve it.")
+    cues: Cues = Field(default_factory=list)
     confidence: float = Field(default=0.6, ge=0, le=1)
     session_id: SessionId = ""
 
@@ -150,6 +158,7 @@ class UpdateArguments(FormArguments):
     statement: str = Field(default="", description="What it says now.")
     type: str = ""
     tags: Words = Field(default_factory=list, description="These replace the old ones.")
+    cues: Words = Field(default_factory=list, description="As in learn; these replace the old ones.")
     confidence: Annotated[float | None, WithJsonSchema({"type": "number"})] = Field(default=None, ge=0, le=1)
     reason: str = Field(default="", description="Why; its owner reads it.")
     scope: OfOwner = ""

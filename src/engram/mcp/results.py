@@ -243,6 +243,7 @@ class Shown(ToolResult):
     rationale: Text
     form: dict[str, Text]
     tags: list[Text]
+    cues: list[Text]
     domain: Text
     state: Text = Field(description="Whether it is used now.")
     state_reason: Text
@@ -254,7 +255,12 @@ class Shown(ToolResult):
     def of(cls, found: "Explanation") -> Self:
         """An explained memory."""
         memory = found.memory
-        more = [("when", memory.situation), ("why", memory.rationale), *memory.form.items()]
+        more = [
+            ("when", memory.situation),
+            ("why", memory.rationale),
+            *memory.form.items(),
+            ("cues", "; ".join(memory.cues)),
+        ]
         lines = [found.text, *(f"{name}: {quoted(value)}" for name, value in more if value)]
         return cls(
             memory=Card.of(memory),
@@ -262,6 +268,7 @@ class Shown(ToolResult):
             rationale=memory.rationale,
             form=dict(memory.form),
             tags=list(memory.tags),
+            cues=list(memory.cues),
             domain=memory.domain,
             state=found.state.state,
             state_reason=found.state.reason,

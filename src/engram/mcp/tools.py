@@ -147,7 +147,13 @@ def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
         return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
     scope, placed = mem.infer_scope(given.fact, type=given.kind)
     decision = mem.remember(
-        given.fact, source=REMEMBER, session=given.session_id, type=given.kind, confidence=given.confidence, scope=scope
+        given.fact,
+        source=REMEMBER,
+        session=given.session_id,
+        type=given.kind,
+        confidence=given.confidence,
+        scope=scope,
+        cues=given.cues,
     )
     if call.can_ask:
         call.question = approval.about_decision(decision, partial(mem.store.get, scopes=seen(mem)))

@@ -50,6 +50,7 @@ class MemoryFields(TypedDict, total=False):
     main_content: str
     rationale: str
     tags: OneOrMore
+    cues: OneOrMore
     domain: str
     entities: OneOrMore
     anchors: Iterable[Any]

@@ -143,6 +143,8 @@ class Memory(Displayed):
     context: str = ""
     rationale: str = ""
     tags: tuple[str, ...] = ()
+    cues: tuple[str, ...] = ()
+    """Short phrases under which somebody may look for it: searched, never injected and never compared."""
     domain: str = ""
     entities: tuple[str, ...] = ()
     anchors: tuple[Anchor, ...] = ()

@@ -357,7 +357,7 @@ def _promising(alone: list[int], worthiest: Sequence[int], query: "SearchQuery")
 
 def _as_known(place: IndexedPassage, memory: Memory) -> IndexedPassage:
     document = memory_document(memory)
-    fields = (document.statement, document.about, document.support)
+    fields = (document.statement, document.about, document.support, document.cues)
     return IndexedPassage(place.n, fields, place.parent, place.position, place.time, place.eligible)
 
 

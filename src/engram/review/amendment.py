@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 EDITABLE = ("candidate", *CURRENT)
 FIELDS = (
-    "statement", "situation", "form", "rationale", "type", "scope", "tags", "domain", "entities", "confidence", "importance",
+    "statement", "situation", "form", "rationale", "type", "scope", "tags", "cues", "domain", "entities", "confidence", "importance",
     "valid_from", "valid_until", "occurred_at",
 )  # fmt: skip
 """What an edit may change; the rest follows from decisions or from where a memory came from."""

@@ -9,6 +9,7 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
 from engram.review.lineage import superseding
+from engram.rules.cues import add_cues
 from engram.rules.eligibility import has_begun
 from engram.rules.sources import CONFIRMED
 from engram.rules.strength import consolidated
@@ -67,15 +68,16 @@ def keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tuple
 def merged_into(
     deciding: Transaction, survivor: Memory, others: Sequence[Memory], statement: str, now: datetime
 ) -> Memory:
-    """The survivor with the merged statement and everybody's tags and evidence; the others are superseded by it and stay readable."""
+    """The survivor with the merged statement and everybody's tags, cues and evidence; the others are superseded by it and stay readable."""
     if not statement.strip():
         raise InvalidInput("merge needs a merged statement")
     tags = tuple(dict.fromkeys(tag for memory in (survivor, *others) for tag in memory.tags))
+    cues = add_cues(survivor.cues, (cue for other in others for cue in other.cues))
     evidence = survivor.evidence
     for other in others:
         evidence += tuple(one for one in other.evidence if one not in evidence)
     merged = consolidated(survivor, now).but(
-        statement=statement.strip(), form={}, tags=tags, evidence=evidence, updated=now, entities=()
+        statement=statement.strip(), form={}, tags=tags, cues=cues, evidence=evidence, updated=now, entities=()
     )
     for other in others:
         merged = _unlinked(merged, other.id)

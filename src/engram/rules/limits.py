@@ -1,6 +1,7 @@
 """Size limits of a memory besides its statement; larger memories would slow down every query that finds them."""
 
 from engram.model.memory import Memory
+from engram.rules.cues import cues_problem
 
 __all__ = ["MAX_DETAIL_CHARS", "MAX_LINKS", "MAX_LISTED", "MAX_LISTED_CHARS", "limit_problem"]
 
@@ -31,4 +32,4 @@ def limit_problem(memory: Memory) -> str:
     for field in _DETAILS:
         if (size := len(getattr(memory, field))) > MAX_DETAIL_CHARS:
             return f"{field} has {size:,} characters (maximum {MAX_DETAIL_CHARS:,}); put long text into `context`"
-    return ""
+    return cues_problem(memory.cues)

@@ -34,8 +34,8 @@ CANDIDATE_WEIGHT, DISPUTED_WEIGHT, ARCHIVED_WEIGHT = 0.8, 0.7, 0.6
 RECENCY_BOOST, RECENCY_HALF_LIFE_DAYS = 0.2, 30.0
 IMPORTANCE_BOOST = 0.4
 
-# The weight of a word by its field: the statement, what it is about, what supports it (DESIGN §9).
-FIELD_WEIGHTS = (1.0, 0.8, 0.4)
+# The weight of a word by its field: the statement, what it is about, what supports it, its cues (DESIGN §9).
+FIELD_WEIGHTS = (1.0, 0.8, 0.4, 1.0)
 
 # How many memories nearest to a task are looked at.
 NEAREST_TO_TASK = 12

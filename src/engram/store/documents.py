@@ -36,6 +36,7 @@ class Document:
     statement: str
     about: str
     support: str
+    cues: str
     meaning: str
     """The text that is embedded."""
     tags: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ class Document:
 
 
 def memory_document(memory: Memory) -> Document:
-    """A memory's document: its statement; situation, entities, tags and domain; rationale, anchors and validity."""
+    """A memory's document: its statement; situation, entities, tags and domain; rationale, anchors and validity; cues."""
     from engram.text.content_hash import content_hash
     from engram.text.entities import entities
 
@@ -74,6 +75,7 @@ def memory_document(memory: Memory) -> Document:
         statement=_terms([statement]),
         about=_terms(about),
         support=_terms(support),
+        cues=_terms(memory.cues),
         meaning=meaning_of(memory),
         tags=tuple(tag.lower() for tag in memory.tags),
         lineage=memory.lineage,
@@ -122,6 +124,7 @@ def event_document(event: Event, scope: str) -> Document:
         statement=marked_terms(content),
         about=_terms([event.role]),
         support="",
+        cues="",
         meaning=spoken(event.role, content),
         role=event.role,
     )

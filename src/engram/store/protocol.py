@@ -99,7 +99,7 @@ class IndexedPassage:
     """
 
     n: int
-    fields: tuple[str, str, str]
+    fields: tuple[str, ...]
     parent: str
     position: int
     time: float | None

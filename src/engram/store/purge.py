@@ -38,7 +38,10 @@ def is_distinctive(text: str) -> bool:
 
 
 def texts_of(memory: Memory) -> list[str]:
-    """The texts by which a memory is recognised elsewhere: its statement, and the sentences of its other fields."""
+    """The texts by which a memory is recognised elsewhere: its statement, and the sentences of its other fields.
+
+    Cues do not count: they are what anybody may ask, and several memories may have the same.
+    """
     around = [memory.situation, memory.context, memory.rationale, memory.trigger_context, *memory.form.values()]
     around += [anchor.snippet for anchor in memory.anchors]
     around += [*strings_in(memory.metadata), *strings_in(memory.extra)]

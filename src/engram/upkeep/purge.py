@@ -326,7 +326,9 @@ def _contents_of(store: Store, scope: str) -> _ScopeContents:
     owned = [event for event, owner in cited if goes_with(store.owner_of(event) or "", owner)]
     events = dict.fromkeys([*(event.id for event in logged), *(i for i in owned if store.event(i) is not None)])
     words = {word for event in logged for word in _words(event.content)}
-    words |= {word for memory in memories for text in (memory.statement, *memory.tags) for word in _words(text)}
+    words |= {
+        word for memory in memories for text in (memory.statement, *memory.tags, *memory.cues) for word in _words(text)
+    }
     named = [name for name in ledgers if not name.startswith((CONVERSATION, DOCUMENT)) and words & _words(name)]
     return _ScopeContents(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(ledgers), tuple(named))
 

@@ -21,8 +21,8 @@ MOST = 32_767
 """How often a term is counted in a field."""
 _TABLES = {
     "memories": "SELECT id, record::text FROM engram.agent_memory",
-    "documents": "SELECT id, n, kind, scope, status, hash, pinned, statement, about, support FROM engram.documents",
-    "postings": "SELECT n, term, statement, about, support FROM engram.postings",
+    "documents": "SELECT id, n, kind, scope, status, hash, pinned, statement, about, support, cues FROM engram.documents",
+    "postings": "SELECT n, term, statement, about, support, cues FROM engram.postings",
     "names": "SELECT name, id, scope FROM engram.memory_names",
     "relations": "SELECT source, target, type FROM engram.memory_relations",
     "vectors": "SELECT generation, n, vector::text FROM engram.memory_vectors",
@@ -72,15 +72,24 @@ def _documents(tables: Tables) -> Iterator[str]:
     yield from (f"event {i} has no document" for (i,) in tables["events"] if i not in known)
     for memory_id in memories & tables.memories.keys():
         made = memory_document(tables.memories[memory_id])
-        expected = (made.scope, made.status, made.hash, made.pinned, made.statement, made.about, made.support)
+        expected = (
+            made.scope,
+            made.status,
+            made.hash,
+            made.pinned,
+            made.statement,
+            made.about,
+            made.support,
+            made.cues,
+        )
         if known[memory_id][3:] != expected:
             yield f"{memory_id}: its document says {known[memory_id][3:]} instead of {expected}"
 
 
 def _words(tables: Tables) -> Iterator[str]:
     expected: dict[tuple[int, str], tuple[int, ...]] = {}
-    for _, n, *_, said, about, support in tables["documents"]:
-        counts = [Counter(text.split()) for text in (said, about, support)]
+    for _, n, *_, said, about, support, cues in tables["documents"]:
+        counts = [Counter(text.split()) for text in (said, about, support, cues)]
         terms = set().union(*counts) - {"?"}
         expected |= {(n, term): tuple(min(count[term], MOST) for count in counts) for term in terms}
     held = {(n, term): tuple(counts) for n, term, *counts in tables["postings"]}

@@ -108,6 +108,10 @@ class MemoryOptions(Options):
         str | None, Option("--type", "-t", metavar="TYPE", help="preference, correction, convention, factual, …")
     ] = None
     tag: Annotated[list[str] | None, Option("--tag", metavar="TAG", help="A tag (repeatable).")] = None
+    cue: Annotated[
+        list[str] | None,
+        Option("--cue", metavar="TEXT", help="A phrase under which somebody may look for it (repeatable, up to 8)."),
+    ] = None
     domain: Annotated[str | None, Option("--domain", metavar="A/B", help="The domain it belongs to.")] = None
     when: Annotated[
         str | None,
@@ -139,7 +143,7 @@ class MemoryOptions(Options):
             "scope": self.scope, "type": self.type_, "tags": self.tag, "domain": self.domain, "situation": self.when,
             "rationale": self.why, "context": self.context, "confidence": self.confidence, "name": self.name,
             "importance": self.importance, "valid_from": self.valid_from, "valid_until": self.valid_until,
-            "metadata": pairs(self.meta) or None,
+            "cues": [] if self.cue == [""] else self.cue, "metadata": pairs(self.meta) or None,
         }  # fmt: skip
         return {name: value for name, value in fields.items() if value is not None}
 

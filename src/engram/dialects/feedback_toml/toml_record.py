@@ -14,6 +14,7 @@ from engram.model.forms import FORM_PARTS, form_name
 from engram.model.memory import Memory, render_form
 from engram.readers.limits import MAX_IMPORT_BYTES
 from engram.readers.toml_reader import parse_toml
+from engram.rules.cues import normalize_cues
 from engram.text.display import slug
 
 __all__ = ["STATED", "as_exported", "name_for", "name_in", "read_toml", "render_toml", "why_left_out"]
@@ -21,10 +22,10 @@ __all__ = ["STATED", "as_exported", "name_for", "name_in", "read_toml", "render_
 SCHEMA = 2
 FOLDERS = {"feedback": "feedback", "fact": "facts"}
 """Each form, and the folder below `memory/` that holds it."""
-STATED = frozenset({"type", "situation", "form", "statement", "created", "updated"})
+STATED = frozenset({"type", "situation", "form", "statement", "cues", "created", "updated"})
 """What a file says of a memory."""
 _NAME = re.compile(r"(?:feedback|facts)/[^/\s]+")
-_KNOWN = frozenset({"schema_version", "type", "source", "situation", "created_at", "updated_at", "content"})
+_KNOWN = frozenset({"schema_version", "type", "source", "situation", "cues", "created_at", "updated_at", "content"})
 _TIMES = ("created_at", "updated_at")
 _CONTENT = "content"
 _EXTRA = "toml"
@@ -56,7 +57,7 @@ def read_toml(text: str, name: str) -> tuple[Memory, list[str]]:
         unknown[_CONTENT] = inside
     memory = Memory(
         id=name, statement=render_form(form), type=form_name(form), name=slug(name.rpartition("/")[2], words=60, length=80),
-        situation=situation, form=form, created=created, updated=updated,
+        situation=situation, form=form, cues=_cues(keys), created=created, updated=updated,
         source=source if source in ("human", "agent") else "", extra={_EXTRA: unknown} if unknown else {},
         context=_text(keys, "content") if isinstance(keys.get("content"), str) else "",
     )  # fmt: skip
@@ -93,6 +94,13 @@ def _text(keys: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{key} must be text, is {value!r:.60}")
     return value.strip()
+
+
+def _cues(keys: Mapping[str, Any]) -> tuple[str, ...]:
+    value = keys.get("cues", [])
+    if not isinstance(value, list) or not all(isinstance(cue, str) for cue in value):
+        raise InvalidInput(f"cues must be a list of texts, is {value!r:.60}")
+    return normalize_cues(value)
 
 
 def _time(keys: Mapping[str, Any], key: str, notes: list[str]) -> datetime | None:
@@ -147,6 +155,7 @@ def render_toml(memory: Memory) -> str:
         "type": name,
         "source": "human" if is_person else "agent",
         "situation": memory.situation,
+        "cues": list(memory.cues) or None,
         "created_at": _moment(memory.created),
         "updated_at": _moment(memory.updated or memory.created),
     }

@@ -15,11 +15,12 @@ from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory, Status
 from engram.model.types import KINDS
+from engram.rules.cues import normalize_cues
 
 SCHEMA = "memory.v1"
 CURATED, LOG = "memory.md", "memory-log.md"
 LEARNED_BY = ("remember", "harvest", "manual", "import")
-STATED = frozenset({"statement", "type", "confidence", "created", "last_verified", "decay_days", "status"})
+STATED = frozenset({"statement", "type", "cues", "confidence", "created", "last_verified", "decay_days", "status"})
 """The fields of a memory that a record states."""
 ID = re.compile(r"mem-[0-9]{1,9}")
 LARGEST_NUMBER = 10**9 - 1
@@ -104,6 +105,7 @@ def read_item(record: Any) -> Memory:
         last_verified=_day(record, "last_verified") if verified else None,
         verification="user_confirmed" if verified else "unverified",
         decay_days=_decay_days(record.get("decay") or "180d"),
+        cues=_cues(record),
         extra={_EXTRA: _kept(record)},
     )
 
@@ -129,6 +131,13 @@ def _decay_days(text: str) -> float | None:
     return None if text == _NEVER else int(found[1]) * _DAYS[found[2]]
 
 
+def _cues(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cues of a record; () where another program uses the key for something else."""
+    value = record.get("cues")
+    is_texts = isinstance(value, list) and all(isinstance(cue, str) for cue in value)
+    return normalize_cues(value) if is_texts and value else ()
+
+
 def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
     """What of a record has no field of its own."""
     tier, dest = record["risk_tier"], record.get("dest")
@@ -141,7 +150,9 @@ def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
         kept["risk_tier"] = tier
     if (decay := record.get("decay")) and _decay(_decay_days(decay), None) != decay:
         kept["decay"] = decay
-    if unknown := {key: value for key, value in record.items() if key not in KEYS}:
+    if unknown := {
+        key: value for key, value in record.items() if key not in KEYS and not (key == "cues" and _cues(record))
+    }:
         kept["keys"] = plain_mapping(unknown)
     return kept
 
@@ -187,6 +198,7 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
         "risk_tier": item.risk_tier,
         "dest": item.file if status in ("promoted", "stale") else None,
         **_unknown_keys(kept),
+        **({"cues": list(memory.cues)} if memory.cues else {}),
     }
 
 

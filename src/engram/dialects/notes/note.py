@@ -12,13 +12,14 @@ from engram.dialects.source import stated_source
 from engram.model.errors import InvalidInput
 from engram.model.memory import VERIFICATIONS, Activation, Association, Memory, Status
 from engram.model.types import known_types
+from engram.rules.cues import normalize_cues
 
 ID = re.compile(r"[a-z][a-z_-]*-[0-9]{10,16}-[A-Za-z0-9]{2,16}")
 CATEGORIES = ("fact", "preference", "correction", "entity", "decision", "relationship", "principle", "commitment",
               "moment", "skill", "rule", "procedure", "reasoning_trace")  # fmt: skip
 """The ten of spec 5, and the three that its program also writes."""
 STATED = frozenset({
-    "statement", "type", "status", "created", "updated", "confidence", "importance", "tags", "entities", "supersedes",
+    "statement", "type", "status", "created", "updated", "confidence", "importance", "tags", "cues", "entities", "supersedes",
     "superseded_by", "valid_from", "valid_until", "verification", "policy_class", "last_verified", "associations",
     "memory_kind", "metadata", "scope",
 })  # fmt: skip
@@ -92,6 +93,7 @@ def _read(keys: Keys, body: str, name: str, folder: str) -> Memory:
         confidence=_unit(keys, "confidence", _DEFAULT_CONFIDENCE),
         importance=_unit(keys, "importanceScore", 0.5),
         tags=_texts(keys, "tags"),
+        cues=normalize_cues(_texts(keys, "cues")),
         entities=(entity,) if (entity := _text(keys, "entityRef")) else (),
         supersedes=(supersedes,) if isinstance(supersedes, str) else tuple(map(str, supersedes)),
         superseded_by=_text(keys, "supersededBy"),
@@ -217,6 +219,7 @@ def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "confidence": _spelled(memory.confidence),
         "confidenceTier": _derived(memory)["confidenceTier"],
         "tags": list(memory.tags),
+        "cues": list(memory.cues),
         "entityRef": next(iter(memory.entities), ""),
         "supersedes": supersedes[0] if len(supersedes) == 1 else supersedes,
         "expiresAt": _spelled_time(memory.valid_until),

@@ -215,7 +215,7 @@ class SourceIndex:
     def _lexical(self, terms: Sequence[str]) -> "Iterable[tuple[int, float]]":
         """Every passage with one of the terms, by BM25. The terms' postings are bounded, so one pass serves all kinds."""
         match = " OR ".join(f'"{term}"' for term in terms)
-        weights = ", ".join(map(str, FIELD_WEIGHTS))
+        weights = ", ".join(map(str, FIELD_WEIGHTS[:3]))  # a source has no cues
         return self._db.execute(_statements()["lexical"].replace("WEIGHTS", weights), (match,))
 
     def _semantic(

@@ -56,5 +56,5 @@ def _refold_slice(context: TenantContext, after: str) -> str:
 
 
 def _is_folded_otherwise(memory: Memory) -> bool:
-    texts = (memory.statement, memory.situation, memory.rationale, *memory.tags, *memory.entities)
+    texts = (memory.statement, memory.situation, memory.rationale, *memory.tags, *memory.cues, *memory.entities)
     return any(fold_text(text) != text for text in texts)

@@ -44,7 +44,7 @@ def statements_of(script: str) -> list[str]:
     return [statement.strip() for statement in found if statement.strip()]
 
 
-LATEST = 7
+LATEST = 8
 """The newest migration."""
 
 

@@ -269,8 +269,8 @@ def passages(
     with context.database.reading():
         rows = list(chain.from_iterable(context.database.answers(statements))) if statements else []
     placed = [
-        IndexedPassage(n, (statement_, about, support), parent, position, time, eligible)
-        for n, statement_, about, support, parent, position, time, eligible, _ in rows
+        IndexedPassage(n, (statement_, about, support, cues), parent, position, time, eligible)
+        for n, statement_, about, support, cues, parent, position, time, eligible, _ in rows
     ]
     return placed, None if generation is None else rows_of([row[-1] for row in rows], _dim(context))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 _TEXTS = (
-    "id", "kind", "scope", "status", "type", "domain", "parent", "hash", "statement", "about", "support"
+    "id", "kind", "scope", "status", "type", "domain", "parent", "hash", "statement", "about", "support", "cues"
 )  # fmt: skip
 _VALUES = ("position", "time", "known", "valid_from", "valid_until", "pinned")
 _TAG_END = "\x1f"
@@ -39,7 +39,7 @@ class KnownDocument:
     """A document as it is in the table."""
 
     n: int
-    texts: tuple[str, str, str]
+    texts: tuple[str, ...]
     meaning: bytes
     scope: str
     kind: str
@@ -109,13 +109,13 @@ def known_documents(database: Database, ids: Sequence[str]) -> dict[str, KnownDo
     """The documents that are in the table, by id."""
     rows = database.run("known_documents", ids=list(ids))
     return {
-        i: KnownDocument(n, (statement_, about, support), bytes(meaning), scope, kind, change)
-        for i, n, statement_, about, support, meaning, scope, kind, change in rows
+        i: KnownDocument(n, (statement_, about, support, cues), bytes(meaning), scope, kind, change)
+        for i, n, statement_, about, support, cues, meaning, scope, kind, change in rows
     }
 
 
-def _texts(document: Document) -> tuple[str, str, str]:
-    return document.statement, document.about, document.support
+def _texts(document: Document) -> tuple[str, ...]:
+    return document.statement, document.about, document.support, document.cues
 
 
 def _length(document: Document) -> int:

@@ -431,5 +431,5 @@ class Index:
 
 
 def _placed(row: tuple[Any, ...], eligible: bool) -> IndexedPassage:
-    n, statement, about, support, parent, position, time = row
-    return IndexedPassage(n, (statement, about, support), parent, position, time, eligible)
+    n, statement, about, support, cues, parent, position, time = row
+    return IndexedPassage(n, (statement, about, support, cues), parent, position, time, eligible)

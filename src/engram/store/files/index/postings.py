@@ -31,12 +31,12 @@ MOST_DOCUMENTS = 50_000
 READ_AT_ONCE = 150_000
 """Characters of index terms that one search reads, in some ten milliseconds; the next searches read the rest."""
 _CHANGED_DOCUMENTS = """
-SELECT t.n, t.statement, t.about, t.support FROM docs d JOIN texts t ON t.n = d.n WHERE d.change > ? AND d.n <= ?
+SELECT t.n, t.statement, t.about, t.support, t.cues FROM docs d JOIN texts t ON t.n = d.n WHERE d.change > ? AND d.n <= ?
 """
 _MOST_CHANGED = 2_000
 """Documents that are taken out one by one; where more changed, all are read again."""
 _ENDS = "SELECT coalesce((SELECT max(change) FROM docs), 0), coalesce((SELECT max(n) FROM docs), 0)"
-_NEW_DOCUMENTS = "SELECT n, statement, about, support FROM texts WHERE n > ? ORDER BY n"
+_NEW_DOCUMENTS = "SELECT n, statement, about, support, cues FROM texts WHERE n > ? ORDER BY n"
 
 
 class _Term:

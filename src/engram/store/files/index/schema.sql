@@ -52,10 +52,11 @@ CREATE TABLE texts (
     statement TEXT NOT NULL,
     about     TEXT NOT NULL,
     support   TEXT NOT NULL,
+    cues      TEXT NOT NULL,
     meaning   BLOB NOT NULL
 );
 CREATE VIRTUAL TABLE words USING fts5 (
-    statement, about, support,
+    statement, about, support, cues,
     content = 'texts', content_rowid = 'n', columnsize = 1,
     tokenize = 'ascii tokenchars ''_'''
 );

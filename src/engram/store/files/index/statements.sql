@@ -10,19 +10,19 @@ ON CONFLICT (id) DO UPDATE SET
     lineage = excluded.lineage, conflict = excluded.conflict, critical = excluded.critical, role = excluded.role
 
 -- name: old_texts
-SELECT t.n, t.statement, t.about, t.support, t.meaning FROM docs d JOIN texts t ON t.n = d.n WHERE d.id = ?
+SELECT t.n, t.statement, t.about, t.support, t.cues, t.meaning FROM docs d JOIN texts t ON t.n = d.n WHERE d.id = ?
 
 -- name: known_ids
 SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value
 
 -- name: put_texts
-INSERT OR REPLACE INTO texts (n, statement, about, support, meaning) VALUES (?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO texts (n, statement, about, support, cues, meaning) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: put_words
-INSERT INTO words (rowid, statement, about, support) VALUES (?, ?, ?, ?)
+INSERT INTO words (rowid, statement, about, support, cues) VALUES (?, ?, ?, ?, ?)
 
 -- name: drop_words
-INSERT INTO words (words, rowid, statement, about, support) VALUES ('delete', ?, ?, ?, ?)
+INSERT INTO words (words, rowid, statement, about, support, cues) VALUES ('delete', ?, ?, ?, ?, ?)
 
 -- name: put_record
 INSERT OR REPLACE INTO records (n, record) VALUES (?, ?)
@@ -119,11 +119,11 @@ LEFT JOIN docs f ON f.n = (SELECT n FROM docs WHERE parent = p.value AND parent 
 LEFT JOIN docs l ON l.n = (SELECT n FROM docs WHERE parent = p.value AND parent <> '' ORDER BY position DESC LIMIT 1)
 
 -- name: alone
-SELECT d.n, t.statement, t.about, t.support, d.parent, d.position, d.time FROM json_each(?) j
+SELECT d.n, t.statement, t.about, t.support, t.cues, d.parent, d.position, d.time FROM json_each(?) j
 CROSS JOIN docs d ON d.n = j.value CROSS JOIN texts t ON t.n = d.n
 
 -- name: together
-SELECT d.n, t.statement, t.about, t.support, d.parent, d.position, d.time FROM json_each(?) p
+SELECT d.n, t.statement, t.about, t.support, t.cues, d.parent, d.position, d.time FROM json_each(?) p
 CROSS JOIN docs d ON d.parent = json_extract(p.value, '$[0]') AND d.parent <> ''
     AND d.position BETWEEN json_extract(p.value, '$[1]') AND json_extract(p.value, '$[2]')
 CROSS JOIN texts t ON t.n = d.n

@@ -75,7 +75,7 @@ class DocumentWriter:
 
     def _collect(self, document: Document, record: str, vector: "Vectors | None") -> None:
         n, new = self._next_number(), self._new
-        texts = (n, document.statement, document.about, document.support)
+        texts = (n, *_fields(document))
         new["put_doc"].append(_doc_values(n, document, self._change))
         new["put_record"].append((n, record))
         new["put_texts"].append((*texts, meaning_digest(document.meaning)))
@@ -106,13 +106,13 @@ class DocumentWriter:
 
     def _update_texts(self, n: int, document: Document, old: tuple[Any, ...], vector: "Vectors | None") -> None:
         """Replace what changed of a known document: its terms, and a vector that no longer fits its text."""
-        texts = (document.statement, document.about, document.support)
+        texts = _fields(document)
         meaning = meaning_digest(document.meaning)
-        if (old[1:4], old[4]) != (texts, meaning):
-            self._run(self._sql["drop_words"], old[:4])
+        if (old[1:5], old[5]) != (texts, meaning):
+            self._run(self._sql["drop_words"], old[:5])
             self._run(self._sql["put_texts"], (n, *texts, meaning))
             self._run(self._sql["put_words"], (n, *texts))
-        if old[4] != meaning:
+        if old[5] != meaning:
             # Of every generation, including one in progress.
             self._run("DELETE FROM vectors WHERE n = ?", (n,))
             if vector is None:
@@ -162,7 +162,7 @@ class DocumentWriter:
         if old is None:
             return
         n = old[0]
-        self._run(self._sql["drop_words"], old[:4])
+        self._run(self._sql["drop_words"], old[:5])
         for table in ("texts", "records", "tags", "vectors", "docs"):
             self._run(f"DELETE FROM {table} WHERE n = ?", (n,))
         for table, column in (
@@ -181,6 +181,11 @@ def _doc_values(n: int | None, d: Document, change: int) -> tuple[Any, ...]:
         seconds(d.time), seconds(d.known), seconds(d.valid_from), seconds(d.valid_until),
         d.pinned, d.hash, change, d.lineage, d.conflict_key, d.critical_slot, d.role,
     )  # fmt: skip
+
+
+def _fields(document: Document) -> tuple[str, ...]:
+    """The searched words of a document, in the order of the columns of `texts` and `words`."""
+    return document.statement, document.about, document.support, document.cues
 
 
 def _tags(n: int, document: Document) -> list[tuple[str, int]]:

@@ -9,7 +9,8 @@ SELECT found.n, found.score, d.parent, d.position, coalesce(tail.position, 0) FR
     SELECT p.n, sum(a.rarity * 2.2 * p.times / (p.times + 1.2 * (0.25 + 0.75 * p.length / %(average)s))) AS score
     FROM unnest(%(terms)b::text[], %(rarities)b::float8[]) AS a(term, rarity)
     CROSS JOIN LATERAL (
-        SELECT o.n, o.statement * %(w0)s + o.about * %(w1)s + o.support * %(w2)s AS times, o.length FROM engram.postings o
+        SELECT o.n, o.statement * %(w0)s + o.about * %(w1)s + o.support * %(w2)s + o.cues * %(w3)s AS times, o.length
+        FROM engram.postings o
         WHERE o.tenant = %(tenant)s AND o.term = a.term OFFSET 0
     ) p
     GROUP BY p.n ORDER BY score DESC, p.n
@@ -94,14 +95,14 @@ SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE (
 FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
 
 -- name: alone
-SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8, true, v.vector
+SELECT d.n, d.statement, d.about, d.support, d.cues, d.parent, d.position, extract(epoch FROM d.time)::float8, true, v.vector
 FROM unnest(%(numbers)b::bigint[]) WITH ORDINALITY AS wanted(n, place)
 JOIN engram.documents d ON d.tenant = %(tenant)s AND d.n = wanted.n
 LEFT JOIN engram.memory_vectors v ON v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = wanted.n
 ORDER BY wanted.place
 
 -- name: together
-SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8,
+SELECT d.n, d.statement, d.about, d.support, d.cues, d.parent, d.position, extract(epoch FROM d.time)::float8,
     coalesce({condition}, false), v.vector
 FROM unnest(%(parents)b::text[], %(firsts)b::bigint[], %(lasts)b::bigint[]) AS s(parent, first, last)
 CROSS JOIN LATERAL (

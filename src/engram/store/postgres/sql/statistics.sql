@@ -28,7 +28,7 @@ SELECT array_agg(f.n), coalesce(sum(f.length), 0) FROM (
 INSERT INTO engram.terms AS known (tenant, term, documents)
 SELECT d.tenant, w.term, count(*) FROM engram.documents d
 CROSS JOIN LATERAL (
-    SELECT DISTINCT term FROM string_to_table(d.statement || ' ' || d.about || ' ' || d.support, ' ') AS term
+    SELECT DISTINCT term FROM string_to_table(d.statement || ' ' || d.about || ' ' || d.support || ' ' || d.cues, ' ') AS term
 ) w
 WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[]) AND w.term <> '' AND w.term <> '?'
 GROUP BY d.tenant, w.term ORDER BY w.term

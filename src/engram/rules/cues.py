@@ -1,0 +1,35 @@
+"""Cues: short phrases under which somebody may look for a memory. They are searched, never injected and never compared."""
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["MAX_CUES", "MAX_CUE_CHARS", "add_cues", "cues_problem", "normalize_cues"]
+
+MAX_CUES = 8
+MAX_CUE_CHARS = 120
+"""Characters of one cue, with white space normalised."""
+
+
+def normalize_cues(cues: Iterable[str]) -> tuple[str, ...]:
+    """The cues with single spaces between their words, each once, ignoring case; the first spelling is kept."""
+    found: dict[str, str] = {}
+    for cue in cues:
+        text = " ".join(cue.split())
+        found.setdefault(text.casefold(), text)
+    return tuple(found.values())
+
+
+def cues_problem(cues: Sequence[str]) -> str:
+    """Which limit normalised cues exceed; "" for none."""
+    if len(cues) > MAX_CUES:
+        return f"cues has {len(cues):,} entries (maximum {MAX_CUES})"
+    for cue in cues:
+        if not cue.strip():
+            return f"cues has an empty entry; give up to {MAX_CUES} short phrases"
+        if len(cue) > MAX_CUE_CHARS:
+            return f"cues has an entry of {len(cue):,} characters (maximum {MAX_CUE_CHARS})"
+    return ""
+
+
+def add_cues(known: Sequence[str], new: Iterable[str]) -> tuple[str, ...]:
+    """The known cues, then the new ones, as many as a memory may have."""
+    return normalize_cues((*known, *new))[:MAX_CUES]
