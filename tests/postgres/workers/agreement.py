@@ -27,7 +27,7 @@ _TABLES = {
     "relations": "SELECT source, target, type FROM engram.memory_relations",
     "vectors": "SELECT generation, n, vector::text FROM engram.memory_vectors",
     "journal": "SELECT seq, ids FROM engram.journal",
-    "images": "SELECT id, seq, after::text FROM engram.journal_images ORDER BY id, seq",
+    "images": "SELECT id, seq, after::text, op FROM engram.journal_images ORDER BY id, seq",
     "tombstones": "SELECT id FROM engram.tombstones",
     "events": "SELECT id FROM engram.agent_events",
     "facts": "SELECT key, value FROM engram.store_facts",
@@ -130,9 +130,9 @@ def _vectors(tables: Tables) -> Iterator[str]:
 def _journal(tables: Tables) -> Iterator[str]:
     """Every decision has an image of each memory it was about, and the last image is what the memory is."""
     told = {(seq, memory_id) for seq, ids in tables["journal"] for memory_id in ids}
-    imaged = {(seq, memory_id) for memory_id, seq, _ in tables["images"]}
+    imaged = {(seq, memory_id) for memory_id, seq, *_ in tables["images"]}
     yield from (f"decision {seq} and the image of {i} are not both there" for seq, i in sorted(told ^ imaged)[:4])
-    last = {memory_id: after and json.loads(after) for memory_id, _, after in tables["images"]}
+    last = {memory_id: after and json.loads(after) for memory_id, _, after, _ in tables["images"]}
     records = {memory_id: json.loads(record) for memory_id, record in tables["memories"]}
     for memory_id in records.keys() | {i for i, after in last.items() if after is not None}:
         if last.get(memory_id) != records.get(memory_id):
@@ -140,14 +140,14 @@ def _journal(tables: Tables) -> Iterator[str]:
 
 
 def _order(tables: Tables) -> Iterator[str]:
-    """What only grows must grow along the journal's numbers."""
+    """What only grows must grow along the journal's numbers, unless an undo takes a rating back."""
     before: dict[str, tuple[int, int, int]] = {}
-    for memory_id, seq, after in tables["images"]:
+    for memory_id, seq, after, op in tables["images"]:
         if after is None:
             continue
         memory = decode_record(after)
         now = (memory.feedback.positive, memory.activation.seq, memory.derivation_count)
-        if any(new < old for new, old in zip(now, before.get(memory_id, (0, 0, 0)), strict=True)):
+        if op != "undo" and any(new < old for new, old in zip(now, before.get(memory_id, (0, 0, 0)), strict=True)):
             yield f"{memory_id}: decision {seq} went back from {before[memory_id]} to {now}"
         before[memory_id] = now
 
@@ -155,4 +155,4 @@ def _order(tables: Tables) -> Iterator[str]:
 def _tombstones(tables: Tables) -> Iterator[str]:
     gone = {memory_id for (memory_id,) in tables["tombstones"]}
     yield from (f"{i} was purged and is there" for i in gone & {row[0] for row in tables["memories"]})
-    yield from (f"{i} was purged and is in the journal" for i, _, after in tables["images"] if i in gone and after)
+    yield from (f"{i} was purged and is in the journal" for i, _, after, _ in tables["images"] if i in gone and after)
