@@ -232,8 +232,6 @@ class SearchQuery:
     """The question about what holds now that the text is the subject of; "" where something else is searched for."""
     task: str = ""
     """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
-    task_alone: bool = False
-    """Whether memories that do not say when they matter are compared with the task, too."""
     purpose: str = "the question"
     """What the search is for, as a trace shows it."""
     terms: tuple[str, ...] = ()

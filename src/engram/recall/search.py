@@ -293,8 +293,7 @@ def _task_vector(query: SearchQuery, reads: SharedReads) -> "array[float] | None
     if not query.task.strip() or query.mode != "hybrid" or query.fusion == "rrf":
         return None
     # Only what says when it matters is judged by its situation; with `known_at` it may have said so then.
-    is_for_any = query.task_alone or query.filters.known_at is not None
-    if not is_for_any and not reads.may_have_situations():
+    if query.filters.known_at is None and not reads.may_have_situations():
         return None
     from engram.recall.situated import task_vector
 

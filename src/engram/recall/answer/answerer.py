@@ -256,8 +256,7 @@ class Answerer:
         is_searched = query.task == question.text and question.window is None
         if is_question(question.text) or (is_searched and answered.hits):
             return answered
-        # What does not say when it matters helps where nothing else is known.
-        now = replace(query, text=question.text, asked="", task=question.text, task_alone=not answered.hits)
+        now = replace(query, text=question.text, asked="", task=question.text)
         found = self.searcher.search(replace(now, purpose="what is about the task"))
         least = max(self.floor, HALF * best_of(answered.hits))
         about_it = [hit for hit in found if is_about_task(hit) and hit.relevance >= least]

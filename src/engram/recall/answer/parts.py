@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 from engram.model.hit import USER_WORDS, WAITS, AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import NEAREST, among
+from engram.recall.cutoff import among
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.rules.eligibility import eligibility, is_effective, is_stale
@@ -27,6 +27,8 @@ WIDE = 30
 ENOUGH = 0.5
 """If the best hit is at least this relevant, only hits at least a tenth as relevant are possibly related."""
 _FAR = 0.1
+MIN_POSSIBLE = 0.003
+"""The floor of what is possibly related: a question in another language than the memory that answers it may be no nearer."""
 _ANY = (*LIVE, "candidate", "superseded", "archived")
 _USERS = frozenset(("user", "human"))
 
@@ -75,7 +77,7 @@ class PartFinder:
 
     def _least(self, known: Hits) -> float:
         best = max((hit.relevance for hit in known), default=0.0)
-        return max(NEAREST, _FAR * best) if best >= ENOUGH else NEAREST
+        return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
 
     def _ended(self, memory: Memory) -> str:
         """Until when a memory was current; "" if it is current."""
