@@ -1,4 +1,4 @@
-"""`engram`, also as `python -m engram`. A hook runs at every prompt, so its usual command line is read without the parser."""
+"""`engram`, also as `python -P -m engram`. A hook runs at every prompt, so its usual command line is read without the parser."""
 
 import atexit
 import os
@@ -49,4 +49,7 @@ def _leave(code: int) -> None:
 
 
 if __name__ == "__main__":
+    from engram.launch import ignore_working_directory
+
+    ignore_working_directory()
     run()

@@ -39,6 +39,8 @@ _TEMPORARY = lazy_pattern(
 )
 _LONGEST_WRITE = 3600.0
 """Seconds after which a temporary file belongs to no running process, whatever machine it comes from."""
+_USUAL_WRITE = 60.0
+"""Seconds after which a running process has given a temporary file its name; another one may have got the id of a killed one."""
 
 
 def digest_name(identifier: str, readable: str, digits: int = 16) -> str:
@@ -202,6 +204,25 @@ _MACHINE = _machine()
 
 def remove_leftovers(folder: Path | str) -> None:
     """Delete temporary files of Engram in a folder whose process was killed; those of a running one stay."""
+    for path, status, machine, process in _temporary_files(folder):
+        is_ended = machine == _MACHINE and not _is_running(process)
+        is_old = time.time() - status.st_mtime > _LONGEST_WRITE
+        if status.st_uid == os.geteuid() and (is_ended or is_old):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def find_temporary(folder: Path | str) -> list[Path]:
+    """The temporary files of Engram in a folder, less those that a process of this machine is writing now."""
+    return [
+        path
+        for path, status, machine, process in _temporary_files(folder)
+        if machine != _MACHINE or not _is_running(process) or time.time() - status.st_mtime > _USUAL_WRITE
+    ]
+
+
+def _temporary_files(folder: Path | str) -> Iterator[tuple[Path, os.stat_result, str, int]]:
+    """The temporary files of Engram in a folder, each with the machine and the process that its name contains."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".tmp")]
     except OSError:
@@ -211,10 +232,8 @@ def remove_leftovers(folder: Path | str) -> None:
             path = Path(folder, name)
             with contextlib.suppress(OSError):
                 status = path.lstat()
-                is_ended = found["machine"] == _MACHINE and not _is_running(int(found["process"]))
-                is_old = time.time() - status.st_mtime > _LONGEST_WRITE
-                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and (is_ended or is_old):
-                    path.unlink()
+                if stat.S_ISREG(status.st_mode):
+                    yield path, status, found["machine"], int(found["process"])
 
 
 def _is_running(process: int) -> bool:
@@ -227,6 +246,17 @@ def _is_running(process: int) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def _naming(path: Path | str) -> Iterator[None]:
+    """Name a file in the errors of its descriptor, which name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
 def write_temporary(path: Path | str, data: bytes, *, sync: bool, mode: int = FILE_MODE) -> tuple[str, os.stat_result]:
     """Write data to a new file next to `path`, ready to take its name; returns its path and stat.
 
@@ -235,9 +265,10 @@ def write_temporary(path: Path | str, data: bytes, *, sync: bool, mode: int = FI
     fresh = temporary_path(path)
     descriptor = os.open(fresh, _CREATE, mode)
     try:
-        _write_all(descriptor, data)
-        if sync:
-            os.fsync(descriptor)
+        with _naming(path):
+            _write_all(descriptor, data)
+            if sync:
+                os.fsync(descriptor)
         return fresh, os.fstat(descriptor)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -265,9 +296,10 @@ def append_durably(path: Path, data: bytes, *, sync: bool = True) -> int:
     try:
         start = os.fstat(descriptor).st_size
         try:
-            _write_all(descriptor, data)
-            if sync:
-                os.fsync(descriptor)
+            with _naming(path):
+                _write_all(descriptor, data)
+                if sync:
+                    os.fsync(descriptor)
         except OSError:
             os.ftruncate(descriptor, start)
             raise

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Console
+from tests.repositories import make_repository
 
 TDD = (
     "feedback", "--situation", "implementing new features", "--behavior", "skipped writing tests before implementation",
@@ -182,7 +183,7 @@ def test_json_has_the_warnings(cli: Console) -> None:
 
 
 def test_a_lesson_about_a_repository_is_stored_for_it_alone(cli: Console) -> None:
-    (Path.cwd() / ".git").mkdir()
+    make_repository(Path.cwd())
     lesson = (
         "--behavior",
         "skipped the dry run",
@@ -199,6 +200,6 @@ def test_a_lesson_about_a_repository_is_stored_for_it_alone(cli: Console) -> Non
 
 
 def test_what_a_person_asks_to_remember_is_placed_likewise(cli: Console) -> None:
-    (Path.cwd() / ".git").mkdir()
+    make_repository(Path.cwd())
     assert cli.json("remember", "We deploy this repo on Tuesdays")["memory"]["scope"] == "project:work"
     assert cli.json("remember", "I prefer pnpm over npm")["memory"]["scope"] == "global"

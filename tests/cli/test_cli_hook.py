@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.repositories import make_repository
+
 from .conftest import Console
 
 LESSONS = (
@@ -45,7 +47,7 @@ def test_it_keeps_to_the_scope_of_the_directory(cli: Console) -> None:
     cli.learned("Run the linter before pushing", "--scope", "project:other")
     here = cli.learned("Run the linter twice", "--scope", "project:mine")
     place = cli.folder / "mine"
-    (place / ".git").mkdir(parents=True)
+    make_repository(place)
     answer = json.loads(cli("hook", "recall", "linter", "--cwd", str(place)).stdout)
     assert [hit["id"] for hit in answer["hits"]] == [here]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from engram import Engram
+from tests.repositories import make_repository
 
 from .conftest import Console
 
@@ -165,7 +166,7 @@ def test_autonomous_capture_meets_the_quality_gates(cli: Console) -> None:
 
 
 def test_here_is_the_scope_of_the_repository(cli: Console) -> None:
-    (cli.folder / "work" / ".git").mkdir()
+    make_repository(cli.folder / "work")
     memory = cli.json("learn", "Run the linter before pushing", "--scope", "here")["memory"]
     assert memory["scope"] == "project:work"
 

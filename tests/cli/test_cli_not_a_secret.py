@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Console
+from tests.repositories import make_repository
 
 LABEL = "A7f!kQ2z#Lp9"
 STATEMENT = f"The key of the prototype is {LABEL} on every drawing"
@@ -54,7 +55,7 @@ def test_a_pattern_in_the_owners_settings_allows_values(cli: Console, tmp_path: 
 
 
 def test_a_repository_cannot_allow_values(cli: Console) -> None:
-    Path(".git").mkdir()
+    make_repository(Path())
     Path(".engram").mkdir()
     Path(".engram/config.toml").write_text('[secrets]\nallow = ["A7f!kQ2z#*"]\n', "utf-8")
     assert is_refused(cli, STATEMENT)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.repositories import make_repository
+
 from .conftest import Console
 
 
@@ -82,7 +84,7 @@ def test_no_password_is_written_to_a_file(
 
 
 def test_the_store_of_one_person_is_not_written_to_a_file_that_others_share(cli: Console, program: Path) -> None:
-    (cli.folder / "work" / ".git").mkdir()
+    make_repository(cli.folder / "work")
     result = cli("init", "codex", "--project")
     assert "ENGRAM_HOME and ENGRAM_CACHE" in result.stderr
     assert "ENGRAM" not in (cli.folder / "work" / ".codex" / "config.toml").read_text()

@@ -13,13 +13,14 @@ from engram.disk import write_temporary
 from engram.recall.prompt.context_markers import BEGIN, END
 from tests.backends import Backend
 from tests.clock import Clock
+from tests.repositories import make_repository
 
 
 @pytest.fixture
 def work(tmp_path: Path, mem: Engram) -> Path:
     """A repository, in which the memory is used."""
     folder = tmp_path / "repo"
-    (folder / ".git").mkdir(parents=True)
+    make_repository(folder)
     mem.directory = folder
     return folder
 
@@ -192,7 +193,7 @@ def test_a_link_out_of_the_repository_is_refused(mem: Engram, work: Path, tmp_pa
 
 def test_only_memories_seen_from_the_folder_of_the_file_are_quoted(mem: Engram, work: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    (other / ".git").mkdir(parents=True)
+    make_repository(other)
     mem.add("Use pnpm here", scope="project:repo", type="preference")
     mem.add("Use npm there", scope="project:other", type="preference")
     mem.add("Be brief everywhere", scope="global", type="preference")

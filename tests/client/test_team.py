@@ -11,12 +11,13 @@ from engram.store.files.store import FilesStore
 from engram.store.files.team import trust
 from tests.client.conftest import Clock
 from tests.homes import home_of
+from tests.repositories import make_repository
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     top = tmp_path / "shop"
-    (top / ".git").mkdir(parents=True)
+    make_repository(top)
     return top
 
 

@@ -12,6 +12,7 @@ from engram.store.protocol import Filters, ProposalKeys, Store
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts
 from tests.faults.consistency import store_of
+from tests.repositories import make_repository
 
 EVENTS = Filters(kinds=("event",))
 KEYED: dict[str, Any] = {"conflict_key": "deploy-day", "lineage": "LIN-1"}
@@ -131,7 +132,7 @@ def test_heads_and_versions_are_the_same_after_the_index_was_made_anew(store: St
 def test_what_a_repository_brings_holds_no_key_until_it_is_trusted(tmp_path: Path, clock: Clock) -> None:
     folder = tmp_path / "clone" / ".engram" / "engrams" / "shared"
     folder.mkdir(parents=True)
-    (tmp_path / "clone" / ".git").mkdir()
+    make_repository(tmp_path / "clone")
     file = folder / "ENG-2026-0101-111111111111.yaml"
     file.write_text(
         "- id: ENG-2026-0101-111111111111\n  statement: On Sundays\n  scope: global\n"

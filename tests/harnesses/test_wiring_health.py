@@ -71,7 +71,7 @@ def test_the_module_that_the_docs_name_is_started_once_for_all_harnesses(
 
     monkeypatch.setattr("engram.harnesses.wiring_health.ask_tools", answer)
     for harness in ("claude-code", "opencode"):
-        wire(config_file(harness, None), ServerCommand(sys.executable, ("-m", "engram.mcp")))
+        wire(config_file(harness, None), ServerCommand(sys.executable, ("-P", "-m", "engram.mcp")))
     finding = wiring_finding(None)
     assert finding is not None and finding.message.count("13 tools") == 2
     assert len(started) == 1
@@ -113,7 +113,7 @@ def test_a_store_of_this_shell_that_a_server_does_not_get_is_reported(
 ) -> None:
     monkeypatch.setattr("engram.harnesses.wiring_health.ask_tools", lambda *_: "13")
     monkeypatch.setenv("ENGRAM_HOME", "/elsewhere")
-    wire(config_file("codex", None), ServerCommand(sys.executable, ("-m", "engram.mcp")))
+    wire(config_file("codex", None), ServerCommand(sys.executable, ("-P", "-m", "engram.mcp")))
     finding = wiring_finding(None)
     assert finding is not None and finding.level == "advice"
     assert "without ENGRAM_HOME" in finding.message and "`engram init codex`" in finding.fix

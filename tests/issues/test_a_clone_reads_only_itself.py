@@ -182,7 +182,7 @@ def test_a_home_behind_a_link_changes_nothing(victim: SourceHome) -> None:
 def test_a_home_that_is_a_repository_keeps_its_private_files(victim: SourceHome) -> None:
     init_in_place(victim.home)
     unpacked = victim.write("Downloads/unpacked/CLAUDE.md", "\n".join(f"@~/{path}" for path in PRIVATE)).parent
-    assert shown(victim, unpacked) == [".claude/notes.md"]
+    assert shown(victim, unpacked) == []
     victim.write("CLAUDE.md", "\n".join(f"@~/{path}" for path in PRIVATE))
     assert shown(victim, victim.home) == [".claude/notes.md", "notes/diary.md"]
 

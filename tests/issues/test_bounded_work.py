@@ -20,6 +20,7 @@ from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.rules.limits import MAX_LISTED
 from tests.hostile import PIECES, RULES
 from tests.properties import examples
+from tests.repositories import make_repository
 
 SIZE = 12_000
 SECONDS = 6.0
@@ -136,7 +137,7 @@ def test_no_file_of_a_repository_stops_a_briefing(name: str, tmp_path: Path, mon
     monkeypatch.setenv("HOME", str(tmp_path))
     project = tmp_path / "project"
     path, text = HOSTILE_FILES[name]
-    (project / ".git").mkdir(parents=True)
+    make_repository(project)
     (project / path).parent.mkdir(parents=True, exist_ok=True)
     (project / path).write_text(text)
     (project / ("a" * 120)).write_text("matched against the globs")
@@ -172,7 +173,7 @@ def test_a_rule_of_a_gitignore_with_many_stars_is_skipped(tmp_path: Path) -> Non
 def test_the_benchmark_can_call_every_verb_with_every_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any error but one of Engram's own means that an example of an argument is missing."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".git").mkdir()
+    make_repository(tmp_path)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         verbs = Workbench(mem, tmp_path).verbs()
         assert len(verbs) > 800

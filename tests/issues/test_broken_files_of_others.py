@@ -10,6 +10,7 @@ from engram.store.files.store import FilesStore
 from engram.store.files.team import trust
 from engram.store.scopes import scope_of
 from tests.cli.conftest import Console, cli
+from tests.repositories import make_repository
 from tests.tables import table
 
 __all__ = ["cli"]
@@ -40,7 +41,7 @@ VERBS = (["status"], ["list"], ["recall", "how do I deploy"], ["learn", "Use tab
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     top = tmp_path / "work"
-    (top / ".git").mkdir(parents=True, exist_ok=True)
+    make_repository(top)
     (top / ".engram" / "engrams").mkdir(parents=True)
     return top
 
@@ -80,7 +81,7 @@ def test_configuration_of_a_harness_in_a_clone_that_cannot_be_parsed_stops_no_ve
 @table("label", list(BROKEN_TOML))
 def test_the_files_problem_is_listed_with_its_name(label: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     tmp_path = tmp_path_factory.mktemp("clone")
-    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    make_repository(tmp_path / "clone")
     (tmp_path / "clone" / ".engram" / "engrams").mkdir(parents=True)
     config = tmp_path / "clone" / ".engram" / "config.toml"
     config.write_bytes(BROKEN_TOML[label])

@@ -17,6 +17,7 @@ from engram.store.files.backup import restore
 from engram.store.files.home import PointsOutside, memory_file
 from engram.store.files.journal import Journal
 from tests.homes import home_of
+from tests.repositories import make_repository
 from tests.tables import table
 
 OUTSIDE = [
@@ -209,7 +210,7 @@ def test_a_clone_cannot_lead_its_readers_writes_elsewhere_by_a_link(tmp_path: Pa
     from tests.faults.consistency import store_of
 
     repo, elsewhere = tmp_path / "repo", tmp_path / "elsewhere"
-    (repo / ".git").mkdir(parents=True)
+    make_repository(repo)
     (repo / ".engram").mkdir()
     elsewhere.mkdir()
     (repo / ".engram" / "engrams").symlink_to(elsewhere, target_is_directory=True)

@@ -13,6 +13,7 @@ import pytest
 from engram import disk
 from engram.disk import remove_leftovers, temporary_path
 from tests.cli.conftest import Console, cli
+from tests.repositories import make_repository
 
 __all__ = ["cli"]
 
@@ -77,7 +78,7 @@ def test_a_file_with_a_second_name_from_a_killed_run_is_written_again(cli: Conso
 
 def test_a_killed_wiring_leaves_nothing_after_the_next_one(cli: Console) -> None:
     top = Path.cwd()
-    (top / ".git").mkdir()
+    make_repository(top)
     (top / ".mcp.json").write_text("{}\n")
     for name in (".mcp.json", ".mcp.json.engram-backup"):
         killed(top / name, "{}")

@@ -9,6 +9,7 @@ from engram.store.files import refresh
 from engram.store.files.lock import WriterLock
 from engram.store.files.team import trust
 from tests.faults.consistency import store_of
+from tests.repositories import make_repository
 
 RULE = "Release notes are written in the imperative mood"
 OWN = "Otters hold hands while they sleep"
@@ -22,7 +23,7 @@ def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
-    (folder / ".git").mkdir(parents=True)
+    make_repository(folder)
     (folder / ".engram" / "engrams" / "shared").mkdir(parents=True)
     return folder
 

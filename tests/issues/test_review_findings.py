@@ -11,6 +11,7 @@ from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, Se
 from engram.store.files.store import FilesStore
 from engram.store.files.team import trust
 from tests.homes import home_of
+from tests.repositories import make_repository
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -164,7 +165,7 @@ def test_without_an_embedder_semantic_search_goes_by_keyword_and_says_so(tmp_pat
 
 def test_a_cloned_repository_does_not_choose_whose_memories_it_sees(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
-    (clone / ".git").mkdir(parents=True)
+    make_repository(clone)
     (clone / ".engram").mkdir()
     (clone / ".engram" / "config.toml").write_text('scope = "project:acme"\n')
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=clone) as mem:

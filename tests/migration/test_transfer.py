@@ -25,6 +25,7 @@ from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep
 from tests.migration.conftest import ROLLING, Filled, Stand, Stands, checkpoint, fill_tasks, seen
+from tests.repositories import make_repository
 
 Ends = tuple[Stand, Stand]
 PATIENCE = 120.0
@@ -134,7 +135,7 @@ def test_a_memory_of_a_team_stays_with_the_team(stands: Stands, tmp_path: Path, 
     here, there = stands("files"), stands("postgres")
     mem = here.backend.client()
     mem.add("The owner's own word")
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    make_repository(tmp_path / "repo")
     with Engram.open(here.end.directory, cache=tmp_path / "cache", directory=tmp_path / "repo", clock=clock) as team:
         team.add("What the whole team knows", team=True)
     done = transfer(here.end, there.end)

@@ -9,6 +9,7 @@ import pytest
 from engram.rules.scopes import ancestors, parse_scope
 from engram.store.repositories import git_folder, main_worktree, remote_of, worktrees
 from engram.store.scopes import earlier_scopes, remote_scope, scope_of, session_scope
+from tests.repositories import make_repository
 
 ACME = "project:github.com:acme/api"
 
@@ -271,7 +272,7 @@ def test_a_git_folder_that_is_a_link_does_not_count(tmp_path: Path, acme: Path) 
     (claimed / ".git").symlink_to(acme / ".git")
     assert (scope_of(claimed) or "").startswith("project:claimed~")
     (claimed / ".git").unlink()
-    (claimed / ".git").mkdir()
+    make_repository(claimed)
     (claimed / ".git" / "config").symlink_to(acme / ".git" / "config")
     assert scope_of(claimed) == "project:claimed"
 

@@ -7,10 +7,11 @@ import pytest
 from engram import Engram
 from engram.rules.scopes import parse_scope
 from engram.store.scopes import scope_of, session_scope
+from tests.repositories import make_repository
 
 
 def test_a_folder_that_exists_has_its_own_scope(tmp_path: Path) -> None:
-    (tmp_path / "api" / ".git").mkdir(parents=True)
+    make_repository(tmp_path / "api")
     assert session_scope(str(tmp_path / "api")) == "project:api"
     assert session_scope(str(tmp_path)) is None
 
@@ -28,7 +29,7 @@ def test_a_relative_folder_is_not_the_one_engram_runs_in() -> None:
 
 @pytest.mark.parametrize("name", ["x" * 250, "漢字" * 40, "my project " * 22])
 def test_a_very_long_name_makes_a_scope_in_which_memories_are_kept(tmp_path: Path, name: str) -> None:
-    (tmp_path / name / ".git").mkdir(parents=True)
+    make_repository(tmp_path / name)
     scope = scope_of(tmp_path / name)
     assert scope == session_scope(f"/gone/{name}") == parse_scope(scope or "")
     with Engram.open(tmp_path / "home", directory=tmp_path / name) as mem:

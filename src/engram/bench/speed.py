@@ -184,7 +184,7 @@ def _cold(folder: Path) -> list[Figure]:
     env.pop("ENGRAM_URL", None)
     bare = floors.start_floor()
     question = "how do we deploy the api to production"
-    engram = [sys.executable, "-m", "engram"]
+    engram = [sys.executable, "-P", "-m", "engram"]
     floors.process_ms([*engram, "recall", question, "--json"], 1, env)
     recall = floors.process_ms([*engram, "recall", question, "--json"], COLD_ROUNDS, env)
     hook = floors.process_ms([*engram, "hook", "recall", question], COLD_ROUNDS, env)

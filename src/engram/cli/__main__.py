@@ -1,5 +1,9 @@
 """`python -m engram.cli` is `engram`."""
 
-from engram.cli.main import run
+from engram.launch import ignore_working_directory
 
-run()
+if __name__ == "__main__":
+    ignore_working_directory()
+    from engram.cli.main import run
+
+    run()

@@ -19,7 +19,7 @@ from engram.rules.argument_limits import limit_verb
 from engram.rules.scopes import GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
-from engram.store.references import REFERRING, find_memory, find_task, refuse_move, resolve_links
+from engram.store.references import REFERRING, find_memory, find_task, hide_foreign_links, refuse_move, resolve_links
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.text.time.zone import SYSTEM
@@ -415,8 +415,12 @@ class Facets:
     @limit_verb
     @owners_only
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
-        """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner."""
-        return find_memory(self.store, ref, self.scopes_for(**owner))
+        """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner.
+
+        For a named owner without the links to memories of others.
+        """
+        scopes = self.scopes_for(**owner)
+        return hide_foreign_links(self.store, find_memory(self.store, ref, scopes), scopes)
 
     def _given(
         self,

@@ -16,6 +16,7 @@ from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 from engram.recall.query import SearchQuery, listing
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
+from engram.store.references import hide_foreign_links
 
 if TYPE_CHECKING:
     from engram.graph.traversal import Reached
@@ -286,11 +287,13 @@ class ReadVerbs(Facets):
 
     def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
         """The current version of a fact, from the id of any version of it."""
-        return self.lineages.current(ref, scopes=self.scopes_for(**owner))
+        scopes = self.scopes_for(**owner)
+        return hide_foreign_links(self.store, self.lineages.current(ref, scopes=scopes), scopes)
 
     def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first."""
-        return self.lineages.versions(ref, scopes=self.scopes_for(**owner))
+        scopes = self.scopes_for(**owner)
+        return [hide_foreign_links(self.store, one, scopes) for one in self.lineages.versions(ref, scopes=scopes)]
 
     get_lineage = lineage
 

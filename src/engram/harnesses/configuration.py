@@ -21,6 +21,12 @@ DESKTOP = frozenset({CURSOR})
 """Harnesses that are usually not started from a shell."""
 STORE_VARIABLES = ("ENGRAM_HOME", "ENGRAM_CACHE", "ENGRAM_URL", "ENGRAM_TENANT")
 """Environment variables that decide which store a server opens."""
+SAFE_PATH = "PYTHONSAFEPATH"
+"""The environment variable that does what Python's `-P` does: modules are not looked for in the working directory."""
+_MODULES = (("-m", "engram", "mcp"), ("-m", "engram.mcp"))
+"""Arguments with which Python starts the server."""
+_SAFE = (("-P",), ("-I",))
+"""Options of Python without which `-m` looks for modules in the working directory first."""
 _CODEX_PASSES_ON = frozenset(
     {"HOME", "LOGNAME", "PATH", "SHELL", "USER", "__CF_USER_TEXT_ENCODING", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"}
 )
@@ -49,7 +55,12 @@ class ServerCommand:
         """Whether it is this program's own server, in whatever environment."""
         if self.arguments == ("mcp",):
             return Path(self.command).name == SERVER
-        return self.arguments in (("-m", "engram", "mcp"), ("-m", "engram.mcp"))
+        return self.arguments in _MODULES or (self.arguments[:1] in _SAFE and self.arguments[1:] in _MODULES)
+
+    @property
+    def runs_working_directory(self) -> bool:
+        """Whether Python looks for modules in the directory in which the harness works, so that a clone can replace any of them."""
+        return self.arguments in _MODULES and not (self.environment or {}).get(SAFE_PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +241,7 @@ def server_command(*, is_shared: bool, is_desktop: bool, environment: Mapping[st
     script = Path(found).absolute() if found else Path(sys.executable).with_name(SERVER)
     if script.exists():
         return ServerCommand(str(script), environment=environment)
-    return ServerCommand(sys.executable, ("-m", "engram", "mcp"), environment)
+    return ServerCommand(sys.executable, ("-P", "-m", "engram", "mcp"), environment)
 
 
 def store_environment(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
+from engram.harnesses.configuration import SAFE_PATH
 from engram.model.errors import UnreadableData
 from engram.readers.json_reader import parse_json
 
@@ -30,6 +31,8 @@ _LONGEST_ANSWER = 4 * 1024 * 1024
 _LONGEST_REASON = 200
 _STDERR_READ = 8192
 """Bytes at the end of stderr that are looked at: enough to recognize a secret that begins before the part that is shown."""
+_DIRECTORY = "/"
+"""Where the server is started: the directory of the caller may be a clone, and code may be loaded from there."""
 
 
 def ask_tools(words: Sequence[str], environment: Mapping[str, str], patience: float = PATIENCE) -> str:
@@ -39,7 +42,7 @@ def ask_tools(words: Sequence[str], environment: Mapping[str, str], patience: fl
             # In a session of its own, so that what a wrapper script starts can be ended with it.
             started = subprocess.Popen(
                 list(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, bufsize=0,
-                env=dict(environment), start_new_session=True,
+                env={**environment, SAFE_PATH: "1"}, cwd=_DIRECTORY, start_new_session=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
             return _not_startable(error)

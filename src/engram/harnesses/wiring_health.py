@@ -9,6 +9,7 @@ from engram.disk import read_bytes
 from engram.harnesses.configuration import (
     DESKTOP,
     HARNESSES,
+    SAFE_PATH,
     SERVER,
     STORE_VARIABLES,
     ConfigFile,
@@ -23,6 +24,7 @@ from engram.model.report import Finding
 from engram.recall.sources.places import SourcePlaces, settings_of
 
 _NOT_STARTED = "`{}` is not plainly this program's server, so it was not started"
+_UNSAFE = "`{}` runs Python modules of the directory in which the harness works, which may be a clone"
 _LONGEST_COMMAND = 200
 
 
@@ -88,6 +90,9 @@ def _examined(config: ConfigFile, probe: _Probe) -> Finding | None:
     answer = probe.answer(server, environment)
     if not answer.isdigit():
         return Finding.of("wiring", False, f"{name}: {answer}", _repair(config, server))
+    if server.runs_working_directory:
+        advice = f"run `{_init(config)}` again, or add `-P` before `-m`"
+        return Finding.of("wiring", False, f"{name}: {_UNSAFE.format(_shown(server))}", advice)
     missing = " and ".join(one for one in STORE_VARIABLES if os.environ.get(one) and one not in environment)
     if not missing:
         return Finding.of("wiring", True, f"{name}: {answer} tools")
@@ -161,4 +166,6 @@ def _is_startable(server: ServerCommand, config: ConfigFile) -> bool:
     """Whether starting it runs this program's server and nothing else. What a repository says about its environment is nobody's word."""
     if config.is_shared:
         return server.words == ServerCommand(SERVER).words and not server.environment
-    return server.is_engram and set(server.environment or {}) <= set(STORE_VARIABLES)
+    # A relative path means another program in every directory.
+    is_relative = "/" in server.command and not Path(server.command).is_absolute()
+    return server.is_engram and not is_relative and set(server.environment or {}) <= {*STORE_VARIABLES, SAFE_PATH}

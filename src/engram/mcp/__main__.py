@@ -1,6 +1,9 @@
-"""`python -m engram.mcp`: the same server as `engram mcp`, for a client that is given a Python instead of a program."""
+"""`python -P -m engram.mcp`: the same server as `engram mcp`, for a client that is given a Python instead of a program."""
 
-from engram.mcp.server import main
+from engram.launch import ignore_working_directory
 
 if __name__ == "__main__":
+    ignore_working_directory()
+    from engram.mcp.server import main
+
     main()

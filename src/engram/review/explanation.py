@@ -10,6 +10,7 @@ from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.scopes import shows
 from engram.rules.strength import links_at
 from engram.store.protocol import Image, Store
+from engram.store.references import hide_foreign_links
 from engram.text.display import quoted, word
 
 
@@ -70,13 +71,20 @@ def explained(
 
 
 def seen_images(store: Store, memory_id: str, scopes: Collection[str] | None) -> list[Image]:
-    """The entries of a memory's history from when it was in one of these scopes, each with the ids that the caller sees."""
+    """The entries of a memory's history from when it was in one of these scopes, each with the ids and links that the caller sees."""
     images = store.history(memory_id)
     if scopes is None:
         return images
     seen = [image for image in images if image.memory is None or shows(scopes, image.memory.scope)]
     owners = {one: store.owner_of(one) or "" for one in dict.fromkeys(i for image in seen for i in image.ids)}
-    return [replace(image, ids=tuple(one for one in image.ids if owners[one] in scopes)) for image in seen]
+    return [
+        replace(
+            image,
+            ids=tuple(one for one in image.ids if owners[one] in scopes),
+            memory=image.memory and hide_foreign_links(store, image.memory, scopes),
+        )
+        for image in seen
+    ]
 
 
 def _origin(memory: Memory) -> list[str]:

@@ -36,6 +36,14 @@ def find_memory(store: "Store", ref: object, scopes: Scopes = None, *, to_change
     return memory
 
 
+def hide_foreign_links(store: "Store", memory: "Memory", scopes: Scopes) -> "Memory":
+    """The memory without the links to memories that the caller does not see."""
+    if scopes is None or not memory.associations:
+        return memory
+    seen = tuple(link for link in memory.associations if shows(scopes, store.owner_of(link.target) or ""))
+    return memory if len(seen) == len(memory.associations) else memory.but(associations=seen)
+
+
 def find_lineage(store: "Store", ref: object, scopes: Scopes = None) -> str:
     """The id of the lineage that a new version joins, by the lineage's own id or by one of its versions. The caller may change every version."""
     versions = store.lineage(ref) if isinstance(ref, str) else []

@@ -19,6 +19,7 @@ MAX_POINTER_BYTES = 8 * 1024
 MAX_CONFIG_BYTES = 1024 * 1024
 MAX_WORKTREES = 500
 """Worktrees of one repository that are looked at."""
+_HEAD = lazy_pattern(r"ref:\s*refs/\S+|[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 _SECTION = lazy_pattern(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)')
 
@@ -32,21 +33,43 @@ class ConfigValue(NamedTuple):
     value: str
 
 
-def nearest_folder(path: Path, fits: Callable[[Path], bool]) -> Path | None:
-    """The nearest folder upwards, from the path itself, for which `fits` returns True."""
+def nearest_folder(path: Path, fits: Callable[[Path], bool], home: Path | None = None) -> Path | None:
+    """The nearest folder upwards, from the path itself, for which `fits` returns True.
+
+    For a path in the user's home, the home and the folders above count only if they are the path itself: a repository of dotfiles in the
+    home is not the project of what the user downloads. `home` is the user's unless given.
+    """
     path = path.absolute()
-    return next((folder for folder in (path, *path.parents) if fits(folder)), None)
+    found = next((folder for folder in (path, *path.parents) if fits(folder)), None)
+    return found if found is None or found == path or not _is_around_home(found, path, home or user_home()) else None
 
 
-def git_top(path: Path) -> Path | None:
-    """The root of the worktree that a path is in; None outside of a repository."""
-    return nearest_folder(path, lambda folder: (folder / ".git").exists())
+def _is_around_home(folder: Path, path: Path, home: Path | None) -> bool:
+    """Whether a folder is the home that a path is in, or above it."""
+    if home is None:
+        return False
+    real = resolve_path(home)
+    return real.is_relative_to(resolve_path(folder)) and resolve_path(path).is_relative_to(real)
+
+
+def user_home() -> Path | None:
+    """The user's home; None if there is none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def git_top(path: Path, home: Path | None = None) -> Path | None:
+    """The root of the worktree that a path is in; None outside of a repository, and for a folder that only the home's repository contains."""
+    return nearest_folder(path, lambda folder: (folder / ".git").exists(), home)
 
 
 def git_folder(top: Path) -> Path | None:
     """The `.git` folder of a worktree's repository, shared by all worktrees.
 
-    None if `.git` is a link, or a file that names a repository which does not name this worktree in return.
+    None if `.git` is a link, a folder that git would not accept, or a file that names a repository which does not name this worktree in
+    return.
     """
     git = top / ".git"
     try:
@@ -54,14 +77,14 @@ def git_folder(top: Path) -> Path | None:
     except OSError:
         return None
     if stat.S_ISDIR(mode):
-        return git
+        return git if _is_git_folder(git) else None
     named = _read_pointer(git).partition("gitdir:")[2].strip() if stat.S_ISREG(mode) else ""
     if not named:
         return None
     target = resolve_path(top / named)
-    if _lists_worktree(target, top):
-        return target.parent.parent
-    return target if _is_git_folder_of(target, top) else None
+    found = target.parent.parent if _lists_worktree(target, top) else target
+    is_named = found != target or _is_git_folder_of(target, top)
+    return found if is_named and _is_git_folder(found) else None
 
 
 def main_worktree(top: Path) -> Path:
@@ -167,6 +190,12 @@ def _unquote(value: str) -> str:
         else:
             out.append(char)
     return "".join(out).strip()
+
+
+def _is_git_folder(folder: Path) -> bool:
+    """Whether git would accept a folder as a repository: it has a valid `HEAD`, `objects` and `refs`."""
+    is_valid = _HEAD.fullmatch(_read_pointer(folder / "HEAD")) is not None
+    return is_valid and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def _lists_worktree(target: Path, top: Path) -> bool:

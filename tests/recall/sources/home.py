@@ -11,6 +11,7 @@ from pathlib import Path
 from engram.recall.sources.catalog import SourceCatalog
 from engram.recall.sources.places import SourcePlaces, slug
 from engram.recall.sources.source import Source
+from tests.repositories import make_repository
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
@@ -22,7 +23,7 @@ class SourceHome:
     folder: Path
 
     def __post_init__(self) -> None:
-        (self.project / ".git").mkdir(parents=True, exist_ok=True)
+        make_repository(self.project)
 
     @property
     def home(self) -> Path:

@@ -19,6 +19,7 @@ from engram.recall.sources.reader import ReadSource, read_source
 from engram.recall.sources.source import Source
 from engram.text.time.zone import SYSTEM
 from tests.recall.sources.home import NOW, SourceHome
+from tests.repositories import make_repository
 
 KEY = "sk-ant-api03-" + "AbCdEfGh12345678" * 6 + "-AbCdEfAA"
 
@@ -171,7 +172,7 @@ def test_a_session_that_vanishes_while_it_is_read_is_reported(user: SourceHome) 
 @pytest.mark.parametrize("name", ["with spaces", "ünïcode 😀", "d" * 150 + "/" + "e" * 150])
 def test_any_project_path_works(user: SourceHome, name: str) -> None:
     project = user.home / name
-    (project / ".git").mkdir(parents=True)
+    make_repository(project)
     user.write(project / "CLAUDE.md", "Deploys go through staging.")
     from engram.recall.sources.places import slug
 

@@ -8,6 +8,7 @@ import pytest
 from engram import Engram
 from engram.recall.context import BUDGET, RECENT, fitted
 from tests.recall.sources.home import NOW, SourceHome
+from tests.repositories import make_repository
 
 ORDER = ["memories", "auto memory", "sessions", "skills", "instructions"]
 
@@ -151,7 +152,7 @@ def test_a_path_that_could_pass_for_something_else_is_quoted(user: SourceHome, m
 
 def test_another_directory_has_its_own_sources_and_scope(user: SourceHome, mem: Engram) -> None:
     other = user.home / "code" / "other"
-    (other / ".git").mkdir(parents=True)
+    make_repository(other)
     mem.add("Deploys here need a ticket", scope="project:other")
     user.write(other / "CLAUDE.md", "Deploys are manual here.")
     user.in_project("CLAUDE.md", "Deploys go through staging.")

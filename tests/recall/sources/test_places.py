@@ -8,6 +8,7 @@ from engram.recall.sources import ownership
 from engram.recall.sources.places import slug
 from engram.recall.sources.sessions import is_here
 from tests.recall.sources.home import SourceHome
+from tests.repositories import make_repository
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_long_path_is_cut_and_hashed() -> None:
 
 def test_auto_memory_of_a_long_path_is_found_whatever_the_hash(user: SourceHome) -> None:
     project = user.home / ("d" * 150) / ("e" * 150)
-    (project / ".git").mkdir(parents=True)
+    make_repository(project)
     name = slug(str(project))[:200]
     folder = user.config / "projects" / f"{name}-1a2b3c"
     user.write(folder / "memory" / "MEMORY.md", "Notes")
@@ -118,12 +119,12 @@ def test_a_folder_inside_of_another_repository_does_not_hide_auto_memory(user: S
 
 def test_a_session_without_a_directory_is_not_shown_to_a_namesake(user: SourceHome) -> None:
     own, clone = (user.home / "work" / name for name in ("acme-api", "acme_api"))
-    (own / ".git").mkdir(parents=True)
+    make_repository(own)
     record = '{"type": "user", "message": {"role": "user", "content": "Ann approves rollbacks"}}\n'
     user.write(folder_of(user) / "s1.jsonl", record)
     [session] = user.catalog(own).sessions
     assert is_here(session, "", user.places(own))
-    (clone / ".git").mkdir(parents=True)
+    make_repository(clone)
     assert not is_here(session, "", user.places(clone))
 
 

@@ -62,13 +62,13 @@ class FileAccess:
     def repository(self, path: str) -> str:
         """The root of the repository that a path is in; "" for none, and for the user's own in which home or configuration is."""
         at = path
-        while at and at != "/":
+        while at not in ("", "/", self.home):
             if at in self._tops:
                 return self._tops[at]
             if os.path.lexists(f"{at}/.git"):
                 break
             at = at.rpartition("/")[0]
-        top = at if at and at != "/" and not self._is_of_user(at) else ""
+        top = at if at not in ("", "/", self.home) and not self._is_of_user(at) else ""
         folder = path
         while len(folder) >= len(at) and folder and folder != "/":
             self._tops[folder] = top
@@ -81,8 +81,8 @@ class FileAccess:
         return {}
 
     def _is_of_user(self, top: str) -> bool:
-        """Whether a repository is the user's own, such as one of dotfiles, and not one that they work in."""
-        return is_below(self.home, top) or (top != self.project and is_below(self.config, top))
+        """Whether a repository is the user's own, of their configuration, and not one that they work in."""
+        return top != self.project and is_below(self.config, top)
 
     def _boundary(self, folder: str) -> str:
         """The folder that files of a folder may name nothing outside of; "" for files of the user."""
@@ -100,6 +100,8 @@ class FileAccess:
     def _is_inside(self, root: str, target: str) -> bool:
         """Whether a file is in the folder and the repository that a boundary is the root of."""
         top = self.repository(target)
+        if not top and is_below(target, self.home) and not is_below(root, self.home):
+            return False  # the home is in the repository, but not of it
         if not top or top == root:
             return is_below(target, root)
         return _shared_folder(top) == _shared_folder(root) or is_submodule_of(Path(top), Path(root))

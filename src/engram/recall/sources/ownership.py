@@ -84,4 +84,4 @@ def _matching_folders(folder: Path, rest: str, root: Path) -> Iterator[tuple[Pat
 def _is_other_project(path: Path, places: SourcePlaces) -> bool:
     """Whether Claude Code would keep something about this directory as a project of its own."""
     real = resolve_path(path)
-    return not places.holds(str(real)) and git_top(real) in (None, real)
+    return not places.holds(str(real)) and git_top(real, places.home) in (None, real)

@@ -47,7 +47,7 @@ class SourcePlaces:
     @cached_property
     def top(self) -> Path:
         """The root of the project: of the repository, else the directory itself."""
-        return git_top(self.directory) or self.directory.absolute()
+        return git_top(self.directory, self.home) or self.directory.absolute()
 
     @cached_property
     def main(self) -> Path:

@@ -233,11 +233,13 @@ def _restore(context: StoreContext, stored: str, noticed: SyncReport) -> bool:
 def _index_hand_edit(
     context: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: SyncReport
 ) -> None:
-    accepted, problems = _sort_edits(context, stored, found, noticed)
+    accepted, problems, has_clash = _sort_edits(context, stored, found, noticed)
     if problems and not accepted and _is_split(context.path(stored)):
         drop_split(context, stored)
         return
-    gone = _gone_from(context, stored, {memory.id for memory in found})
+    # With an id that cannot count, the file may have a memory whose id was changed: until that is corrected, none is removed.
+    gone = [] if has_clash else _gone_from(context, stored, {memory.id for memory in found})
+    noticed.removed += [memory.id for memory in gone]
     changed = [*((memory, stored) for memory in accepted), *((memory, "") for memory in gone)]
     _record(context, EDIT, "", stored, changed, stamp, "; ".join(problems))
     noticed.problems += problems
@@ -277,15 +279,18 @@ def _record(
 
 def _sort_edits(
     context: StoreContext, stored: str, found: list[Memory], noticed: SyncReport
-) -> tuple[list[Memory], list[str]]:
-    """The new or changed memories of a file, and the problems of the others."""
+) -> tuple[list[Memory], list[str], bool]:
+    """The new or changed memories of a file, the problems of the others, and whether one of them has an id that is not its own."""
     accepted: list[Memory] = []
     problems: list[str] = []
+    has_clash = False
     seen: set[str] = set()
     for memory in found:
         row = context.index.one("by_ref", memory.id)
         before = decode_record(row[2]) if row else None
-        problem = _id_problem(context, stored, memory, seen) or hand_problem(memory, before) or limit_problem(memory)
+        clash = _id_problem(context, stored, memory, seen)
+        has_clash = has_clash or bool(clash)
+        problem = clash or hand_problem(memory, before) or limit_problem(memory)
         seen.add(memory.id)
         if problem:
             problems.append(f"{context.path(stored)}: {problem}")
@@ -298,7 +303,7 @@ def _sort_edits(
             accepted.append(memory)
         elif place_of(context, memory.id) != stored:
             accepted.append(memory)
-    return accepted, problems
+    return accepted, problems, has_clash
 
 
 def _id_problem(context: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:

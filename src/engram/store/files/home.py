@@ -43,7 +43,7 @@ _TEAM_FILE = lazy_pattern(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya
 CONFIG = "config.toml"
 FOLDERS = ("engrams", "journal", "usage", "ledger", "state", "quarantine")
 """The folders of a new store."""
-_LATER = ("tasks", "state/sessions", "state/jobs", "state/spend")
+_LATER = ("tasks", "state/sessions", "state/jobs", "state/named", "state/spend")
 
 
 @dataclass(frozen=True)

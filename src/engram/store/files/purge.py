@@ -17,7 +17,7 @@ from typing import Any
 from engram.disk import MALFORMED, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
 from engram.store.documents import event_document
-from engram.store.files import events, file_sync, memories
+from engram.store.files import events, file_sync, memories, named_states
 from engram.store.files.context import (
     StoreContext,
     append_entry,
@@ -29,6 +29,7 @@ from engram.store.files.context import (
 )
 from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change
+from engram.store.files.leftovers import remaining_leftovers, remove_home_leftovers
 from engram.store.files.purge_plan import (
     MARKER,
     PurgePlan,
@@ -104,7 +105,8 @@ def _carry_out(context: StoreContext, plan: PurgePlan) -> Purged:
     _drop_other_indexes(context)
     _compact(context)
     (context.home.state / MARKER).unlink()
-    return Purged(tuple(sorted({*plan.ids, *plan.events})), left_over(context, plan, quotes), OUT_OF_REACH)
+    remaining = (*left_over(context, plan, quotes), *remaining_leftovers(context.home))
+    return Purged(tuple(sorted({*plan.ids, *plan.events})), tuple(dict.fromkeys(remaining)), OUT_OF_REACH)
 
 
 # -- the index
@@ -234,11 +236,21 @@ def _remove_files(context: StoreContext, plan: PurgePlan, quotes: Quotations) ->
             path = context.confined(place)
         except EngramError:
             continue  # behind a link, so not part of the store
-        understood = take_out(path, plan.wanted, quotes)
+        understood = take_out(path, plan.wanted | _copies_in(context, place, path, quotes), quotes)
         with context.index.writing():
             # An unreadable file is read again, so that its current state is reported.
             current = memories.stamp_of(path)
             note_file(context, place, current if understood or current is None else memories.UNSEEN)
+
+
+def _copies_in(context: StoreContext, place: str, path: Path, quotes: Quotations) -> frozenset[str]:
+    """The ids under which a file has the words though another file has these memories: a person changed an id to a taken one."""
+    try:
+        found = memories.read(path)
+    except EngramError:
+        return frozenset()
+    foreign = [memory for memory in found if file_sync.place_of(context, memory.id) not in ("", place)]
+    return frozenset(memory.id for memory in foreign if quotes.in_bytes(memories.render([memory])))
 
 
 def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
@@ -272,9 +284,11 @@ def _clean_leftovers(context: StoreContext, plan: PurgePlan, quotes: Quotations)
             path = context.confined(stored)
             if _is_affected(path, plan.wanted, quotes):
                 take_out(path, plan.wanted, quotes)
-    state = context.home.state
-    for folder in (context.home.journal, context.home.ledger, context.home.tasks, state, state / "jobs"):
+    home = context.home
+    # Whoever writes these holds the writer lock.
+    for folder in (home.journal, home.ledger, home.tasks, home.state, home.state / "jobs", named_states.folder(home)):
         remove_stray(folder)
+    remove_home_leftovers(home)
 
 
 def _is_affected(path: Path, wanted: frozenset[str], quotes: Quotations) -> bool:

@@ -31,6 +31,7 @@ from engram.store.files.index.index import Index
 from engram.store.files.index.vectors import fill_vectors
 from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
+from engram.store.files.leftovers import remove_home_leftovers
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.sweep import differing
@@ -62,6 +63,11 @@ ATTEMPTS = 3
 """How often a call is tried on an index that keeps getting damaged."""
 _FORK_PATIENCE = 5.0
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_SPACE = {
+    **dict.fromkeys(_NO_ROOM, "free some space"),
+    errno.EFBIG: "raise the limit on the size of a file (`ulimit -f`)",
+}
+"""What to do where a file cannot grow."""
 _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -119,7 +125,7 @@ def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
     if is_busy(error):
         return StoreBusy(f"another process is using the index ({error}); try again")
     if is_unwritable(error):
-        return _no_index(error)
+        return _no_index(error, home)
     return StoreError(f"the index failed: {error}; `engram index --rebuild` rebuilds it without loss")
 
 
@@ -132,17 +138,20 @@ def raise_explained(error: sqlite3.Error | OSError, home: Home) -> NoReturn:
 
 
 def _explained_file(error: OSError, home: Home) -> Exception:
-    if _is_of_index(error, home) or error.errno in _NO_ROOM:
-        return _no_index(error.strerror)
-    if not str(error.filename).startswith(f"{home.root}/"):
+    is_of_store = str(error.filename).startswith(f"{home.root}/")
+    if _is_of_index(error, home) or (error.errno in _NO_ROOM and not is_of_store):
+        return _no_index(error.strerror, home)
+    if not is_of_store:
         return error
+    if advice := _NO_SPACE.get(error.errno or 0):
+        return StoreReadOnly(f"{error.filename} cannot be written: {error.strerror}; {advice}, then try again")
     kind = StoreReadOnly if error.errno in _NO_RIGHT else StoreCorrupt
     return kind(f"{error.filename} cannot be used: {error.strerror}")
 
 
-def _no_index(why: object) -> StoreReadOnly:
+def _no_index(why: object, home: Home) -> StoreReadOnly:
     return StoreReadOnly(
-        f"the index cannot be written: {why}; free some space or set ENGRAM_CACHE. Journaled changes are kept and are "
+        f"the index in {home.index} cannot be written: {why}; free some space or set ENGRAM_CACHE. Journaled changes are kept and are "
         "indexed later"
     )
 
@@ -168,6 +177,7 @@ class RefreshedStore:
         self._deadline = deadline
         self._noticed_at = self._ledgers_at = float("-inf")
         self._edits = EditDetector()
+        self._is_tidy = False
         self._unread_teams: dict[Path, None] = {}
         """Team stores not read yet, because another process was writing."""
         self._context = StoreContext(
@@ -393,8 +403,15 @@ class RefreshedStore:
 
     def _finish_interrupted(self, ledger: str | None = None) -> None:
         """Finish what a crash interrupted, for a writer with the writer lock."""
+        self._tidy()
         recovery.catch_up(self.context, ledger=ledger)
         self._handle_purge(purge.resume)
+
+    def _tidy(self) -> None:
+        """Remove what killed processes left, once for each opened store."""
+        if not self._is_tidy:
+            self._is_tidy = True
+            remove_home_leftovers(self.context.home)
 
     def _handle_purge(self, work: Callable[[StoreContext], None]) -> None:
         """Hide or finish an interrupted purge; a failure is a warning and blocks nobody."""

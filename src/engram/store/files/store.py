@@ -24,7 +24,7 @@ from engram.store.files.ledger import ledger_name, verify_ledgers
 from engram.store.files.purge_plan import marked_ids, unfinished
 from engram.store.files.reader import FilesReader
 from engram.store.files.recovery import journal_task
-from engram.store.files.refresh import PATIENCE, repairs_index, repairs_index_on_append
+from engram.store.files.refresh import PATIENCE, explained, is_index_damage, repairs_index, repairs_index_on_append
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
 from engram.store.protocol import JobFactory, NewEvent, Progress, no_jobs
@@ -65,6 +65,7 @@ class FilesStore(FilesReader):
     def _sync_briefly(self) -> SyncReport:
         """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
         with self.context.lock.held(PATIENCE):
+            self._tidy()
             self._index_changes()
             noticed = file_sync.sync(self.context)
         self._fill_if_free()
@@ -363,11 +364,26 @@ class FilesStore(FilesReader):
         with self.context.lock.held(self._deadline):
             # An interrupted purge is hidden here and finished with this one, so that the report covers both.
             self._index_changes()
-            purged = purging.purge(self.context, ids, actor, drawn)
+            with self._explaining_purge():
+                purged = purging.purge(self.context, ids, actor, drawn)
             with contextlib.suppress(OSError):
                 # A power loss must not bring back what was destroyed.
                 sync_folders(self.context.home)
             return purged
+
+    @contextlib.contextmanager
+    def _explaining_purge(self) -> Iterator[None]:
+        """Turn an error of the system into one that names the file and says what to do; a damaged index is repaired elsewhere."""
+        try:
+            yield
+        except OSError as error:
+            if is_index_damage(error, self.context.home):
+                raise
+            meaning = explained(error, self.context.home)
+            why = (
+                meaning if isinstance(meaning, StoreError) else f"{error.filename or 'a file'} cannot be used: {error}"
+            )
+            raise StoreReadOnly(f"the purge is not finished: {why}. Correct that and purge again") from error
 
     def interrupted_purge(self) -> Collection[str]:
         """The ids of an interrupted purge, of which some words may still be in files."""
