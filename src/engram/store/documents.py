@@ -172,7 +172,9 @@ def stored_meaning(kind: str, record: str) -> str:
     fields = json.loads(record)
     if kind == "event":
         return spoken(fields["role"], str(fields.get("content", ""))[:MAX_INDEXED_CHARS])
-    return _meaning(str(fields["statement"])[:MAX_INDEXED_CHARS], str(fields.get("situation", "")), fields.get("cues", ()))
+    return _meaning(
+        str(fields["statement"])[:MAX_INDEXED_CHARS], str(fields.get("situation", "")), fields.get("cues", ())
+    )
 
 
 def _meaning(statement: str, situation: str, cues: Iterable[str]) -> str:
