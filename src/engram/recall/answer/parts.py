@@ -68,9 +68,7 @@ class PartFinder:
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
         least = self._least(known)
-        possible = sorted((hit for hit in possible if hit.relevance >= least), key=lambda hit: -hit.relevance)[
-            :MAX_PART
-        ]
+        possible = [hit for hit in possible if hit.relevance >= least][:MAX_PART]
         taken.add(possible)
         older = [hit for hit in older if not taken.has_newer(hit)]
         return AnswerParts(
