@@ -114,7 +114,7 @@ def test_errors_come_as_they_are(where: dict[str, Any]) -> None:
             with pytest.raises(InvalidInput, match="Unknown mode"):
                 await mem.search("staging", mode="magic")
             with pytest.raises(SecretRefused):
-                await mem.add("The key is AKIAIOSFODNN7EXAMPLE")
+                await mem.add("The key is AKIAIOSFODNN7TIGERX9")
 
     bounded(main())
 

@@ -13,7 +13,7 @@ from tests.tables import table
 
 # (kind, text, the part that must not survive). Pieces are joined so that no scanner takes this file for a leak.
 SECRETS = [
-    ("aws-access-key", "use AKIA" + "IOSFODNN7EXAMPLE for s3", "IOSFODNN7EXAMPLE"),
+    ("aws-access-key", "use AKIA" + "IOSFODNN7TIGERX9 for s3", "IOSFODNN7TIGERX9"),
     ("google-api-key", "maps: AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q", "SyA1b2C3d4"),
     ("github-token", "push with ghp_" + "a1B2" * 9, "a1B2a1B2"),
     ("github-token", "github_pat_" + "11ABCDEFG0" * 4, "11ABCDEFG0"),
@@ -73,6 +73,20 @@ SECRETS = [
     ("password-hash", "root:$6$" + "saltsalt$" + "aB3/" * 21, "aB3/aB3/"),
     ("seed-phrase", "my seed phrase is " + "abandon " * 11 + "about", "abandon"),
     ("seed-phrase", "mnemonic: " + "legal, winner, thank, year, wave, sausage, worth, " * 2, "sausage"),
+    ("seed-phrase", "dama abeja " + "ábaco nación vejez dátil " * 3, "vejez"),
+    ("stream-key", "rtmp://a.rtmp.example.com/live2/" + "e30r-pyge-bgdh-ejfm-9yij", "pyge-bgdh"),
+    ("login-link", "https://portal.example.com/reset/" + "c429300934a159614e7cc20e31a3700c", "c4293009"),
+    ("login-link", "https://x.example/einladung/" + "3fa85f64-5717-4562-b3fc-2c963f66afa6", "5717-4562"),
+    ("share-link", "https://cloud.example.de/s/" + "LhY3NN1ByTYXjZ1", "LhY3NN1ByTYXjZ1"),
+    ("snmp-community", "rwcommunity  " + "gullwing-rw 10.9.0.0/16", "gullwing-rw"),
+    ("command-line-password", "openssl enc -aes-256-cbc -k " + "winterfuchs -in a", "winterfuchs"),
+    ("command-line-password", "zip -erP " + "mandarin44 backup.zip dir", "mandarin44"),
+    ("password", "PDO->__construct('mysql:host=10.8...', 'web', '" + "kiwibaum4')", "kiwibaum4"),
+    ("keystore-password", 'ks.load(in, "' + 'kiwibaum4".toCharArray());', "kiwibaum4"),
+    ("totp-secret", "Type it into the authenticator: " + "4a2g tzmx ypjl xn32 by3i", "tzmx ypjl"),
+    ("safe-combination", "links 34, rechts 11, " + "links 78", "rechts 11"),
+    ("pin", "AT+CPIN=" + "9403", "9403"),
+    ("password", "Server=a;User Id=app;" + "Pwd=ujmsdWOBs+QEO;Encrypt=True", "ujmsdWOB"),
     ("high-entropy-token", "use secret " + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXU"),
 ]
 
@@ -141,10 +155,40 @@ def test_a_secret_is_found_and_cut_out(kind: str, text: str, value: str) -> None
         "The seed phrase must never be stored in plain text because anyone who reads it can take all the coins",
         "The random seed is fixed so that every test run gives the same numbers again and again",
         "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "rtmp://a.rtmp.example.com/live2 is the ingest address",
+        "https://docs.example.com/reset-password/how-to-reset-it-in-windows-11",
+        "rocommunity public 10.0.0.0/8",
+        'char[] alphabet = "ABCDEFGH".toCharArray();',
+        "Knit 4 right, 2 left, 8 right, then turn",
+        "wpa_passphrase=@@WIFI_KEY@@",
     ],
 )
 def test_talk_about_secrets_and_placeholders_is_no_secret(text: str) -> None:
     assert find_secrets(text) == []
+
+
+@table(
+    "text",
+    [
+        "The IBAN in the docs is DE89 3704 0044 0532 0130 00",
+        "IBAN sample GB29 NWBK 6016 1331 9268 19",
+        "FR14 2004 1010 0505 0001 3M02 606, IBAN d'exemple",
+        "El DNI ficticio 12345678Z sirve para las pruebas",
+        "Adyen lists card 4111 1111 4555 1142",
+        "card 4000 0000 0000 0077 settles at once",
+        "SSN 078-05-1120 came with the wallet",
+        "The docs use AKIAIOSFODNN7EXAMPLE",
+        "genesis address for the parser test, 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
+        "Send it to 0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045",
+    ],
+)
+def test_published_samples_and_public_addresses_are_no_secret(text: str) -> None:
+    assert find_secrets(text) == []
+
+
+@table("text", ["IBAN DE68 2105 0170 0012 3456 78", "card 4539 1488 0343 6467"])
+def test_numbers_that_are_not_published_are_secrets(text: str) -> None:
+    assert find_secrets(text)
 
 
 def test_the_reason_names_field_and_kind_and_never_the_secret() -> None:

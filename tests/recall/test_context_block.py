@@ -74,7 +74,7 @@ def test_the_situation_is_part_of_the_line() -> None:
         ({"decay_days": 30, "created": NOW - timedelta(days=60), "pinned": True}, "stale"),
         ({"type": "health"}, "tier 3"),
         ({"type": "fiscal"}, "tier 3"),
-        ({"statement": "The deploy key is AKIAIOSFODNN7EXAMPLE"}, "secret"),
+        ({"statement": "The deploy key is AKIAIOSFODNN7TIGERX9"}, "secret"),
     ],
 )
 def test_what_may_not_steer_an_agent_or_is_sensitive_is_left_out(fields: dict[str, Any], why: str) -> None:

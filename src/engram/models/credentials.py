@@ -23,6 +23,7 @@ __all__ = [
     "cue_places",
     "cue_stems",
     "groups_of",
+    "is_known_word",
     "shape_of",
 ]
 
@@ -76,6 +77,11 @@ _LEET_SIGN = re.compile(r"(?<=[^\W\d_])[01345@$!7](?=[^\W\d_])")
 _UNSPEAKABLE = re.compile(r"\A[^aeiouyäöüáéíóúàèìòùâêîôûåøœæı]+\Z|[bcdfghjklmnpqrstvwxz]{5}|[aeiouy]{4}")
 _SHORT_RUN = 3
 _MOST_PATTERN = 12
+
+
+def is_known_word(word: str) -> bool:
+    """Whether the vocabulary of the embedding has the lower-case word."""
+    return word in _vocabulary()
 
 
 class _Cues:

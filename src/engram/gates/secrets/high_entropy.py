@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from engram.gates.secrets.assignments import PUBLIC, NamedWord
 from engram.gates.secrets.forms import Secret, alternatives, words
-from engram.gates.secrets.values import changes, entropy, is_masked, is_ordinary, is_placeholder, trimmed
+from engram.gates.secrets.values import (
+    changes,
+    entropy,
+    is_masked,
+    is_ordinary,
+    is_placeholder,
+    is_public_address,
+    trimmed,
+)
 from engram.model.lazy import lazy_pattern
 
 __all__ = ["high_entropy"]
@@ -82,7 +90,7 @@ def high_entropy(text: str, lowered: str, names: Sequence[tuple[re.Match[str], s
         if token is None or _DIGIT.search(token) is None or "://" in token or _DIGEST.match(token):
             continue
         start, value = _stripped(match)
-        if is_masked(value) or is_placeholder(value) or value.startswith(PUBLIC):
+        if is_masked(value) or is_placeholder(value) or value.startswith(PUBLIC) or is_public_address(value):
             continue
         if _is_password(value):
             yield Secret("password", start, start + len(value))

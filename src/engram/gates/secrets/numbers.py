@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 
 from engram.gates.secrets.forms import NUMBERS, Hints, Secret, columns, stretches, without_overlaps
+from engram.gates.tables import rows
 
 __all__ = ["numbers"]
 
@@ -24,15 +25,9 @@ _CARD_PREFIX = re.compile(
     r"|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14,17}|(?:5018|5020|5038|6304|6759|676[1-3])\d{8,15}"
 )
 _GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
-_TEST_CARDS = frozenset((
-    "4242424242424242", "4111111111111111", "4012888888881881", "4222222222222", "4917610000000000", "4988438843884305",
-    "4166676667666746", "4646464646464644", "5555555555554444", "5105105105105100", "5200828282828210", "5454545454545454",
-    "2223003122003222", "2223000048410010", "2222400070000005", "378282246310005", "371449635398431", "378734493671000",
-    "370000000000002", "6011111111111117", "6011000990139424", "6011981111111113", "3056930009020004", "36227206271667",
-    "30569309025904", "38520000023237", "36006666333344", "3566002020360505", "3530111333300000", "3566111111111113",
-    "6200000000000005", "6205500000000000004", "4000056655665556", "5019555544445555", "6771798025000004",
-))  # fmt: skip
-_MIN_TEST_ZEROS = 7
+_SAMPLE_ZEROS = 8
+"""Zeros of a card number that is a sample."""
+_SIGNS = re.compile(r"[^A-Z0-9]")
 _CARD_WORDS = re.compile(
     r"(?i)\b(?:cards?|card no|visa|master ?card|amex|american express|discover|diners|jcb|maestro|credit|debit|kreditkarte\w*|karte\w*"
     r"|carte|carta|tarjeta|cart[ãa]o|kaart\w*|kort\w*|karta|карт\w*|cc|pan|cvv|cvc|exp(?:iry|ires|\.)?)\b|信用卡|银行卡|クレジットカード|카드"
@@ -135,18 +130,19 @@ def numbers(text: str, lowered: str, hints: Hints, *, bare: bool = True) -> Iter
         return
     yield from _cards(text, bare)
     for match in _IBAN.finditer(text):
-        if _iban(text[match.start() - 2 : match.end()]):
+        number = text[match.start() - 2 : match.end()]
+        if _iban(number) and not _is_sample(number):
             yield Secret("iban", match.start() - 2, match.end())
     bare_rows, rows_by_word = _rows()
-    rows = {row for word in hints for row in rows_by_word.get(word, ())}
-    for row in sorted(rows.union(bare_rows if _BARE.search(text) else ())):
+    hinted = {row for word in hints for row in rows_by_word.get(word, ())}
+    for row in sorted(hinted.union(bare_rows if _BARE.search(text) else ())):
         yield from _of_row(text, lowered, row, hints)
 
 
 def _cards(text: str, bare: bool) -> Iterator[Secret]:
     for match in _CARD.finditer(text):
         plain = re.sub(r"[ -]", "", match[0])
-        if not _CARD_PREFIX.fullmatch(plain) or not _varied(plain) or not _luhn(plain) or _is_test_card(plain):
+        if not _CARD_PREFIX.fullmatch(plain) or not _varied(plain) or not _luhn(plain) or _is_sample(plain):
             continue
         around = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
         unmarked = bare and len(plain) <= 16 and not _NO_CARD.search(text[max(0, match.start() - 40) : match.start()])
@@ -154,9 +150,15 @@ def _cards(text: str, bare: bool) -> Iterator[Secret]:
             yield Secret("card-number", match.start(), match.end())
 
 
-def _is_test_card(number: str) -> bool:
-    """Whether payment providers publish the number for tests; those of Stripe are mostly zeros."""
-    return number in _TEST_CARDS or (number.startswith("4000") and number.count("0") >= _MIN_TEST_ZEROS)
+@lru_cache(maxsize=1)
+def _samples() -> frozenset[str]:
+    return frozenset(number for row in rows("samplenumbers.txt") for number in row)
+
+
+def _is_sample(number: str) -> bool:
+    """Whether the number is a published sample."""
+    plain = _SIGNS.sub("", number.upper())
+    return plain in _samples() or (plain.isdigit() and len(plain) > 12 and plain.count("0") >= _SAMPLE_ZEROS)
 
 
 @lru_cache(maxsize=1)
@@ -200,7 +202,7 @@ def _of_row(text: str, lowered: str, row: int, hints: Hints) -> Iterator[Secret]
     # Each character around the words is searched once.
     for begin, stop in stretches(found, _NEAR // 2, _NEAR + _LONGEST_WORD) if near else ((0, len(text)),):
         for match in pattern.finditer(text, max(end, begin), stop):
-            if _varied(match[0]) and check(match[0]):
+            if _varied(match[0]) and check(match[0]) and not _is_sample(match[0]):
                 end = match.end()
                 yield Secret(kind, match.start(), match.end())
 

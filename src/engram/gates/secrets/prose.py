@@ -14,6 +14,7 @@ from engram.gates.secrets.values import (
     is_masked,
     is_ordinary,
     is_placeholder,
+    is_public_address,
     is_said,
     likeness,
 )
@@ -77,9 +78,13 @@ _JOINING = frozenset((
     "dans", "et", "le", "les", "mais", "ou", "pour", "puis", "sur", "al", "como", "con", "el", "en", "la", "para", "pero", "que", "sin", "y", "e",
     "per", "poi", "een", "en", "het", "maar", "met", "op", "van", "voor",
 ))  # fmt: skip
+_CLAUSE_JOINS = frozenset((
+    "and", "then", "but", "or", "so", "und", "dann", "aber", "y", "luego", "pero", "et", "puis", "mais", "e", "poi", "en", "dan", "maar",
+))  # fmt: skip
+"""Words that join clauses; a passphrase may have other joining words inside."""
 _LAST_NUMBER = re.compile(r"( \d{1,6})(?=[\"'`”»)]{0,2}(?:[.,;!?]?\s|[.,;!?]?\Z))")
 """The number that ends a passphrase: "tango foxtrot 88"."""
-_SHORTEST_WORD = 4
+_SHORTEST_WORD, _SHORTEST_COINED = 4, 10
 _CALLS, _ATTRIBUTES = tuple("([="), tuple(".([{")
 _FEWEST_DIGITS = 3
 _HAS_BOTH = re.compile(r"\A(?=[\W\d_]*+[^\W\d_])(?=\D*+\d)")
@@ -266,7 +271,7 @@ def _spelled(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
     from engram.models.credentials import groups_of
 
     run: list[tuple[int, int]] = []
-    spelling = 0
+    spelling = last = 0
     for item in _ITEM.finditer(sentence.string, *sentence.span()):
         words = item[0].lower().split()
         spells = _SPELLS.search(item[0]) or not _SPELLED.isdisjoint(
@@ -277,8 +282,11 @@ def _spelled(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
         if run or spells:
             run.append(item.span())
             spelling += bool(spells)
-    if len(run) >= _FEWEST_ITEMS and 2 * spelling >= len(run):
-        yield _run_of_items(sentence.string, run)
+            last = len(run) if spells else last
+    # What follows the last item that names a sign may go on about something else.
+    for size in {len(run), last}:
+        if size >= _FEWEST_ITEMS and 2 * spelling >= size:
+            yield _run_of_items(sentence.string, run[:size])
 
 
 def _run_of_items(text: str, run: list[tuple[int, int]]) -> tuple[int, int]:
@@ -294,6 +302,8 @@ def _is_else(value: str) -> bool:
         return True
     if _KEYPAD.fullmatch(value):
         return False
+    if is_public_address(value):
+        return True
     # Dotted names may be passphrases: "seven.purple.herons".
     return is_ordinary(value) and (is_file_or_host(value) or "." not in value)
 
@@ -307,10 +317,24 @@ def _plain(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
     for place, word in enumerate(words):
         gap = text[words[place - 1].end() if place else begin : word.start()]
         leads = gap.isspace() and place and not _LEAD_GROUPS.isdisjoint(groups_of(words[place - 1][0].lower()))
+        if not (leads or _LEADS.fullmatch(gap)) and _is_coined(word[0]):
+            yield word.span()
         if (leads or _LEADS.fullmatch(gap)) and "\n\n" not in gap:
             yield from _runs(text, words, place, is_signed=not leads)
             if sum(spelled[place : place + _LONGEST_SPELLED]) >= _FEWEST_SPELLED:
                 yield from _spelled_run(text, words, spelled, place)
+
+
+def _is_coined(word: str) -> bool:
+    """Whether it is a long word that no vocabulary has, such as "purplehandsaw"; it may be a password without anything that leads to it."""
+    from engram.models.credentials import groups_of, is_known_word
+
+    return (
+        len(word) >= _SHORTEST_COINED
+        and word.isalpha()
+        and word.islower()
+        and not (is_known_word(word) or groups_of(word))
+    )
 
 
 def _runs(text: str, words: list[re.Match[str]], place: int, *, is_signed: bool) -> Iterator[tuple[int, int]]:
@@ -322,19 +346,18 @@ def _runs(text: str, words: list[re.Match[str]], place: int, *, is_signed: bool)
     if is_about and not is_signed:
         return
     titled = first if first[0][0].isupper() else None
-    joined: re.Match[str] | None = first
+    is_joined = False
     size = 1
     if len(first[0]) >= _SHORTEST_WORD and first[0].isalpha() and not is_about and not groups_of(first[0].lower()):
         yield first.span()
     for word in words[place + 1 : place + _LONGEST_PHRASE + 1]:
         if text[last.end() : word.start()] != " ":
             break
-        if joined is last and word[0].lower() in _JOINING:
-            if last is not first:
-                yield first.start(), last.end()
-            joined = None
+        lowered = word[0].lower()
+        if last is not first and (lowered in _CLAUSE_JOINS or (not is_joined and lowered in _JOINING)):
+            yield first.start(), last.end()
+        is_joined = is_joined or lowered in _JOINING
         last, size = word, size + 1
-        joined = word if joined else None
         titled = word if titled and word[0][0].isupper() else titled
     if 1 < size <= _LONGEST_PHRASE and text[last.end() : last.end() + 2].strip()[:1] not in _CONTINUES:
         yield first.start(), last.end()

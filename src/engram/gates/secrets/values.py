@@ -7,6 +7,7 @@ import string
 from collections import Counter
 from enum import IntEnum
 from functools import lru_cache
+from hashlib import sha256
 from operator import ne
 
 from engram.gates.secrets.forms import alternatives, words
@@ -22,6 +23,7 @@ __all__ = [
     "is_ordinary",
     "is_passphrase",
     "is_placeholder",
+    "is_public_address",
     "is_random",
     "is_said",
     "likeness",
@@ -71,7 +73,7 @@ _TRAILING = ".,;:!?)]}>。，、；！？*_|\\"
 _GOES_ON = re.compile(r" [a-zà-ÿ(]")
 _SEPARATORS = re.compile(r"[-_./:]+")
 _PLACEHOLDERS = (
-    r"<[^>]{0,80}>?|!(?:vault|ref|env|sub|secret)\b.{0,80}|\$\{?[A-Za-z_(][^\s]{0,80}|%[A-Za-z_]+%|\{\{?.{0,80}|\[.{0,80}|\(.{0,80}"
+    r"<[^>]{0,80}>?|@@?\w{1,60}@@?|__[A-Z][A-Z_]{1,60}__|\*{1,2}|!(?:vault|ref|env|sub|secret)\b.{0,80}|\$\{?[A-Za-z_(][^\s]{0,80}|%[A-Za-z_]+%|\{\{?.{0,80}|\[.{0,80}|\(.{0,80}"
     r"|[xX*•·.#?_-]{3,}|(?:your|my|the|some|any|a|an|new|old|own|insert|replace|put|enter|fill)(?:[_ -].{0,80})?|.{0,40}(?:example|placeholder|redacted|changeme|change_me|change-me|dummy|sample|insert-|_here|-here).{0,40}"
     r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|this|op:|arn:|ref:|keyring|file:|ssm:|sm:|var|local|data|module|kms|awskms|gcpkms|projects/|secretsmanager)\b[.:\[(/].{0,120}"
     r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|op:|arn:|ref:|keyring|file:|ssm:|sm:)\b.{0,120}"
@@ -91,6 +93,11 @@ _HOST = (
     r"(?i:(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|ai|app|local|internal|localhost|lan|de|at|ch|fr|it|es|nl|pl|se"
     r"|co|uk|eu|us|cn|jp|example|invalid|edu|gov|cloud|tech|info|me|sh))(?::\d{1,5})?(?:/\S*)?"
 )
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_ADDRESS_BYTES = 25
+_CHECKED = frozenset("13ADLMT")
+"""How addresses begin that have a checksum in base 58."""
+_ADDRESS = lazy_pattern(rf"[13ADLMT][{_BASE58}]{{25,34}}|0x[0-9a-fA-F]{{40}}|(?:bc1|tb1|ltc1|addr1)[a-z0-9]{{30,103}}")
 _FILE_OR_HOST = lazy_pattern(f"{_FILE}|{_HOST}")
 _POINTERS = frozenset(words("pointers"))
 _PARTS_OF_NAMES = frozenset(words("parts of names"))
@@ -173,6 +180,22 @@ def is_file_or_host(value: str) -> bool:
     return _FILE_OR_HOST.fullmatch(value) is not None
 
 
+def is_public_address(value: str) -> bool:
+    """Whether the value is an address of a blockchain, which its owner gives to everybody: of Bitcoin and its kin, of Ethereum."""
+    return _ADDRESS.fullmatch(value) is not None and (value[0] not in _CHECKED or _is_base58_address(value))
+
+
+def _is_base58_address(value: str) -> bool:
+    """Whether the last four bytes are the checksum of a version and a hash of twenty bytes."""
+    number = 0
+    for char in value:
+        number = number * 58 + _BASE58.index(char)
+    if number >= 1 << 8 * _ADDRESS_BYTES:
+        return False
+    raw = number.to_bytes(_ADDRESS_BYTES, "big")
+    return sha256(sha256(raw[:-4]).digest()).digest()[:4] == raw[-4:]
+
+
 def changes(value: str) -> float:
     """The share of places where small letters, capitals, digits and signs follow one another."""
     kinds = value.translate(_CLASSES)
@@ -206,7 +229,7 @@ def _known_likeness(value: str) -> Likeness:
 
 
 def _likeness(value: str) -> Likeness:
-    if len(value) < 4 or is_said(value) or is_placeholder(value):
+    if len(value) < 4 or is_said(value) or is_placeholder(value) or is_public_address(value):
         return Likeness.NOT
     if value.isalpha() or value.isdigit():
         return Likeness.WORD
