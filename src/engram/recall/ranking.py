@@ -92,7 +92,7 @@ def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[
             relevance = _relevance_in_context(store, query, each, rows)
         else:
             relevance = _relevance_alone(store, query, list(parts))
-        relevance = _discount_cues(relevance, [bool(placed[row].fields[CUES]) for row in rows.tolist()])
+        relevance = _discount_cues(relevance, [any(placed[row].fields[CUES:]) for row in rows.tolist()])
         rankings.append(_scaled(parts, _lists(candidates), relevance))
     return rankings
 
