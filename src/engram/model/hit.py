@@ -138,6 +138,11 @@ class AnswerParts:
     elsewhere: tuple[ScopeMatches, ...] = ()
     """Matches in other projects."""
 
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of the hits in every part."""
+        return frozenset(hit.id for part in (self.possible, self.unconfirmed, self.older) for hit in part)
+
 
 @dataclass(frozen=True, slots=True)
 class Injected:

@@ -4,7 +4,7 @@ Each intent searches elsewhere. `current`: memories that are current. `historica
 superseded ones. `event`: the session log and memories of events. `lineage`: every version of each fact, in the order they
 were true. A time phrase is a strict window; only current memories are returned from outside of it, with a warning. The versions
 of a fact are chosen by time first, then cut. Hits that are not about the question are left out, however much room the limit
-leaves: where none is left, nothing is known, and the closest results are returned separately.
+leaves. Other matches are separate parts of the answer, see `parts.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -234,7 +234,7 @@ class Answerer:
             )
             answered = self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
             near = AnswerParts(among(hits, [] if answered.hits else nearest(hits, self.floor)))
-            return replace(answered, parts=near)
+            return _with_parts(answered, near)
         anchored = window_of(question, query.filters, self.searcher)
         asked = question.text if question.intent == "current" else ""
         query = replace(query, text=question.subject or question.text, asked=asked, task=asked)
@@ -247,7 +247,7 @@ class Answerer:
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
-        return replace(answered, notes=notes, anchor=anchored.anchor_id, parts=parts)
+        return _with_parts(replace(answered, notes=notes, anchor=anchored.anchor_id), parts)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""
@@ -268,7 +268,7 @@ class Answerer:
         return replace(answered, hits=first(among(answered.hits, hits), query.limit))
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
-        """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
+        """The answer without irrelevant hits, what holds now first."""
         found = compared(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
         replaced = self._doubted(query, answered.hits, found)
         answered = self._current_first(question, query.filters, answered, replaced)
@@ -525,6 +525,13 @@ class Answerer:
             return TracedAnswer(hits, window, ("Nothing is known about that time.",) if window else (), CURRENT)
         note = "Nothing else is known about that time" if window else "There is no earlier version"
         return TracedAnswer(hits, window, (f"{note}; showing the current value.",), CURRENT)
+
+
+def _with_parts(answered: TracedAnswer, parts: AnswerParts) -> TracedAnswer:
+    """The answer with its other parts; what they show was not left out."""
+    hits = among(answered.hits, answered.hits)
+    hits.filtered = [one for one in answered.hits.filtered if one.id not in parts.ids]
+    return replace(answered, hits=hits, parts=parts)
 
 
 def _is_before_an_event(question: ParsedQuestion) -> bool:
