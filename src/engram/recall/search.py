@@ -30,7 +30,7 @@ from engram.rules.strength import (
     schema_boost,
 )
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Store, StoredRecord
+from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
@@ -140,7 +140,7 @@ class Searcher:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked(), self.reads
         hits = self._search(query, reads)
-        if not hits and query.filters.statuses == LIVE and "memory" in query.filters.kinds and not query.filters.as_of:
+        if not hits and _may_be_archived(query.filters):
             archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))), reads)
             hits.extend(replace(hit, note="archived") for hit in archived)
         return hits
@@ -281,6 +281,10 @@ class Searcher:
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
+
+
+def _may_be_archived(filters: Filters) -> bool:
+    return filters.statuses == LIVE and "memory" in filters.kinds and not filters.as_of and not filters.outside
 
 
 def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":

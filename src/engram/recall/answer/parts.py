@@ -12,11 +12,12 @@ from engram.model.memory import Memory
 from engram.recall.cutoff import NEAREST, among
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
+from engram.recall.trace import ELSEWHERE, OTHER_MATCHES
 from engram.rules.eligibility import eligibility, is_effective, is_stale
-from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Store
 from engram.text.display import word
 from engram.text.time.zone import local
+from engram.text.tokens import query_terms, tokens
 
 __all__ = ["MAX_PART", "PartFinder", "quotes_user"]
 
@@ -29,6 +30,8 @@ ENOUGH = 0.5
 _FAR = 0.1
 _ANY = (*LIVE, "candidate", "superseded", "archived")
 _USERS = frozenset(("user", "human"))
+_SPEAKER = frozenset(tokens("the user's"))
+"""How a statement names the person who says "I" in the event."""
 
 
 @dataclass(slots=True)
@@ -45,7 +48,7 @@ class PartFinder:
         """The parts for a question of which `known` is the answer."""
         every = replace(query.filters, kinds=("memory", "event"), statuses=_ANY, valid_at=None, as_of=False)
         found = self.searcher.search(
-            replace(query, filters=every, limit=max(WIDE, query.limit), outdated=True, purpose="what else matches")
+            replace(query, filters=every, limit=max(WIDE, query.limit), outdated=True, purpose=OTHER_MATCHES)
         )
         taken = _Taken(known)
         possible: list[Hit] = []
@@ -60,10 +63,12 @@ class PartFinder:
                 unconfirmed += [replace(hit, note=note)] if about and len(unconfirmed) < MAX_PART else []
             elif hit.memory is not None and (ended := self._ended(hit.memory)):
                 older += [replace(hit, note=ended)] if about else []
-            else:
+            elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
         least = self._least(known)
-        possible = [hit for hit in possible if hit.relevance >= least][:MAX_PART]
+        possible = sorted((hit for hit in possible if hit.relevance >= least), key=lambda hit: -hit.relevance)[
+            :MAX_PART
+        ]
         taken.add(possible)
         older = [hit for hit in older if not taken.has_newer(hit)]
         return AnswerParts(
@@ -105,7 +110,7 @@ class PartFinder:
         if not query.elsewhere or seen is None:
             return ()
         others = replace(query.filters, kinds=("memory",), scopes=None, outside=seen)
-        found = self.searcher.search(replace(query, filters=others, purpose="matches in other projects"))
+        found = self.searcher.search(replace(query, filters=others, purpose=ELSEWHERE))
         counts: dict[str, int] = {}
         for hit in found:
             if hit.memory is not None and hit.relevance >= self.floor:
@@ -139,8 +144,11 @@ class _Taken:
 
 
 def quotes_user(store: Store, memory: Memory) -> bool:
-    """Whether the ledger has the user's own words that a candidate was made from."""
-    if is_evidence(memory) and not memory.evidence:
-        return False
+    """Whether a candidate says nothing but what the user says in the events it was made from.
+
+    A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page.
+    """
     events = (store.event(evidence.event) for evidence in memory.evidence)
-    return any(event is not None and event.role in _USERS for event in events)
+    users = [event for event in events if event is not None and event.role in _USERS]
+    own_terms = {term for event in users for term in tokens(event.content)}
+    return bool(users) and set(query_terms(memory.statement)) <= own_terms | _SPEAKER
