@@ -23,6 +23,7 @@ from engram.cli.verbs.options import (
 from engram.cli.views import TRACE_TOKENS, account, understood
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
+from engram.model.hit import NOTHING_KNOWN
 from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 from engram.text.display import quoted
 
@@ -101,9 +102,10 @@ def recall(
 
     Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
     different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
-    uses the words of the memories, or a model where one is configured. Without a confident match the answer is that nothing is
-    known, and the closest memories follow separately. --trace shows how the answer was found: how the question was
-    interpreted, each search, the parts of each score, and what was left out and why.
+    uses the words of the memories, or a model where one is configured. What is possibly related, unconfirmed, no longer current or
+    known in other projects follows under a heading of its own. --also searches other wordings together with the question.
+    --trace shows how the answer was found: how the question was interpreted, each search, the parts of each score, and what
+    was left out and why.
     """
     asked = filters.chosen()
     if not trace and (expect or tokens is not None):
@@ -199,15 +201,19 @@ def _show(
     answer: bool,
     context: "RecalledContext | None" = None,
 ) -> None:
+    from engram.recall.context import FURTHER
+
     if found.window is not None or found.intent != "current":
         surface.hint(f"engram: {understood(found)}")
     surface.warn(found.warnings)
-    from_sources = [section for section in context.sections if section.phase != "memories"] if context else []
+    others = [section for section in context.sections if section.phase != "memories"] if context else []
+    from_sources = [section for section in others if section.phase != FURTHER]
+    sources_alone = not found.hits and bool(from_sources)
     if surface.as_json:
         data = recall_data(found, as_of or now, explain=explain)
         surface.json(data | {"context": context_data(context)} if context is not None else data)
         return
-    if not found.hits and from_sources:
+    if sources_alone:
         pass
     elif (explain or surface.drawn) and not answer:
         views.answer(found, now, explain=explain)
@@ -215,9 +221,12 @@ def _show(
         sys.stdout.write((found.answer if answer and found.hits else found.text) + "\n")
     if context is not None and context.summary:
         display.block(f"{chr(10) if found.hits else ''}## Summary by the model\n{quoted(context.summary)}")
-    _show_sources(from_sources, apart=bool(found.hits) or bool(context and context.summary))
+    # The text of the memories has the other parts of the answer already.
+    _show_sources(
+        others if sources_alone else from_sources, apart=bool(found.hits) or bool(context and context.summary)
+    )
     if not found.hits:
-        nothing = "no memory about this" if from_sources else "nothing found"
+        nothing = "no memory about this" if from_sources or found.text != NOTHING_KNOWN else "nothing found"
         surface.hint(f"engram: {nothing}; `engram search` looks in every scope")
 
 
