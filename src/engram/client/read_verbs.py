@@ -150,8 +150,9 @@ class ReadVerbs(Facets):
         `Recall.trace` explains how the answer was found; the answer is the same.
 
         Hits with a relevance below `min_relevance` (0 to 1) are left out, and where the question asks for one thing, so are hits
-        less than half as relevant as the best. Where none is left, `hits` is empty, `text` says so, and `Recall.nearest` has
-        the closest results. 0 returns whatever ranks best.
+        less than half as relevant as the best. 0 returns whatever ranks best. Other matches are separate parts, which `text`
+        has under headings: `possible` (close, but may not answer), `unconfirmed` (waits for review), `older` (no longer
+        current) and `elsewhere` (how many memories of other projects match). `wordings` are other wordings, as in `search`.
         """
         session = self._used_in(session, _asker(scope, filters))
         ask = self._question(question, wordings, limit, mode, fusion, explain, scope, filters, min_relevance)

@@ -90,7 +90,7 @@ class Recalled(ToolResult):
     possible: list[Remembered] = Field(description="The closest others; they may not answer.")
     unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review.")
     older: list[Remembered] = Field(description="What is no longer current.")
-    elsewhere: dict[str, int] = Field(description="Matches in other projects, by scope.")
+    elsewhere: dict[Text, int] = Field(description="Matches in other projects, by scope.")
     warnings: list[Text]
 
     @classmethod
