@@ -110,6 +110,12 @@ def test_a_candidate_that_says_more_than_the_user_is_named_by_its_id_alone(mem: 
     assert waiting.id in found.text and "firewall" not in found.text
 
 
+def test_a_candidate_that_reverses_what_the_user_says_is_named_by_its_id_alone(mem: Engram) -> None:
+    said = mem.observe("chat", "user", "I do not take 20 mg of ibuprofen for my back pain", scope="user")
+    candidate(mem, PAIN, evidence=[{"event": said.id}], scope="user")
+    assert PAIN not in mem.recall(MEDICINE).text
+
+
 def test_a_candidate_about_something_else_is_not_shown(mem: Engram) -> None:
     candidate(mem, PAIN, scope="user")
     assert list(mem.recall(QUESTION).unconfirmed) == []

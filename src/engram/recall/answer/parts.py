@@ -16,6 +16,7 @@ from engram.recall.trace import ELSEWHERE, OTHER_MATCHES
 from engram.rules.eligibility import eligibility, is_effective, is_stale
 from engram.store.protocol import LIVE, Store
 from engram.text.display import word
+from engram.text.polarity import read
 from engram.text.time.zone import local
 from engram.text.tokens import query_terms, tokens
 
@@ -68,7 +69,9 @@ class PartFinder:
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
         least = self._least(known)
-        possible = [hit for hit in possible if hit.relevance >= least][:MAX_PART]
+        possible = sorted((hit for hit in possible if hit.relevance >= least), key=lambda hit: -hit.relevance)[
+            :MAX_PART
+        ]
         taken.add(possible)
         older = [hit for hit in older if not taken.has_newer(hit)]
         return AnswerParts(
@@ -151,4 +154,7 @@ def quotes_user(store: Store, memory: Memory) -> bool:
     events = (store.event(evidence.event) for evidence in memory.evidence)
     users = [event for event in events if event is not None and event.role in _USERS]
     own_terms = {term for event in users for term in tokens(event.content)}
-    return bool(users) and set(query_terms(memory.statement)) <= own_terms | _SPEAKER
+    if not users or not set(query_terms(memory.statement)) <= own_terms | _SPEAKER:
+        return False
+    stated, denied = read(memory.statement), {term for event in users for term in read(event.content).negated}
+    return stated.negated == stated.content & denied
