@@ -35,10 +35,6 @@ READ_WHOLE = 1_000
 """The longest session that is read whole; of a longer one only the neighbourhood of candidates is read."""
 LEAST_RELEVANCE = 0.001
 """What a wording that does not find a document says of its relevance."""
-CUES = 3
-"""The field of a passage that has the cues."""
-CUE_ODDS = 1.6
-"""What cues raise the odds of a memory about something else by: with them, as many unanswerable questions get no answer."""
 AROUND = 2
 """Positions read on either side of a candidate there: turns farther away contribute little."""
 
@@ -92,7 +88,6 @@ def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[
             relevance = _relevance_in_context(store, query, each, rows)
         else:
             relevance = _relevance_alone(store, query, list(parts))
-        relevance = _discount_cues(relevance, [any(placed[row].fields[CUES:]) for row in rows.tolist()])
         rankings.append(_scaled(parts, _lists(candidates), relevance))
     return rankings
 
@@ -144,14 +139,6 @@ def fuse_relevance(best_first: Sequence[float], count: int) -> float:
     )
     odds = math.sqrt(first / (1 - first) * second / (1 - second)) * 2 / count
     return odds / (1 + odds)
-
-
-def _discount_cues(relevance: Mapping[int, float], have_cues: Sequence[bool]) -> dict[int, float]:
-    """The relevance by place, the odds of those that have cues divided by `CUE_ODDS`."""
-    return {
-        place: value / (value + CUE_ODDS * (1 - value)) if have_cues[place] else value
-        for place, value in relevance.items()
-    }
 
 
 def _best_judged(

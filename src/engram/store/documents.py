@@ -164,7 +164,7 @@ def _same(found: Any, wanted: Any) -> bool:
 
 def meaning_of(memory: Memory) -> str:
     """The text of a memory that is embedded."""
-    return _meaning(memory.statement[:MAX_INDEXED_CHARS], memory.situation, memory.cues)
+    return _meaning(memory.statement[:MAX_INDEXED_CHARS], memory.situation)
 
 
 def stored_meaning(kind: str, record: str) -> str:
@@ -172,13 +172,11 @@ def stored_meaning(kind: str, record: str) -> str:
     fields = json.loads(record)
     if kind == "event":
         return spoken(fields["role"], str(fields.get("content", ""))[:MAX_INDEXED_CHARS])
-    return _meaning(
-        str(fields["statement"])[:MAX_INDEXED_CHARS], str(fields.get("situation", "")), fields.get("cues", ())
-    )
+    return _meaning(str(fields["statement"])[:MAX_INDEXED_CHARS], str(fields.get("situation", "")))
 
 
-def _meaning(statement: str, situation: str, cues: Iterable[str]) -> str:
-    return "\n".join([statement, *([situation] if situation else []), *cues])
+def _meaning(statement: str, situation: str) -> str:
+    return f"{statement}\n{situation}" if situation else statement
 
 
 def meaning_digest(text: str) -> bytes:

@@ -29,7 +29,7 @@ WIDE = 30
 ENOUGH = 0.5
 """If the best hit is at least this relevant, only hits at least a tenth as relevant are possibly related."""
 _FAR = 0.1
-MIN_POSSIBLE = 0.003
+MIN_POSSIBLE = 0.005
 """The floor of what is possibly related: a question in another language than the memory that answers it may be no nearer."""
 _ANY = (*LIVE, "candidate", "superseded", "archived")
 _USERS = frozenset(("user", "human"))
