@@ -131,7 +131,7 @@ def test_a_close_memory_is_possible_and_not_among_those_that_answer(agent: Talk)
     agent.ask("learn", statement="Anna likes tea and biscuits", scope="global", type="preference")
     found = agent.ask("recall", question="Where does Anna live?")
     assert (found["memories"], found["text"].splitlines()[0]) == ([], "Possibly related:")
-    assert [close["statement"] for close in found["possible"]] == ["Anna likes tea and biscuits"]
+    assert found["possible"][0]["statement"] == "Anna likes tea and biscuits"
     text = said(agent.call("recall", question="Where does Anna live?"))
     assert text.splitlines()[1] == "Possibly related:"
     known = agent.ask("recall", question="What does Anna like?")

@@ -40,7 +40,7 @@ __all__ = [
 
 ABOUT = 0.08
 """From this relevance on a hit is taken to be about the question."""
-MIN_KNOWN = 0.13
+MIN_KNOWN = 0.12
 """The floor of what `recall` answers with; what is nearest below it is called possibly related. Of questions that nothing answers, seven of
 ten get no answer above it, asked in one wording or in several."""
 HELPFUL = 0.05
