@@ -193,7 +193,7 @@ def _judged(
     """The question as the ranking saw it, without the documents of one key; None where it saw nothing."""
     searcher = Searcher(mem.store, lambda: datetime.now(UTC))
     candidates, query = searcher.retrieved(SearchQuery(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
-    placed, judged = judge(mem.store, candidates, query)
+    placed, (judged, *_) = judge(mem.store, [(candidates, query)]) if candidates.positions else ([], (None,))
     if judged is None:
         return None
     keys_of = {found.n: found.record.metadata["key"] for found in mem.store.get_many([place.n for place in placed])}

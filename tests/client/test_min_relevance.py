@@ -48,37 +48,37 @@ def test_deep_search_has_the_same_floor(office: Engram) -> None:
 
 def test_one_thing_asked_for_is_one_thing_answered(office: Engram) -> None:
     found = office.recall(QUESTION)
-    assert (texts(found.hits), list(found.nearest)) == ([SERVER], [])
+    assert (texts(found.hits), texts(found.possible)) == ([SERVER], [])
     assert texts(office.recall(QUESTION, min_relevance=0).hits)[:2] == [SERVER, ROOM]
 
 
 @pytest.mark.parametrize("narrowed", [{}, {"kinds": ("memory",)}, {"status": "active"}, {"as_of": "2030-01-01"}])
-def test_what_nobody_knows_is_said_to_be_unknown_and_the_nearest_stand_apart(
-    office: Engram, narrowed: dict[str, Any]
-) -> None:
+def test_a_close_memory_that_does_not_answer_is_only_possible(office: Engram, narrowed: dict[str, Any]) -> None:
     found = office.recall("Where does Anna live?", **narrowed)
-    assert (list(found.hits), found.text) == ([], "Nothing is known about this.")
-    assert texts(found.nearest) == [TEA]
-    assert 0 < found.nearest[0].relevance < 0.08
+    assert (list(found.hits), texts(found.possible)) == ([], [TEA])
+    assert found.text.startswith("Possibly related:\n[") and TEA in found.text
+    assert 0 < found.possible[0].relevance < 0.12
 
 
-def test_what_is_only_near_is_not_strengthened(office: Engram) -> None:
+def test_what_is_only_possible_is_not_strengthened(office: Engram) -> None:
     found = office.recall("Where does Anna live?")
-    assert found.nearest and office.store.uses_of([hit.id for hit in found.nearest]) == []
+    assert found.possible and office.store.uses_of([hit.id for hit in found.possible]) == []
     known = office.recall(QUESTION)
     assert [use.kind for use in office.store.uses_of([known.hits[0].id])] == ["recalled"]
 
 
-def test_gibberish_has_no_nearest(office: Engram) -> None:
+def test_gibberish_matches_nothing(office: Engram) -> None:
     found = office.recall(UNRELATED)
-    assert (list(found.hits), list(found.nearest)) == ([], [])
+    assert (list(found.hits), list(found.possible)) == ([], [])
+    assert found.text == "Nothing is known about this."
 
 
-def test_the_account_names_why_the_nearest_is_no_answer(office: Engram) -> None:
-    told = office.trace_recall("Where does Anna live?")
-    assert [left.reason for left in told.irrelevant if left.id == told.recall.nearest[0].id] == [
-        f"relevance {told.recall.nearest[0].relevance:.2f}, below 0.08"
-    ]
+def test_a_trace_names_why_a_memory_is_in_no_part_of_the_answer(office: Engram) -> None:
+    traced = office.trace_recall(QUESTION)
+    shown = {hit.id for hit in (*traced.recall.hits, *traced.recall.possible)}
+    reasons = {left.id: left.reason for left in traced.irrelevant}
+    [tea] = [memory.id for memory in office.list() if memory.statement == TEA]
+    assert reasons[tea].endswith("below 0.12") and shown.isdisjoint(reasons)
 
 
 def test_a_fact_the_question_names_has_relevance_1(mem: Engram) -> None:

@@ -100,8 +100,9 @@ def test_every_document_that_a_search_found_is_in_the_answer_or_left_out_with_a_
         trace = traced(found)
         seen = {name for s in trace.searches if s.text != trace.question.anchor for name in (*s.found, *s.cut)}
         left = [one.id for one in trace.filtered]
-        assert seen <= {hit.id for hit in found.hits} | set(left), question
-        assert len(left) == len(set(left)) and not set(left) & {hit.id for hit in found.hits}, question
+        shown = {hit.id for hit in found.hits} | found.parts.ids
+        assert seen <= shown | set(left), question
+        assert len(left) == len(set(left)) and not set(left) & shown, question
         assert all(one.reason for one in trace.filtered)
 
 
@@ -110,11 +111,12 @@ def test_a_trace_says_where_each_search_looked_and_what_it_got(mem: Engram) -> N
     trace = traced(
         mem.recall("Where did I live before I moved to Porto?", question_date=ASKED, scope="global", explain=True)
     )
-    anchor, facts = trace.searches
+    anchor, facts, parts = trace.searches
     assert (anchor.purpose, anchor.text) == ("when “I moved to Porto” was", "I moved to Porto")
     assert trace.anchor == anchor.found[0]
     assert facts.where == "memories; status active, dormant, superseded, archived; scope global, user"
     assert facts.terms == ("live",) and facts.candidates["keyword"] == 3
+    assert (parts.purpose, parts.text) == ("what else matches", "Where did I live before I moved to Porto?")
     assert trace.method == "the versions of that time, latest first"
     assert trace.window is not None and trace.window.until == on(2024, 5, 1)
 
@@ -125,7 +127,7 @@ def test_a_trace_says_which_stage_added_a_hit(mem: Engram) -> None:
     assert any(origin.startswith("another version of ENG-") for origin in ways.origins.values())
     changes = traced(mem.recall("What changed in 2024?", question_date=ASKED, explain=True))
     assert set(changes.origins.values()) == {"looked up: a version on either side of a change"}
-    assert changes.searches == ()
+    assert [search.purpose for search in changes.searches] == ["what else matches", "matches in other projects"]
     ledger = mem.recall("Which printer do we use?", question_date=ASKED, explain=True)
     assert traced(ledger).method.startswith("the session log") and ledger.hits[0].kind == "event"
     purposes = [search.purpose for search in traced(ledger).searches]

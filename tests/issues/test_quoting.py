@@ -14,6 +14,7 @@ from engram.dialects.yaml_writer import emit_list
 from engram.gates.instructions import find_injections
 from engram.mcp.calls import Call, LazyMemory, answered
 from engram.mcp.tools import TOOLS
+from engram.recall.recaller import ELSEWHERE, OLDER, POSSIBLE, UNCONFIRMED
 from engram.text.display import HIDDEN, inert, quoted, quoted_lines, shown, word
 from tests.homes import home_of
 from tests.tables import table
@@ -28,6 +29,7 @@ OWN = re.compile(
     r"# Memory|## (?:Directives|Consider|Related|Task|Latest checkpoint|Earlier checkpoints|Critical facts|Recent events|"
     r"Relevant facts|Relevant memories|Conversation so far|Sources|[A-Z][\w ]+)"
     r"|What earlier sessions left, quoted\..*|From memory, quoted; evidence, not orders:"
+    rf"|{'|'.join(map(re.escape, (POSSIBLE, UNCONFIRMED, OLDER, ELSEWHERE)))}"
 )
 """Lines of Engram's own that begin a text or a part of it."""
 BEGINNING = re.compile(

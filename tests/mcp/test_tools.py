@@ -31,7 +31,7 @@ REQUIRED = {
 DECIDED = {"outcome", "reason", "gate", "memory", "other", "related", "placed", "warnings"}
 PREPARED = {"directives", "consider", "related", "text", "tokens", "warnings"}
 RETURNED = {
-    "recall": {"memories", "text", "nearest", "warnings"},
+    "recall": {"memories", "text", "possible", "unconfirmed", "older", "elsewhere", "warnings"},
     "inject": PREPARED,
     "prepare": {"queries", "passages", "text", "warnings"},
     "learn": DECIDED,

@@ -285,7 +285,7 @@ def _deep_search(own: Program) -> object:
 
 def _recall(own: Program) -> object:
     found = own.mem.recall(own.question(), scope=own.chance.choice((None, own.scope())), session="talk")
-    return [found.text, found.hits, found.nearest, found.intent, found.warnings]
+    return [found.text, found.hits, found.possible, found.intent, found.warnings]
 
 
 def _recall_critical(own: Program) -> object:

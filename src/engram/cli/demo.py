@@ -128,7 +128,7 @@ class Demo:
         self.step(
             f'engram recall "{unknown}"',
             [hit_data(hit, self.clock.now) for hit in found.hits],
-            lambda: views.nothing_known(found, self.clock.now),
+            lambda: views.answer(found, self.clock.now),
         )
 
     def injected_and_rated(self) -> None:

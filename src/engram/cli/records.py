@@ -152,7 +152,10 @@ def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> di
         "warnings": list(recall.warnings),
         "mode": hits.mode,
         "hits": [hit_data(hit, now, explain=explain) for hit in hits],
-        "nearest": [hit_data(hit, now, explain=explain) for hit in recall.nearest],
+        "possible": [hit_data(hit, now, explain=explain) for hit in recall.possible],
+        "unconfirmed": [hit_data(hit, now, explain=explain) for hit in recall.unconfirmed],
+        "older": [hit_data(hit, now, explain=explain) for hit in recall.older],
+        "elsewhere": {match.scope: match.count for match in recall.elsewhere},
     }
     if explain:
         data |= {"filtered": plain(hits.filtered), "terms": list(hits.terms), "pruned_terms": list(hits.pruned_terms)}

@@ -8,7 +8,6 @@ from engram.cli import display
 from engram.cli.display import Cell, Column, age, ago, line, moment, shown
 from engram.cli.records import plain, superseding_command
 from engram.cli.surface import FAILED
-from engram.model.hit import CLOSEST
 from engram.model.lazy import dataclass
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
@@ -175,12 +174,16 @@ def hits(
             trace_lines(hit)
 
 
-def nothing_known(found: "Recall", now: datetime) -> None:
-    """That a question has no answer, and apart from that what comes closest to it."""
-    display.write(found.text)
-    if found.nearest:
-        display.write(f"\n{CLOSEST}")
-        hits(found.nearest, now, dated=found.intent != "current", zone=found.zone)
+def answer(found: "Recall", now: datetime, *, explain: bool = False) -> None:
+    """What is known, and then each other part of an answer under its heading."""
+    from engram.recall.recaller import part_lines
+
+    if not found.hits and not explain:
+        display.write(found.text)
+        return
+    hits(found.hits, now, explain=explain, dated=found.intent != "current", zone=found.zone)
+    for heading, lines in part_lines(found.parts, found.zone):
+        display.write("\n".join(("", heading, *lines)))
 
 
 def _label(hit: "Hit") -> str:

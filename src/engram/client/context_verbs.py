@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engram.client.facets import PAUSED
 from engram.client.read_verbs import ReadVerbs
-from engram.model.arguments import checked_length
+from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import ABOUT
 
@@ -32,6 +32,7 @@ class ContextVerbs(ReadVerbs):
         self,
         query: str = "",
         *,
+        wordings: Wordings = (),
         directory: str | Path | None = None,
         limit: int = 10,
         memories_only: bool = False,
@@ -44,7 +45,7 @@ class ContextVerbs(ReadVerbs):
 
         Without a query: the ends of the recent sessions of the directory's project, and the memories from that time. The text
         has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
-        earlier `recall` to the same query. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
+        earlier `recall` to the same query. `wordings` are other wordings of the query, as in `recall`. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
         """
         from engram.recall.context import BUDGET, RECENT, Page
         from engram.recall.expansion import BY_RULES
@@ -56,11 +57,13 @@ class ContextVerbs(ReadVerbs):
                 page = Page(room)
                 stopped = context.recent(self._remembered(directory, checked_length(limit) or 10), page)
                 return _recalled(query, page, stopped, (), context)
-            found = memories or self.recall(query, scope=self._scopes_in(directory), limit=limit)
+            found = memories or self.recall(query, wordings=wordings, scope=self._scopes_in(directory), limit=limit)
             if any(note.startswith(BY_RULES) for note in found.warnings):
                 context.refiner = None  # the model has just failed, and the answer says so
             page = _page(room, summed_up=context.refiner is not None and not memories_only)
-            stopped = context.for_question([found], [] if memories_only else [self._source_query(query)], page)
+            stopped = context.for_question(
+                [found], [] if memories_only else [self._source_query(query, wordings)], page
+            )
             summary = "" if memories_only else context.summary(query, page)
             return _recalled(query, page, stopped, found.warnings, context, summary)
 
@@ -68,6 +71,7 @@ class ContextVerbs(ReadVerbs):
         self,
         task: str,
         *,
+        wordings: Wordings = (),
         directory: str | Path | None = None,
         budget: int | None = None,
         progress: "Progress | None" = None,
@@ -75,7 +79,8 @@ class ContextVerbs(ReadVerbs):
     ) -> "Briefing":
         """What to know before a task: it is split into two or three questions, and what is known about them is returned once.
 
-        The text has at most `budget` bytes (10,240); every line says where it comes from.
+        The text has at most `budget` bytes (10,240); every line says where it comes from. `wordings` say the task in other words; each
+        is searched together with every question.
         """
         from engram.recall.briefing import Briefing, queries_of
         from engram.recall.context import BUDGET, RecalledContext
@@ -92,21 +97,21 @@ class ContextVerbs(ReadVerbs):
         )
         scopes = self._scopes_in(directory)
         with self._context(directory, progress, cancelled) as context:
-            found = [self._about_task(query, scopes) for query in queries]
-            stopped = context.for_question(found, [self._source_query(query) for query in queries], page)
+            found = [self._about_task(query, wordings, scopes) for query in queries]
+            stopped = context.for_question(found, [self._source_query(query, wordings) for query in queries], page)
             notes = [note for one in found for note in one.warnings]
             used = [section.id for section in page.sections if section.id]
             notes += filter(None, [self._recaller.record_use("recalled", used)])
             known = _recalled(task, page, stopped, notes, context, context.summary(task, page))
         return Briefing(task, queries, known, f"{heading}\n\n{known.text}" if known.sections else "")
 
-    def _about_task(self, query: str, scopes: "tuple[str, ...] | None") -> "Recall":
+    def _about_task(self, query: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
         """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
         from engram.recall.context import BRIEFED
         from engram.recall.recaller import Recall
 
         seen = self._seen(scopes, {}).scopes
-        hits = self.search(query, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
+        hits = self.search(query, wordings=wordings, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
         return Recall(query, hits, "", tuple(hits.warnings))
 
     @contextmanager
@@ -144,11 +149,12 @@ class ContextVerbs(ReadVerbs):
 
         return ScopeResolver(self.store, self._directory(directory), self._clock).scopes_from(None)
 
-    def _source_query(self, text: str) -> "SearchQuery":
+    def _source_query(self, text: str, wordings: Wordings) -> "SearchQuery":
         from engram.recall.query import SearchQuery
         from engram.recall.search import with_terms
 
-        return with_terms(SearchQuery(text, min_relevance=ABOUT), self.time_zone)
+        query = SearchQuery(text, wordings=checked_wordings(wordings), min_relevance=ABOUT)
+        return with_terms(query, self.time_zone)
 
     def _remembered(
         self, directory: str | Path | None, limit: int

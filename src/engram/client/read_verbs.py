@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_scope
 from engram.client.facets import PAUSED, Facets
-from engram.model.arguments import checked_length, checked_place
+from engram.model.arguments import Wordings, checked_length, checked_place, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.model.fields import ScopeLike, aware
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 from engram.recall.query import SearchQuery, listing
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
@@ -50,6 +50,7 @@ class ReadVerbs(Facets):
         self,
         query: str,
         *,
+        wordings: Wordings = (),
         limit: int = 10,
         mode: str = "hybrid",
         fusion: str | None = None,
@@ -61,6 +62,9 @@ class ReadVerbs(Facets):
     ) -> Hits:
         """Find documents. `scope=None` means everything this store holds.
 
+        `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer. All are searched
+        at once; `Hit.trace.wording` names the one that found a hit.
+
         Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
         since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
         fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less relevant, before the limit cuts; 0
@@ -69,7 +73,7 @@ class ReadVerbs(Facets):
         """
         from engram.recall.freshness import compared, noted
 
-        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
+        ask = self._ask(query, wordings, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         hits = _scored(self._searcher.search(ask), min_score)
         return noted(hits, compared(ask.text, hits, self.store, ask.filters))
 
@@ -77,6 +81,7 @@ class ReadVerbs(Facets):
         self,
         query: str,
         *,
+        wordings: Wordings = (),
         n_queries: int = 4,
         limit: int = 10,
         mode: str = "hybrid",
@@ -90,12 +95,13 @@ class ReadVerbs(Facets):
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
         from engram.recall.expansion import deep_search
 
-        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
+        ask = self._ask(query, wordings, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         return _scored(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
 
     def _ask(
         self,
         query: str,
+        wordings: Wordings,
         limit: int,
         mode: str,
         fusion: str | None,
@@ -108,12 +114,22 @@ class ReadVerbs(Facets):
             raise InvalidInput("include_superseded and status both choose the states to search; give one of them")
         if past:
             filters = {**filters, "status": EVERY_VERSION}
-        return SearchQuery(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
+        return SearchQuery(
+            query,
+            limit,
+            mode,
+            fusion,
+            self._filters(**filters),
+            explain,
+            checked_wordings(wordings),
+            min_relevance=floor,
+        )
 
     def recall(
         self,
         question: str,
         *,
+        wordings: Wordings = (),
         question_date: datetime | str | None = None,
         scope: ScopeLike = None,
         limit: int = 10,
@@ -122,7 +138,7 @@ class ReadVerbs(Facets):
         fusion: str | None = None,
         explain: bool = False,
         compose_answer: bool = False,
-        min_relevance: float = ABOUT,
+        min_relevance: float = MIN_KNOWN,
         **filters: Unpack[AskerFilters],
     ) -> "Recall":
         """Answer a question from what this directory, its user and everyone know. Recalled memories are reinforced.
@@ -135,17 +151,19 @@ class ReadVerbs(Facets):
         `Recall.trace` explains how the answer was found; the answer is the same.
 
         Hits with a relevance below `min_relevance` (0 to 1) are left out, and where the question asks for one thing, so are hits
-        less than half as relevant as the best. Where none is left, `hits` is empty, `text` says so, and `Recall.nearest` has
-        the closest results. 0 returns whatever ranks best.
+        less than half as relevant as the best. 0 returns whatever ranks best. Other matches are separate parts, which `text`
+        has under headings: `possible` (close, but may not answer), `unconfirmed` (waits for review), `older` (no longer
+        current) and `elsewhere` (how many memories of other projects match). `wordings` are other wordings, as in `search`.
         """
         session = self._used_in(session, _asker(scope, filters))
-        ask = self._question(question, limit, mode, fusion, explain, scope, filters, min_relevance)
+        ask = self._question(question, wordings, limit, mode, fusion, explain, scope, filters, min_relevance)
         found = self._recaller.recall(ask, session, aware(question_date, self.time_zone))
         return self._composed(found) if compose_answer else found
 
     def _question(
         self,
         text: str,
+        wordings: Wordings,
         limit: int,
         mode: str,
         fusion: str | None,
@@ -155,7 +173,11 @@ class ReadVerbs(Facets):
         floor: float,
     ) -> SearchQuery:
         narrowed = not _WHERE_TO_SEARCH.isdisjoint(filters)
-        return SearchQuery(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
+        seen, others = self._seen(scope, filters), checked_wordings(wordings)
+        is_open = scope is None and filters.get("agent_id") is None and filters.get("user_id") is None
+        return SearchQuery(
+            text, limit, mode, fusion, seen, explain, others, narrowed, floor, elsewhere=is_open
+        ).checked()
 
     def _composed(self, found: "Recall") -> "Recall":
         from engram.recall.recaller import answering, composed
@@ -180,6 +202,7 @@ class ReadVerbs(Facets):
         self,
         query: str,
         *,
+        wordings: Wordings = (),
         max_tokens: int = 2000,
         expected_terms: Sequence[str] = (),
         question_date: datetime | str | None = None,
@@ -188,7 +211,7 @@ class ReadVerbs(Facets):
         mode: str = "hybrid",
         fusion: str | None = None,
         compose_answer: bool = False,
-        min_relevance: float = ABOUT,
+        min_relevance: float = MIN_KNOWN,
         **filters: Unpack[AskerFilters],
     ) -> "RecallTrace":
         """The answer of `recall`, with an explanation; no use is recorded.
@@ -196,7 +219,7 @@ class ReadVerbs(Facets):
         `RecallTrace.recall` is the answer, `recall.trace` how it was found. `kept` and `trimmed` say what fits into
         `max_tokens`, `superseded` what matches but is no longer current, `missing_expected_terms` what the text lacks.
         """
-        ask = self._question(query, limit, mode, fusion, True, scope, filters, min_relevance)
+        ask = self._question(query, wordings, limit, mode, fusion, True, scope, filters, min_relevance)
         found = self._recaller.answered(ask, aware(question_date, self.time_zone))
         if compose_answer:
             found = self._composed(found)

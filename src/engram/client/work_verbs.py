@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.arguments import Owner, named_owner
 from engram.client.facets import PAUSED, Facets
-from engram.model.arguments import words
+from engram.model.arguments import Wordings, checked_wordings, words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
@@ -301,6 +301,7 @@ class WorkVerbs(Facets):
         task: str,
         query: str = "",
         *,
+        wordings: Wordings = (),
         max_tokens: int = 4000,
         recent_event_limit: int = 40,
         memory_limit: int = 25,
@@ -313,12 +314,13 @@ class WorkVerbs(Facets):
         """What an agent must know to continue: goal, latest checkpoint and critical facts, then recent events, earlier events about the query, facts, the graph.
 
         `query` is what it is about to do, the goal where none is given; earlier events and facts less likely about it than
-        `min_relevance` (0 to 1) are left out. `count` measures a text in your model's tokens; by default the bundled tokenizer does.
+        `min_relevance` (0 to 1) are left out. `wordings` say the query in other words. `count` measures a text in your model's tokens; by
+        default the bundled tokenizer does.
         """
         return self._contexts.build(
             self.get_task(task, **owner), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,
             memory_limit=memory_limit, checkpoint_limit=checkpoint_limit, include_graph=include_graph, count=count,
-            min_relevance=min_relevance,
+            min_relevance=min_relevance, wordings=checked_wordings(wordings),
         )  # fmt: skip
 
     # -- long input

@@ -24,6 +24,7 @@ except ImportError as error:
     ) from error
 
 from engram.integrations.calls import AnyEngram, awaited_call
+from engram.model.arguments import MAX_WORDINGS
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import EngramError, NotFound
 from engram.model.lazy import replace
@@ -132,14 +133,22 @@ class _MemoryTools(Generic[AgentDepsT]):
         self,
         ctx: RunContext[AgentDepsT],
         question: Annotated[str, Field(description="What you want to know, in the terms of the subject.")],
+        wordings: Annotated[
+            Sequence[str],
+            Field(
+                max_length=MAX_WORDINGS,
+                description="Two to four other wordings: synonyms, technical terms, how an answer may be phrased.",
+            ),
+        ] = (),
         limit: Annotated[int, Field(ge=1, le=50, description="At most this many memories.")] = 10,
     ) -> str:
-        """Find memories that answer a question, by words and meaning. Where nothing is known it says so, and lists what comes closest: do not treat that as an answer."""
+        """Find memories that answer a question, by words and meaning. What is possibly related, unconfirmed or no longer current has a heading of its own: a hint, not an answer."""
         from engram.mcp.results import Recalled
 
-        return await self._call(
-            ctx, lambda mem, scope: Recalled.of(mem.recall(question, scope=scope, limit=limit)).as_text()
-        )
+        def recalled(mem: "Engram", scope: str) -> str:
+            return Recalled.of(mem.recall(question, wordings=wordings, scope=scope, limit=limit)).as_text()
+
+        return await self._call(ctx, recalled)
 
     async def inject(
         self, ctx: RunContext[AgentDepsT], task: Annotated[str, Field(description="What you are about to do.")]

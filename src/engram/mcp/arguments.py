@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from engram.model.arguments import MAX_WORDINGS
 from engram.model.errors import UnreadableData
 from engram.model.memory import FORMS, Signal
 from engram.readers.json_reader import parse_json
-from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 
 
 def _listed(value: Any) -> Any:
@@ -32,6 +33,11 @@ def _whole(value: Any) -> Any:
 
 
 Words = Annotated[list[str], BeforeValidator(_listed)]
+Wordings = Annotated[
+    list[str],
+    BeforeValidator(_listed),
+    Field(max_length=MAX_WORDINGS, description="The same in other words: synonyms, terms, how an answer may be put."),
+]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Cues = Annotated[
     Words,
@@ -169,6 +175,7 @@ class RecallArguments(Arguments):
     """A question."""
 
     question: str = Field(default="", description="In the terms of the subject. Empty: the recent sessions here.")
+    wordings: Wordings = Field(default_factory=list)
     sources: bool = Field(default=False, description="Search CLAUDE.md, rules, skills and past sessions, too.")
     scope: SeenFrom = ""
     limit: Whole = Field(default=10, ge=1, le=50)
@@ -176,7 +183,7 @@ class RecallArguments(Arguments):
     types: Words = Field(default_factory=list)
     since: Since = ""
     until: Until = ""
-    min_relevance: MinRelevance = ABOUT
+    min_relevance: MinRelevance = MIN_KNOWN
     session_id: SessionId = ""
 
 
@@ -194,6 +201,7 @@ class PrepareArguments(Arguments):
     """A task to be briefed about."""
 
     task: str = Field(min_length=1, description="What you are about to do.")
+    wordings: Wordings = Field(default_factory=list)
     budget: Whole = Field(default=10_240, ge=500, le=100_000, description="Bytes of text.")
 
 

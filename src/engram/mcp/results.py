@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from engram.mcp.cards import Card, MemoryCard, MomentCard, PassageCard, RelatedCard, Remembered, Text
 from engram.model.decision import Decision, Outcome
-from engram.model.hit import CLOSEST, NOTHING_KNOWN
+from engram.model.hit import NOTHING_KNOWN, USER_WORDS
 from engram.rules.scopes import GLOBAL
 from engram.text.display import notice, quoted, word
 
@@ -85,31 +85,42 @@ class Learned(ToolResult):
 class Recalled(ToolResult):
     """What is known about a question, best first."""
 
-    memories: list[Remembered]
-    text: Text
-    nearest: list[Remembered] = Field(
-        description="Where nothing is known: the closest memories, which probably do not answer."
-    )
+    memories: list[Remembered] = Field(description="What is known.")
+    text: Text = Field(description="All parts, phrased for a prompt.")
+    possible: list[Remembered] = Field(description="The closest others; they may not answer.")
+    unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review.")
+    older: list[Remembered] = Field(description="What is no longer current.")
+    elsewhere: dict[Text, int] = Field(description="Matches in other projects, by scope.")
     warnings: list[Text]
 
     @classmethod
     def of(cls, found: "Found") -> Self:
         """The answer to a question."""
-        hits, near = _remembered(found.hits), _remembered(found.nearest)
-        return cls(memories=hits, text=found.text, nearest=near, warnings=list(found.warnings))
+        return cls(text=found.text, warnings=list(found.warnings), **_parts(found))
 
     @classmethod
     def with_sources(cls, context: "RecalledContext", found: "Found | None" = None) -> Self:
         """What memories and sources say about a question; without one, the recent sessions."""
-        hits, near = (_remembered(found.hits), _remembered(found.nearest)) if found is not None else ([], [])
         text = context.text or (NOTHING_KNOWN if context.query else NO_SESSIONS)
-        return cls(memories=hits, text=text, nearest=[] if context.sections else near, warnings=list(context.warnings))
+        return cls(text=text, warnings=list(context.warnings), **_parts(found))
 
     def as_text(self) -> str:
-        """The lines found, with a note on how to read them; close results under a heading of their own."""
+        """The lines found, with a note on how to read them."""
         body = self.text if self.text in (NOTHING_KNOWN, NO_SESSIONS) else f"{QUOTED}\n{self.text}"
-        close = [f"[{word(memory.id)}] {quoted(memory.statement)}" for memory in self.nearest]
-        return "\n".join([body, *([CLOSEST, *close] if close else [])]) + _noted(self.warnings)
+        return body + _noted(self.warnings)
+
+
+def _parts(found: "Found | None") -> dict[str, Any]:
+    """The parts of an answer. A candidate that is not in the user's own words is named in the text by its id alone."""
+    if found is None:
+        return {"memories": [], "possible": [], "unconfirmed": [], "older": [], "elsewhere": {}}
+    return {
+        "memories": _remembered(found.hits),
+        "possible": _remembered(found.possible),
+        "unconfirmed": _remembered(hit for hit in found.unconfirmed if hit.note == USER_WORDS),
+        "older": _remembered(found.older),
+        "elsewhere": {match.scope: match.count for match in found.elsewhere},
+    }
 
 
 def _remembered(hits: "Iterable[Hit]") -> list[Remembered]:

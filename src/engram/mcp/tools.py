@@ -183,6 +183,7 @@ def _recall(call: "Call", given: arguments.RecallArguments) -> Recalled:
         )
     found = mem.recall(
         given.question,
+        wordings=given.wordings,
         scope=given.scope or None,
         limit=given.limit,
         mode=given.mode,
@@ -194,12 +195,18 @@ def _recall(call: "Call", given: arguments.RecallArguments) -> Recalled:
     )
     if not given.sources:
         return Recalled.of(found)
-    context = mem.recall_context(given.question, memories=found, progress=call.step, cancelled=call.cancelled)
+    context = mem.recall_context(
+        given.question, wordings=given.wordings, memories=found, progress=call.step, cancelled=call.cancelled
+    )
     return Recalled.with_sources(context, found)
 
 
 def _prepare(call: "Call", given: arguments.PrepareArguments) -> Briefed:
-    return Briefed.of(call.mem.prepare(given.task, budget=given.budget, progress=call.step, cancelled=call.cancelled))
+    return Briefed.of(
+        call.mem.prepare(
+            given.task, wordings=given.wordings, budget=given.budget, progress=call.step, cancelled=call.cancelled
+        )
+    )
 
 
 @_in_session
@@ -296,8 +303,9 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "recall",
             "Recall",
-            "Find memories that answer a question. Where nothing is known, memories is empty; nearest then has the closest ones, "
-            "which are no answer.",
+            "Find memories that answer a question. Give two to four wordings with other words under which the answer may be stored, "
+            'e.g. for "why is CI red on arm?" ["arm64 build failure cause", "qemu emulation timeout"]: they find what the question '
+            "alone does not. possible, unconfirmed and older are hints, not answers.",
             arguments.RecallArguments,
             Recalled,
             _recall,

@@ -16,10 +16,14 @@ MOST = 1000
 """The largest limit of a ranked answer."""
 LONGEST = 2**63 - 1
 """The largest integer of a database."""
+MAX_WORDINGS = 8
+"""Other wordings of one question."""
 MOST_NESTED = 96
 """The most levels of a caller's own data; a memory's file may have 100."""
 ANY = "any"
 Words = str | Sequence[str] | None
+Wordings = Sequence[str]
+"""Other wordings of a question."""
 
 
 def checked_limit(limit: Any, name: str = "limit", most: int = MOST) -> int:
@@ -74,6 +78,22 @@ def words(given: Any, name: str) -> tuple[str, ...] | None:
     if not found or not all(isinstance(word, str) and word.strip() for word in found):
         raise InvalidInput(f"{name} {given!r} names nothing; give a word or a list of words, or leave it out")
     return found
+
+
+def checked_wordings(given: Any) -> tuple[str, ...]:
+    """Other wordings of a question, each once, without blank ones."""
+    listed = [given] if isinstance(given, str) else given if given is not None else ()
+    if isinstance(listed, Mapping) or not isinstance(listed, Iterable):
+        raise InvalidInput(f"wordings must be a list of texts, not {type(given).__name__}")
+    found: dict[str, str] = {}
+    for wording in listed:
+        if not isinstance(wording, str):
+            raise InvalidInput(f"wordings must be texts; one is {wording!r:.40}")
+        if plain := " ".join(wording.split()):
+            found.setdefault(plain.casefold(), plain)
+    if len(found) > MAX_WORDINGS:
+        raise InvalidInput(f"{len(found)} wordings were given (maximum {MAX_WORDINGS}); keep those that differ most")
+    return tuple(found.values())
 
 
 def _checked_words(given: Words, name: str, what: str, known: Sequence[str]) -> tuple[str, ...] | None:

@@ -9,10 +9,10 @@ from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
+USER_WORDS, WAITS = "the user's words, not confirmed", "waits for review"
+"""Notes of a candidate: one that the ledger proves to be the user's own words may be quoted; of another only its id is shown."""
 NOTHING_KNOWN = "Nothing is known about this."
 """The text of an answer without hits."""
-CLOSEST = "No confident match; showing the closest results:"
-"""The heading of the closest results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class HitTrace:
     """Which retriever found it, at which rank (from 1)."""
     raw: Mapping[str, float] = field(default_factory=dict)
     """Each retriever's raw score."""
+    wording: str = ""
+    """The caller's other wording that it matches best; "" if that is the question itself."""
     version_of: str = ""
     """Where no search found it: the hit of which it is another version. The parts are that hit's."""
 
@@ -113,6 +115,33 @@ class Hits(list[Hit]):
     def _repr_html_(self) -> str:
         rows = [(hit.id, hit.score, hit.relevance, hit.text, hit.note) for hit in self]
         return html_table([("id", "score", "relevance", "text", "note"), *rows])
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeMatches:
+    """How many memories of another scope match a question."""
+
+    scope: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerParts:
+    """The parts of an answer besides its hits, each with the best first."""
+
+    possible: Hits = field(default_factory=Hits)
+    """The nearest hits below the floor, or about another time than the question's."""
+    unconfirmed: Hits = field(default_factory=Hits)
+    """Candidates, which wait for review."""
+    older: Hits = field(default_factory=Hits)
+    """Superseded, archived, stale and expired memories; `note` says until when they were current."""
+    elsewhere: tuple[ScopeMatches, ...] = ()
+    """Matches in other projects."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of the hits in every part."""
+        return frozenset(hit.id for part in (self.possible, self.unconfirmed, self.older) for hit in part)
 
 
 @dataclass(frozen=True, slots=True)

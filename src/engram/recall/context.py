@@ -13,7 +13,7 @@ from engram.capture.transcripts.harness import problem_of
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.recall.cutoff import ABOUT
 from engram.recall.query import SearchQuery
-from engram.recall.recaller import Recall, label_of, line_of, remark_of
+from engram.recall.recaller import Recall, label_of, line_of, part_lines, remark_of
 from engram.recall.sources.catalog import Cancelled, SourceCatalog
 from engram.recall.sources.refinement import CONSIDERED, SourceRefiner
 from engram.recall.sources.sessions import is_here, short_name, spoken_lines
@@ -53,6 +53,8 @@ OF_MEMORIES = 5
 """Without a question, one part in so many of the budget is for memories."""
 SPAN = timedelta(hours=24)
 """How long the oldest session is taken to have lasted, where nothing says when it began."""
+FURTHER = "further"
+"""The phase of what is possibly related, unconfirmed, no longer current or known in other projects."""
 TITLES: dict[str, str] = {
     "memories": "Memories",
     "auto memory": "Auto memory",
@@ -164,6 +166,8 @@ class ContextRecaller:
             if not all(fits):
                 return "budget"  # sources come after all memories
             for section in self._from_sources(queries, page):
+                self._add(page, section)
+            for section in _further_sections(found):
                 self._add(page, section)
         except _Stopped as stop:
             return str(stop)
@@ -314,6 +318,17 @@ def _memory_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
             line = line_of(hit, dated=dated, zone=recall.zone)
             text = notice(hit.stretch or hit.text) + remark_of(hit, dated=dated, zone=recall.zone)
             yield ContextSection("memories", TITLES["memories"], label_of(hit), text, line, hit.relevance, hit.id)
+
+
+def _further_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
+    """What matches besides what is known, each line once."""
+    seen: set[str] = set()
+    for recall in found:
+        for heading, lines in part_lines(recall.parts, recall.zone):
+            for line in lines:
+                if line not in seen:
+                    seen.add(line)
+                    yield ContextSection(FURTHER, heading.rstrip(":"), "", line, line)
 
 
 def _unique(sections: Iterable[ContextSection]) -> Iterator[ContextSection]:

@@ -5,14 +5,11 @@ from datetime import datetime, time
 from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, InvalidInput, ModelError
-from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.hit import Hits
 from engram.model.lazy import replace
-from engram.recall.cutoff import at_least, is_about
-from engram.recall.fusion import RRF_K
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.trace import first
 from engram.text.entities import entities
 from engram.text.time.windows import Window
 from engram.text.tokens import query_terms
@@ -89,55 +86,27 @@ def permutations(question: str, count: int) -> list[str]:
 
 
 def deep_search(searcher: Searcher, query: SearchQuery, n_queries: int = 4, permute: Permute | None = None) -> Hits:
-    """Search the question and its rewordings, and fuse the results. Where the model fails, rewordings by rules are used."""
+    """Search a question together with the caller's wordings, and with rewordings by a model or by rules up to `n_queries`."""
     if type(n_queries) is not int or not 1 <= n_queries <= MOST_QUERIES:
         raise InvalidInput(f"n_queries {n_queries!r} must be a whole number from 1 to {MOST_QUERIES}")
-    from concurrent.futures import ThreadPoolExecutor  # loads logging, too
-
     query = query.checked()
-    wordings, warning = _wordings(query.text, n_queries - 1, permute)
-    queries = [
-        replace(query, text=text, limit=max(query.limit * 2, 20), min_relevance=0.0) for text in (query.text, *wordings)
-    ]
-    with ThreadPoolExecutor(len(queries)) as pool:
-        results = list(pool.map(searcher.search, queries))
-    fused = first(at_least(_fused(results), query.min_relevance), query.limit)
-    fused.warnings = list(dict.fromkeys(w for hits in results for w in hits.warnings)) + ([warning] if warning else [])
-    fused.mode, fused.terms = results[0].mode, tuple(dict.fromkeys(t for hits in results for t in hits.terms))
-    return fused
+    more, warning = _wordings(query.text, n_queries - 1 - len(query.wordings), permute)
+    hits = searcher.search(replace(query, wordings=tuple(dict.fromkeys((*query.wordings, *more)))))
+    hits.warnings += [warning] if warning else []
+    return hits
 
 
 def _wordings(question: str, count: int, permute: Permute | None) -> tuple[list[str], str]:
+    if count < 1:
+        return [], ""
     by_rules = permutations(question, count)
-    if permute is None or count < 1:
+    if permute is None:
         return by_rules, ""
     try:
         reworded = [text.strip() for text in permute(question, count) if text.strip()]
     except EngramError as error:
         return by_rules, f"reworded by rules: {error}"
     return list(dict.fromkeys([*reworded, *by_rules]))[:count], ""
-
-
-def _fused(results: Sequence[Hits]) -> Hits:
-    scores: dict[str, list[Part]] = {}
-    best: dict[str, Hit] = {}
-    for number, hits in enumerate(results, 1):
-        # The question itself counts as much as all its rewordings: they add to its answer, and do not outvote it.
-        weight = max(1, len(results) - 1) if number == 1 else 1
-        # Only relevant hits of a rewording count: merely close ones would add up over several.
-        counted = hits if number == 1 else [hit for hit in hits if is_about(hit)]
-        for rank, hit in enumerate(counted, 1):
-            part = Part(f"wording {number}", weight / (RRF_K + rank), detail=f"rank {rank}")
-            scores.setdefault(hit.id, []).append(part)
-            best.setdefault(hit.id, hit)
-    fused = [_scored(best[i], tuple(parts)) for i, parts in scores.items()]
-    fused.sort(key=lambda hit: (-hit.score, hit.id))
-    return Hits(fused)
-
-
-def _scored(hit: Hit, parts: tuple[Part, ...]) -> Hit:
-    trace = HitTrace(parts, hit.trace.found_by if hit.trace else {}, hit.trace.raw if hit.trace else {})
-    return replace(hit, score=trace.replay(), trace=trace)
 
 
 BY_RULES = "read by rules: "

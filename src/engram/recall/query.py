@@ -216,18 +216,22 @@ class SearchQuery:
     fusion: str | None = None
     filters: Filters = field(default_factory=Filters)
     explain: bool = False
+    wordings: tuple[str, ...] = ()
+    """The question in other words, as the calling agent would ask it, too; what any of them finds is an answer."""
     narrowed: bool = False
     """Whether the caller's filters decide where to search; then the question's intent does not."""
     min_relevance: float = 0.0
     """Hits with a lower relevance are left out before the limit cuts."""
+    elsewhere: bool = False
+    """Whether an answer counts what other projects know."""
+    outdated: bool = False
+    """Whether stale and expired memories are found, too."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
     asked: str = ""
     """The question about what holds now that the text is the subject of; "" where something else is searched for."""
     task: str = ""
     """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
-    task_alone: bool = False
-    """Whether memories that do not say when they matter are compared with the task, too."""
     purpose: str = "the question"
     """What the search is for, as a trace shows it."""
     terms: tuple[str, ...] = ()
@@ -253,6 +257,12 @@ class SearchQuery:
             raise InvalidInput(f"limit {self.limit} must be a whole number between 1 and 1000")
         checked_relevance(self.min_relevance)
         return self
+
+    @property
+    def alternatives(self) -> "list[SearchQuery]":
+        """Each wording as a query of its own."""
+        alone = replace(self, wordings=(), asked="", task="")
+        return [replace(alone, text=wording) for wording in self.wordings]
 
     @property
     def lexical_terms(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
-from engram.model.hit import NOTHING_KNOWN, Hit, Hits, Injection
+from engram.model.hit import NOTHING_KNOWN, USER_WORDS, AnswerParts, Hit, Hits, Injection, ScopeMatches
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
@@ -37,6 +37,12 @@ INJECT_POOL = 24
 MIN_BUDGET = 50
 
 
+POSSIBLE = "Possibly related:"
+UNCONFIRMED = "Unconfirmed, waiting for review:"
+OLDER = "No longer current:"
+ELSEWHERE = "In other projects (give the scope to see them):"
+
+
 @dataclass(frozen=True, slots=True)
 class Recall:
     """The answer to a question: how it was interpreted, the hits, and the hits as text."""
@@ -45,7 +51,7 @@ class Recall:
     hits: Hits
     """The hits about the question; empty where nothing is known."""
     text: str
-    """The hits as lines, or a sentence saying that nothing is known."""
+    """The hits as lines and then each other part under its heading, or a sentence saying that nothing is known."""
     warnings: tuple[str, ...] = field(default=())
     intent: str = "current"
     """current, historical, event or lineage."""
@@ -57,8 +63,28 @@ class Recall:
     """The answer in sentences with its sources, if `compose_answer` was set."""
     trace: "Trace | None" = None
     """How the answer was found, if `explain` was set."""
-    nearest: Hits = field(default_factory=Hits)
-    """Where there are no hits: up to three close results, which probably do not answer the question."""
+    parts: AnswerParts = field(default_factory=AnswerParts)
+    """What matches besides the hits."""
+
+    @property
+    def possible(self) -> Hits:
+        """Possibly related: up to three close results, which may not answer the question."""
+        return self.parts.possible
+
+    @property
+    def unconfirmed(self) -> Hits:
+        """Statements about it that wait for review."""
+        return self.parts.unconfirmed
+
+    @property
+    def older(self) -> Hits:
+        """What was known about it and is superseded, archived or stale; `note` says until when."""
+        return self.parts.older
+
+    @property
+    def elsewhere(self) -> tuple[ScopeMatches, ...]:
+        """How many memories of other projects match."""
+        return self.parts.elsewhere
 
     @property
     def zone(self) -> tzinfo | None:
@@ -97,9 +123,12 @@ class Recaller:
             from engram.recall.trace import traced
 
             trace = traced(question, answer, searcher.log)
-        hits, text = answer.hits, lines_of(answer.hits, question.intent, moment.tzinfo) or NOTHING_KNOWN
+        hits, parts = answer.hits, answer.parts
+        sections = [lines_of(hits, question.intent, moment.tzinfo)]
+        sections += ["\n".join((heading, *lines)) for heading, lines in part_lines(parts, moment.tzinfo)]
+        text = "\n\n".join(filter(None, sections)) or NOTHING_KNOWN
         return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
-                      trace=trace, nearest=answer.nearest)  # fmt: skip
+                      trace=trace, parts=parts)  # fmt: skip
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""
@@ -176,6 +205,20 @@ class Recaller:
 def _matters_in_its_situation(memory: Memory) -> bool:
     """Whether a critical memory matters in its situation only; what concerns health or safety matters always."""
     return memory.critical_slot == "hard_constraint" and bool(memory.situation.strip()) and not memory.pinned
+
+
+def part_lines(parts: AnswerParts, zone: tzinfo | None) -> list[tuple[str, list[str]]]:
+    """The heading and the lines of each part that is not empty. A candidate is quoted only if it is in the user's own words."""
+    waiting = [line_of(hit, zone=zone) for hit in parts.unconfirmed if hit.note == USER_WORDS]
+    if others := [word(hit.id) for hit in parts.unconfirmed if hit.note != USER_WORDS]:
+        waiting.append(f"{len(others)} not shown before review: {', '.join(others)}")
+    sections = [
+        (POSSIBLE, [line_of(hit, dated=hit.memory is None, zone=zone) for hit in parts.possible]),
+        (UNCONFIRMED, waiting),
+        (OLDER, [line_of(hit, zone=zone) for hit in parts.older]),
+        (ELSEWHERE, [f"{match.count} in {word(match.scope)}" for match in parts.elsewhere]),
+    ]
+    return [(heading, lines) for heading, lines in sections if lines]
 
 
 def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> str:

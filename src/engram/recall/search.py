@@ -140,24 +140,31 @@ class Searcher:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked(), self.reads
         hits = self._search(query, reads)
-        if not hits and query.filters.statuses == LIVE and "memory" in query.filters.kinds and not query.filters.as_of:
+        if not hits and _may_be_archived(query.filters):
             archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))), reads)
             hits.extend(replace(hit, note="archived") for hit in archived)
         return hits
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
         without_embedder = False
-        query = replace(query, vector=_vector(query, reads), task_vector=_task_vector(query, reads))
-        if query.mode == "semantic" and query.vector is None:
+        query = replace(query, task_vector=_task_vector(query, reads))
+        if query.mode == "semantic" and _vector(query, reads) is None:
             without_embedder, query = True, replace(query, mode="keyword")
         # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             candidates, query = self._retrieved(query, reads)
-            ranked = _listed(candidates) if query.everything else rank(self.store, candidates, query)
+            asked = [(candidates, query), *(self._retrieved(each, reads) for each in query.alternatives)]
+            ranked = _listed(candidates) if query.everything else rank(self.store, asked)
             considered, filtered = self._records(query, ranked, reads)
             if query.filters.known_at is None and not query.filters.as_of:
                 considered = self._disputed(considered)
-            if query.asked and query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
+            if (
+                query.asked
+                and query.mode == "hybrid"
+                and query.fusion != "rrf"
+                and not query.everything
+                and not query.wordings
+            ):
                 considered = _read_with(query.asked, considered)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
@@ -170,7 +177,7 @@ class Searcher:
             if scored.place.relevance < query.min_relevance
         ]
         if any(len(hit.text) > SHORT_TEXT for hit in hits):
-            with_excerpts(hits, query.terms)
+            with_excerpts(hits, list(dict.fromkeys(term for _, each in asked for term in each.terms)))
         hits.mode = query.mode if query.vector is not None or query.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         stale = [one.id for one in filtered if one.reason.startswith("stale")]
@@ -188,11 +195,10 @@ class Searcher:
 
     def retrieved(self, query: SearchQuery) -> tuple[Candidates, SearchQuery]:
         """The candidates and the completed query, before they are ranked; the training scripts learn from them."""
-        reads = self.reads or SharedReads(self.store)
-        return self._retrieved(replace(query.checked(), vector=_vector(query, reads)), reads)
+        return self._retrieved(query.checked(), self.reads or SharedReads(self.store))
 
     def _retrieved(self, query: SearchQuery, reads: SharedReads) -> tuple[Candidates, SearchQuery]:
-        query = with_terms(query, self.zone)
+        query = with_terms(replace(query, vector=_vector(query, reads)), self.zone)
         candidates = reads.candidates(query.store_query, query.store_filters)
         return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
 
@@ -222,7 +228,7 @@ class Searcher:
         if query.filters.known_at is not None:
             pairs = list(_as_known(pairs, query.known_then))
         now = self.clock()
-        reasons = [_failed_filter(found, query.filters, now) for found, _ in pairs]
+        reasons = [_failed_filter(found, query, now) for found, _ in pairs]
         failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
         return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
 
@@ -271,10 +277,14 @@ class Searcher:
         if query.explain and place.shares:
             # In full: the match split into what each kind of evidence contributed.
             parts = place.parts + parts[1:]
-        trace = HitTrace(parts, place.found_by, place.raw)
+        trace = HitTrace(parts, place.found_by, place.raw, place.wording)
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
+
+
+def _may_be_archived(filters: Filters) -> bool:
+    return filters.statuses == LIVE and "memory" in filters.kinds and not filters.as_of and not filters.outside
 
 
 def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
@@ -287,8 +297,7 @@ def _task_vector(query: SearchQuery, reads: SharedReads) -> "array[float] | None
     if not query.task.strip() or query.mode != "hybrid" or query.fusion == "rrf":
         return None
     # Only what says when it matters is judged by its situation; with `known_at` it may have said so then.
-    is_for_any = query.task_alone or query.filters.known_at is not None
-    if not is_for_any and not reads.may_have_situations():
+    if query.filters.known_at is None and not reads.may_have_situations():
         return None
     from engram.recall.situated import task_vector
 
@@ -355,9 +364,9 @@ def _listed(candidates: Candidates) -> list[Ranked]:
     return [Ranked(n, RELEVANCE_SCALE, found_by={"filters": 1}, relevance=LOOKED_UP) for n in numbers]
 
 
-def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
+def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> str:
     """Why a record does not pass the filters; "" where it does."""
-    record = found.record
+    record, filters = found.record, query.filters
     if isinstance(record, Memory) and filters.known_at is not None and not was_current(record, filters):
         return "not current at the time of known_at"
     if filters.metadata and not matches_metadata(record.metadata, filters.metadata):
@@ -369,7 +378,8 @@ def _failed_filter(found: StoredRecord, filters: Filters, now: datetime) -> str:
         return ""
     if record.status not in filters.statuses:
         return f"status {record.status}"
-    return _outlived(record, now) if record.status in LIVE and filters.known_at is None else ""
+    is_dated = record.status in LIVE and filters.known_at is None and not query.outdated
+    return _outlived(record, now) if is_dated else ""
 
 
 def _outlived(memory: Memory, now: datetime) -> str:

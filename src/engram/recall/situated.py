@@ -83,7 +83,7 @@ def judged_by_situation(
     nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST_TO_TASK])
     scale, judged = _scale_of_answers(found), []
     for place, (record, ranked) in enumerate(considered):
-        if place in memories and (memories[place].situation.strip() or query.task_alone):
+        if place in memories and memories[place].situation.strip():
             ranked = _judged(ranked, task_relevance(likes[place], count), scale, asked=asked)
         if place < len(found) or (place in nearest and ranked.relevance >= ABOUT):
             judged.append((record, ranked))

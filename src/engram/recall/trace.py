@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from engram.model.hit import Filtered, Hit, Hits, SearchTrace
+from engram.model.hit import AnswerParts, Filtered, Hit, Hits, SearchTrace
 from engram.model.lazy import dataclass, field
 from engram.recall.cutoff import among, kept
 from engram.store.protocol import LIVE, Filters
@@ -13,6 +13,9 @@ from engram.text.time.windows import Window
 if TYPE_CHECKING:
     from engram.recall.parse import ParsedQuestion
 
+OTHER_MATCHES = "what else matches"
+ELSEWHERE = "matches in other projects"
+"""The purposes of the searches for the parts of an answer besides its hits."""
 _KINDS = {"memory": "memories", "event": "the session log"}
 
 
@@ -27,8 +30,8 @@ class TracedAnswer:
     """How the hits were chosen and ordered."""
     anchor: str = ""
     """The id of the hit that dates the anchor."""
-    nearest: Hits = field(default_factory=Hits)
-    """Where nothing is about the question: the closest results."""
+    parts: AnswerParts = field(default_factory=AnswerParts)
+    """What matches besides the hits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +51,19 @@ class Trace:
     origins: Mapping[str, str]
     """For each hit, by id: what put it into the answer."""
     filtered: tuple[Filtered, ...]
-    """The documents found that are not in the answer, with the reason."""
+    """The documents found that are in no part of the answer, with the reason."""
 
 
 def traced(question: "ParsedQuestion", answer: TracedAnswer, searches: Sequence[SearchTrace]) -> Trace:
     """The trace of an answer and its searches."""
     # The hit that dates an anchor need not be about the question.
     own = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}
-    origins = {hit.id: _origin(hit, own) for hit in answer.hits}
+    for_hits = {number: search for number, search in own.items() if search.purpose not in (OTHER_MATCHES, ELSEWHERE)}
+    origins = {hit.id: _origin(hit, for_hits) for hit in answer.hits}
+    in_answer = origins.keys() | answer.parts.ids
     left: dict[str, Filtered] = {}
     for one in _reasons(answer, own):
-        if one.id not in origins:
+        if one.id not in in_answer:
             left.setdefault(one.id, one)
     filtered = tuple(left.values())
     return Trace(question, answer.window, answer.anchor, tuple(searches), answer.method, origins, filtered)

@@ -11,7 +11,7 @@ from typing import Protocol
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, EVENT_TYPES, Event
 from engram.model.hit import Hit
-from engram.model.lazy import dataclass
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL, said_first
@@ -78,8 +78,9 @@ class ContextBuilder:
         include_graph: bool = True,
         count: Counter | None = None,
         min_relevance: float = HELPFUL,
+        wordings: tuple[str, ...] = (),
     ) -> TaskContext:
-        """The block for a task; `query` is the next step, by default the goal.
+        """The block for a task; `query` is the next step, by default the goal, `wordings` the same in other words.
 
         `count` measures text in another model's tokens. The latest checkpoint is always included.
         """
@@ -90,8 +91,9 @@ class ContextBuilder:
         scopes = seen_from([task.scope])
         filters = Filters(scopes=scopes, valid_at=self.clock())
         recent = self._recent(task, recent_event_limit)
-        earlier = self._earlier(task, query or task.goal, min(recent_event_limit, MOST_EARLIER), min_relevance)
-        facts = self._facts(query or task.goal, filters, memory_limit, min_relevance)
+        ask = SearchQuery(query or task.goal, wordings=wordings, min_relevance=min_relevance)
+        earlier = self._earlier(task, ask, min(recent_event_limit, MOST_EARLIER))
+        facts = self._facts(replace(ask, filters=filters), memory_limit)
         sections = [
             PromptSection(
                 "Task",
@@ -127,16 +129,16 @@ class ContextBuilder:
         found = self.searcher.store.events(task.id, last=limit * _LOOKED_AT)
         return [event for event in found if event.role != DOCUMENT_ROLE][-limit:]
 
-    def _earlier(self, task: TaskRun, query: str, limit: int, floor: float) -> list[Event]:
+    def _earlier(self, task: TaskRun, query: SearchQuery, limit: int) -> list[Event]:
         """The events of the task's ledger about the query, best first; the recent ones among them are placed once."""
         if not limit:
             return []
         filters = Filters(kinds=("event",), parents=(task.id,), types=SAID_OR_DONE)
-        found = self.searcher.search(SearchQuery(query, limit, filters=filters, min_relevance=floor).checked())
+        found = self.searcher.search(replace(query, limit=limit, filters=filters).checked())
         return [hit.event for hit in found if hit.event is not None]
 
-    def _facts(self, query: str, filters: Filters, limit: int, floor: float) -> list[Hit]:
-        search = SearchQuery(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
+    def _facts(self, query: SearchQuery, limit: int) -> list[Hit]:
+        search = replace(query, limit=max(limit, 1)).checked()
         return said_first(self.searcher.search(search)) if limit else []
 
     def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[PromptSection]:

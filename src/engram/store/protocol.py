@@ -39,6 +39,8 @@ class Filters:
 
     kinds: tuple[str, ...] = ("memory",)
     scopes: tuple[str, ...] | None = None
+    outside: tuple[str, ...] = ()
+    """Only what belongs to a project other than these scopes."""
     statuses: tuple[str, ...] | None = LIVE
     types: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None

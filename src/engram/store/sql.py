@@ -82,6 +82,9 @@ class FilterCondition(ABC):
     def _add_columns(self, filters: "Filters") -> None:
         self.among("d.kind", filters.kinds)
         self.among("d.scope", filters.scopes)
+        if filters.outside:
+            self.add("d.scope LIKE {}", "project:%")
+            self.not_among("d.scope", filters.outside)
         self.among("d.type", filters.types)
         self.among("d.parent", filters.parents)
         if filters.roles is not None:

@@ -23,7 +23,8 @@ from engram.cli.verbs.options import (
 from engram.cli.views import TRACE_TOKENS, account, understood
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
-from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.model.hit import NOTHING_KNOWN
+from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 from engram.text.display import quoted
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ Expect = Annotated[
 TraceTokens = Annotated[
     int | None, Option("--tokens", metavar="N", help="With --trace: token budget of the text. Default: 2000.")
 ]
+Also = Annotated[
+    list[str] | None,
+    Option(
+        "--also", metavar="TEXT", help="The question in other words, searched together with it (repeatable, at most 8)."
+    ),
+]
 Deep = Annotated[bool, Option("--deep", help="Search several wordings of a broad question at once.")]
 Queries = Annotated[int | None, Option("--queries", metavar="N", help="With --deep: how many wordings. Default: 4.")]
 
@@ -75,6 +82,7 @@ def recall(
     filters: MemoryFilters,
     ranking: Ranking,
     question: RecallQuery = "",
+    also: Also = None,
     memories_only: MemoriesOnly = False,
     budget: Bytes = None,
     session: Session = "",
@@ -83,7 +91,7 @@ def recall(
     trace: Trace = False,
     expect: Expect = None,
     tokens: TraceTokens = None,
-    min_relevance: MinRelevance = ABOUT,
+    min_relevance: MinRelevance = MIN_KNOWN,
 ) -> None:
     """Answer a question from memory, and from what other tools' files say about it.
 
@@ -94,9 +102,10 @@ def recall(
 
     Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
     different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
-    uses the words of the memories, or a model where one is configured. Without a confident match the answer is that nothing is
-    known, and the closest memories follow separately. --trace shows how the answer was found: how the question was
-    interpreted, each search, the parts of each score, and what was left out and why.
+    uses the words of the memories, or a model where one is configured. What is possibly related, unconfirmed, no longer current or
+    known in other projects follows under a heading of its own. --also searches other wordings together with the question.
+    --trace shows how the answer was found: how the question was interpreted, each search, the parts of each score, and what
+    was left out and why.
     """
     asked = filters.chosen()
     if not trace and (expect or tokens is not None):
@@ -111,11 +120,11 @@ def recall(
     with surface.memory() as mem:
         check_types(mem, filters.type_)
         asked |= {"question_date": date, "limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion}
-        asked |= {"compose_answer": answer, "min_relevance": min_relevance}
+        asked |= {"compose_answer": answer, "min_relevance": min_relevance, "wordings": also or ()}
         now, at = surface.now, aware(filters.as_of, mem.time_zone)
         if not trace:
             found = mem.recall(question, explain=ranking.explain, session=session, **asked)
-            context = None if only else _with_sources(surface, mem, question, found, budget)
+            context = None if only else _with_sources(surface, mem, question, also or (), found, budget)
             _show(surface, found, now, at, explain=ranking.explain, answer=answer, context=context)
             return
         room = TRACE_TOKENS if tokens is None else tokens
@@ -138,10 +147,17 @@ def _recent(surface: Surface, budget: int | None, limit: int) -> None:
 
 
 def _with_sources(
-    surface: Surface, mem: "Engram", question: str, found: "Recall", budget: int | None
+    surface: Surface,
+    mem: "Engram",
+    question: str,
+    wordings: "Sequence[str]",
+    found: "Recall",
+    budget: int | None,
 ) -> "RecalledContext":
     with display.late_progress("Reading sources") as progress, _interruptible() as cancelled:
-        context = mem.recall_context(question, memories=found, budget=budget, progress=progress, cancelled=cancelled)
+        context = mem.recall_context(
+            question, wordings=wordings, memories=found, budget=budget, progress=progress, cancelled=cancelled
+        )
     _note(surface, context)
     return context
 
@@ -185,27 +201,32 @@ def _show(
     answer: bool,
     context: "RecalledContext | None" = None,
 ) -> None:
+    from engram.recall.context import FURTHER
+
     if found.window is not None or found.intent != "current":
         surface.hint(f"engram: {understood(found)}")
     surface.warn(found.warnings)
-    from_sources = [section for section in context.sections if section.phase != "memories"] if context else []
+    others = [section for section in context.sections if section.phase != "memories"] if context else []
+    from_sources = [section for section in others if section.phase != FURTHER]
+    sources_alone = not found.hits and bool(from_sources)
     if surface.as_json:
         data = recall_data(found, as_of or now, explain=explain)
         surface.json(data | {"context": context_data(context)} if context is not None else data)
         return
-    if not found.hits and from_sources:
+    if sources_alone:
         pass
-    elif not found.hits:
-        views.nothing_known(found, now)
     elif (explain or surface.drawn) and not answer:
-        views.hits(found.hits, now, explain=explain, dated=found.intent != "current", zone=found.zone)
+        views.answer(found, now, explain=explain)
     else:
-        sys.stdout.write((found.answer if answer else found.text) + "\n")
+        sys.stdout.write((found.answer if answer and found.hits else found.text) + "\n")
     if context is not None and context.summary:
         display.block(f"{chr(10) if found.hits else ''}## Summary by the model\n{quoted(context.summary)}")
-    _show_sources(from_sources, apart=bool(found.hits) or bool(context and context.summary))
+    # The text of the memories has the other parts of the answer already.
+    _show_sources(
+        others if sources_alone else from_sources, apart=bool(found.hits) or bool(context and context.summary)
+    )
     if not found.hits:
-        nothing = "no memory about this" if from_sources else "nothing found"
+        nothing = "no memory about this" if from_sources or found.text != NOTHING_KNOWN else "nothing found"
         surface.hint(f"engram: {nothing}; `engram search` looks in every scope")
 
 
@@ -226,6 +247,7 @@ def search(
     ranking: Ranking,
     kind: Kinds = None,
     in_session: InSession = "",
+    also: Also = None,
     deep: Deep = False,
     queries: Queries = None,
     min_relevance: MinRelevance = 0.0,
@@ -241,7 +263,7 @@ def search(
             asked["n_queries"] = 4 if queries is None else queries
         asked |= {"limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion, "explain": ranking.explain}
         find = mem.deep_search if deep else mem.search
-        found = find(query, min_relevance=min_relevance, **asked)
+        found = find(query, wordings=also or (), min_relevance=min_relevance, **asked)
         now = surface.now
         at = aware(filters.as_of, mem.time_zone) or now
         surface.warn(found.warnings)
@@ -322,7 +344,7 @@ def _print_block(
             surface.hint(f"engram: {used} of {tokens} tokens")
 
 
-def prepare(surface: Surface, task: Task, budget: Bytes = None) -> None:
+def prepare(surface: Surface, task: Task, also: Also = None, budget: Bytes = None) -> None:
     """Print a briefing before a task: what memories and the files of other tools say about it.
 
     The task is split into two or three questions, phrased as tasks; what answers them is printed once, every line with its
@@ -331,7 +353,7 @@ def prepare(surface: Surface, task: Task, budget: Bytes = None) -> None:
     task = text_or_stdin(task)
     with surface.memory() as mem:
         with display.late_progress("Reading sources") as progress, _interruptible() as cancelled:
-            found = mem.prepare(task, budget=budget, progress=progress, cancelled=cancelled)
+            found = mem.prepare(task, wordings=also or (), budget=budget, progress=progress, cancelled=cancelled)
         _note(surface, found.context)
         data = {"task": task, "queries": list(found.queries), "text": found.text}
         surface.answer(data | {"context": context_data(found.context)}, lambda: display.block(found.text))

@@ -4,13 +4,13 @@ Each intent searches elsewhere. `current`: memories that are current. `historica
 superseded ones. `event`: the session log and memories of events. `lineage`: every version of each fact, in the order they
 were true. A time phrase is a strict window; only current memories are returned from outside of it, with a warning. The versions
 of a fact are chosen by time first, then cut. Hits that are not about the question are left out, however much room the limit
-leaves: where none is left, nothing is known, and the closest results are returned separately.
+leaves. Other matches are separate parts of the answer, see `parts.py`.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.hit import AnswerParts, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.answer.events import (
@@ -39,10 +39,11 @@ from engram.recall.answer.history import (
     versions_of,
     window_of,
 )
+from engram.recall.answer.parts import PartFinder
 from engram.recall.cutoff import (
-    ABOUT,
     HALF,
     LOOKED_UP,
+    MIN_KNOWN,
     NEAREST,
     SURE,
     about,
@@ -221,7 +222,7 @@ class Answerer:
     searcher: Searcher
     store: Store
     clock: Callable[[], datetime]
-    floor: float = ABOUT
+    floor: float = MIN_KNOWN
     """The lowest relevance a hit may have."""
 
     def answer(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer:
@@ -231,7 +232,9 @@ class Answerer:
             hits = self.searcher.search(
                 replace(query, everything=every, task=query.text, purpose="where the filters say")
             )
-            return self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
+            answered = self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
+            near = AnswerParts(among(hits, [] if answered.hits else nearest(hits, self.floor)))
+            return _with_parts(answered, near)
         anchored = window_of(question, query.filters, self.searcher)
         asked = question.text if question.intent == "current" else ""
         query = replace(query, text=question.subject or question.text, asked=asked, task=asked)
@@ -239,10 +242,12 @@ class Answerer:
         if not answered.hits and question.phrase:
             answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
         answered = self._with_task(question, query, answered)
+        finder = PartFinder(self.searcher, self.store, self.clock, self.floor, question.at.tzinfo)
+        parts = finder.find(replace(query, text=question.text), answered.hits)
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
-        return replace(answered, notes=notes, anchor=anchored.anchor_id)
+        return _with_parts(replace(answered, notes=notes, anchor=anchored.anchor_id), parts)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""
@@ -251,8 +256,7 @@ class Answerer:
         is_searched = query.task == question.text and question.window is None
         if is_question(question.text) or (is_searched and answered.hits):
             return answered
-        # What does not say when it matters helps where nothing else is known.
-        now = replace(query, text=question.text, asked="", task=question.text, task_alone=not answered.hits)
+        now = replace(query, text=question.text, asked="", task=question.text)
         found = self.searcher.search(replace(now, purpose="what is about the task"))
         least = max(self.floor, HALF * best_of(answered.hits))
         about_it = [hit for hit in found if is_about_task(hit) and hit.relevance >= least]
@@ -263,13 +267,13 @@ class Answerer:
         return replace(answered, hits=first(among(answered.hits, hits), query.limit))
 
     def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
-        """The answer without irrelevant hits, what holds now first; where none is left, with the closest results."""
+        """The answer without irrelevant hits, what holds now first."""
         found = compared(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
         replaced = self._doubted(query, answered.hits, found)
         answered = self._current_first(question, query.filters, answered, replaced)
         hits = first(self._relevant(question, answered.hits), query.limit)
         if not hits:
-            return replace(answered, hits=hits, nearest=self._nearest(question, query, answered.hits))
+            return replace(answered, hits=hits)
         if question.intent != "lineage":
             hits = noted(hits, replaced)
         answered = replace(answered, hits=hits)
@@ -336,15 +340,6 @@ class Answerer:
         if newest.id not in {hit.id for hit in hits} and not selects(filters, newest):
             return hits
         return change_first(hits, best.id, newest)
-
-    def _nearest(self, question: ParsedQuestion, query: SearchQuery, found: Hits) -> Hits:
-        """The closest results to a question that nothing answers: of what its own search found, else of current memories and events."""
-        near = nearest(found, self.floor)
-        if not near and not query.narrowed:
-            anywhere = replace(query.filters, kinds=("memory", "event"))
-            now = replace(query, text=question.text, filters=anywhere, purpose="what comes nearest")
-            near = nearest(self.searcher.search(now), LOOKED_UP)
-        return among(found, near)
 
     def _held_then(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer | None:
         """What held at a time in which nothing is known to have happened; None where that is not known either."""
@@ -529,6 +524,13 @@ class Answerer:
             return TracedAnswer(hits, window, ("Nothing is known about that time.",) if window else (), CURRENT)
         note = "Nothing else is known about that time" if window else "There is no earlier version"
         return TracedAnswer(hits, window, (f"{note}; showing the current value.",), CURRENT)
+
+
+def _with_parts(answered: TracedAnswer, parts: AnswerParts) -> TracedAnswer:
+    """The answer with its other parts; what they show was not left out."""
+    hits = among(answered.hits, answered.hits)
+    hits.filtered = [one for one in answered.hits.filtered if one.id not in parts.ids]
+    return replace(answered, hits=hits, parts=parts)
 
 
 def _is_before_an_event(question: ParsedQuestion) -> bool:

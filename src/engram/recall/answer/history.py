@@ -15,7 +15,7 @@ from pathlib import Path
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import ABOUT, LOOKED_UP, NEAREST, about, among, is_about, looked_up
+from engram.recall.cutoff import LOOKED_UP, MIN_KNOWN, NEAREST, about, among, is_about, looked_up
 from engram.recall.freshness import COMPARED, Replacements, contradicted_by, replacements
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, selects
@@ -427,7 +427,7 @@ class FactFinder:
         ]
         return shown(heads[-1], hit) if heads else None
 
-    def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
+    def histories(self, query: SearchQuery, floor: float = MIN_KNOWN) -> tuple[Hits, list[FactHistory]]:
         """Hits among all versions, and the facts that are meant, the most relevant first.
 
         Where none is, the search is repeated without the words that only ask for another time.
@@ -471,7 +471,8 @@ class FactFinder:
         return self.store.known_terms(list(found), filters.scopes)
 
     def _history(self, group: list[Hit], filters: Filters) -> FactHistory:
-        best = next(filter(_is_named, group), group[0])
+        # Each version is shown with the relevance of the one that matches best, so a floor keeps all of them or none.
+        best = next(filter(_is_named, group), None) or max(group, key=lambda hit: hit.relevance)
         return FactHistory(best, tuple(versions_of(best.memory, self.store, filters)) if best.memory else ())
 
     def _named_first(self, hits: Hits, slots: SlotQuery, query: SearchQuery) -> Hits:

@@ -20,6 +20,7 @@ from engram.recall.sources.sessions import find_sessions, is_here
 from engram.recall.sources.skills import find_skills
 from engram.recall.sources.source import Source, SourceHit
 from engram.store.protocol import Progress
+from engram.text.time.zone import SYSTEM
 
 if TYPE_CHECKING:
     from engram.recall.query import SearchQuery
@@ -171,14 +172,19 @@ class SourceCatalog:
     def search(self, query: "SearchQuery", phases: Sequence[Sequence[str]]) -> list[SourceHit]:
         """The passages that are about a question, best first, from each of these groups of kinds."""
         from engram.recall.ranking import rank
+        from engram.recall.search import with_terms
 
-        vectors = self.index.embed([query.text])
+        queries = [query, *(with_terms(each, SYSTEM) for each in query.alternatives)]
+        vectors = self.index.embed([each.text for each in queries])
         assert vectors is not None
-        joined = self.index.candidates(query.terms, vectors[0], phases, POOL)
-        numbers = {n for n, _ in (*joined.lexical, *joined.semantic)}
+        asked = [
+            (self.index.candidates(each.terms, vector, phases, POOL), replace(each, vector=vector))
+            for each, vector in zip(queries, vectors, strict=True)
+        ]
+        numbers = {n for found, _ in asked for n, _ in (*found.lexical, *found.semantic)}
         if not numbers:
             return []
-        ranked = rank(self.index, joined, replace(query, vector=vectors[0], limit=max(1, len(numbers))))
+        ranked = rank(self.index, [(found, replace(each, limit=len(numbers))) for found, each in asked])
         records = self.index.found([place.n for place in ranked])
         return [
             SourceHit(place.n, *records[place.n], place.match, place.relevance)

@@ -1,0 +1,160 @@
+"""What a question matches besides what is known: what is possibly related, unconfirmed, older, or known in other projects.
+
+The reader is a model or a person. Both can judge a labelled hint; neither can judge what was withheld.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, tzinfo
+
+from engram.model.hit import USER_WORDS, WAITS, AnswerParts, Hit, Hits, ScopeMatches
+from engram.model.lazy import dataclass, replace
+from engram.model.memory import Memory
+from engram.recall.cutoff import among
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
+from engram.recall.trace import ELSEWHERE, OTHER_MATCHES
+from engram.rules.eligibility import eligibility, is_effective, is_stale
+from engram.store.protocol import LIVE, Store
+from engram.text.display import word
+from engram.text.polarity import read
+from engram.text.time.zone import local
+from engram.text.tokens import query_terms, tokens
+
+__all__ = ["MAX_PART", "PartFinder", "quotes_user"]
+
+MAX_PART = 3
+"""Hits of one part."""
+WIDE = 30
+"""Hits that are sorted into the parts."""
+ENOUGH = 0.5
+"""If the best hit is at least this relevant, only hits at least a tenth as relevant are possibly related."""
+_FAR = 0.1
+MIN_POSSIBLE = 0.005
+"""The floor of what is possibly related: a question in another language than the memory that answers it may be no nearer."""
+_ANY = (*LIVE, "candidate", "superseded", "archived")
+_USERS = frozenset(("user", "human"))
+_SPEAKER = frozenset(tokens("the user's"))
+"""How a statement names the person who says "I" in the event."""
+
+
+@dataclass(slots=True)
+class PartFinder:
+    """Finds the parts of one answer, with one search for all but the matches elsewhere."""
+
+    searcher: Searcher
+    store: Store
+    clock: Callable[[], datetime]
+    floor: float
+    zone: tzinfo | None = None
+
+    def find(self, query: SearchQuery, known: Hits) -> AnswerParts:
+        """The parts for a question of which `known` is the answer."""
+        every = replace(query.filters, kinds=("memory", "event"), statuses=_ANY, valid_at=None, as_of=False)
+        found = self.searcher.search(
+            replace(query, filters=every, limit=max(WIDE, query.limit), outdated=True, purpose=OTHER_MATCHES)
+        )
+        taken = _Taken(known)
+        possible: list[Hit] = []
+        unconfirmed: list[Hit] = []
+        older: list[Hit] = []
+        for hit in found:
+            if taken.has(hit):
+                continue
+            about = hit.relevance >= self.floor
+            if hit.memory is not None and hit.memory.status == "candidate":
+                note = USER_WORDS if quotes_user(self.store, hit.memory) else WAITS
+                unconfirmed += [replace(hit, note=note)] if about and len(unconfirmed) < MAX_PART else []
+            elif hit.memory is not None and (ended := self._ended(hit.memory)):
+                older += [replace(hit, note=ended)] if about else []
+            elif not (about and len(known) >= query.limit):  # beyond the caller's limit
+                possible.append(hit)
+        least = self._least(known)
+        possible = sorted((hit for hit in possible if hit.relevance >= least), key=lambda hit: -hit.relevance)[
+            :MAX_PART
+        ]
+        taken.add(possible)
+        older = [hit for hit in older if not taken.has_newer(hit)]
+        return AnswerParts(
+            possible=among(found, possible),
+            unconfirmed=among(found, unconfirmed),
+            older=among(found, older[:MAX_PART]),
+            elsewhere=self._elsewhere(query),
+        )
+
+    def _least(self, known: Hits) -> float:
+        best = max((hit.relevance for hit in known), default=0.0)
+        return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
+
+    def _ended(self, memory: Memory) -> str:
+        """Until when a memory was current; "" if it is current."""
+        now = self.clock()
+        if memory.status == "superseded":
+            until = memory.valid_until or memory.updated
+            by = f" by {word(memory.superseded_by)}" if memory.superseded_by else ""
+            return f"superseded{by}{self._on(until)}"
+        if memory.status == "archived":
+            return f"archived{self._on(memory.updated)}"
+        if not is_effective(memory, now):
+            return f"valid until {self._day(memory.valid_until)}" if memory.valid_until else "not yet valid"
+        if is_stale(memory, now):
+            return f"last confirmed {self._day(memory.last_verified or memory.created)}"
+        state = eligibility(memory, now)
+        return "" if state.found else state.state
+
+    def _on(self, moment: datetime | None) -> str:
+        return f" on {self._day(moment)}" if moment is not None else ""
+
+    def _day(self, moment: datetime | None) -> str:
+        return "" if moment is None else f"{local(moment, self.zone) if self.zone else moment:%Y-%m-%d}"
+
+    def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
+        """How many memories of each other project match, the most first."""
+        seen = query.filters.scopes
+        if not query.elsewhere or seen is None:
+            return ()
+        others = replace(query.filters, kinds=("memory",), scopes=None, outside=seen)
+        found = self.searcher.search(replace(query, filters=others, purpose=ELSEWHERE))
+        counts: dict[str, int] = {}
+        for hit in found:
+            if hit.memory is not None and hit.relevance >= self.floor:
+                counts[hit.memory.scope] = counts.get(hit.memory.scope, 0) + 1
+        return tuple(ScopeMatches(scope, count) for scope, count in sorted(counts.items(), key=lambda one: -one[1]))
+
+
+class _Taken:
+    """What the answer has already, by id, by fact, and the events its memories were extracted from."""
+
+    def __init__(self, hits: Sequence[Hit]) -> None:
+        self._ids: set[str] = set()
+        self._facts: set[str] = set()
+        self._events: set[str] = set()
+        self.add(hits)
+
+    def add(self, hits: Sequence[Hit]) -> None:
+        for hit in hits:
+            self._ids.add(hit.id)
+            if hit.memory is not None:
+                self._facts |= {hit.memory.lineage} - {""}
+                self._events |= {evidence.event for evidence in hit.memory.evidence}
+
+    def has(self, hit: Hit) -> bool:
+        return hit.id in self._ids or hit.id in self._events
+
+    def has_newer(self, hit: Hit) -> bool:
+        """Whether the answer has another version of a memory, or what replaced it."""
+        memory = hit.memory
+        return memory is not None and (memory.lineage in self._facts or memory.superseded_by in self._ids)
+
+
+def quotes_user(store: Store, memory: Memory) -> bool:
+    """Whether a candidate says nothing but what the user says in the events it was made from.
+
+    A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page.
+    """
+    events = (store.event(evidence.event) for evidence in memory.evidence)
+    users = [event for event in events if event is not None and event.role in _USERS]
+    own_terms = {term for event in users for term in tokens(event.content)}
+    if not users or not set(query_terms(memory.statement)) <= own_terms | _SPEAKER:
+        return False
+    stated, denied = read(memory.statement), {term for event in users for term in read(event.content).negated}
+    return stated.negated == stated.content & denied
