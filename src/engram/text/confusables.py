@@ -68,13 +68,14 @@ def readings(text: str) -> list[Folded]:
 
 
 def _reveal_credentials(given: Folded) -> Folded | None:
-    """The text without accents and escapes, if it names a credential then that it does not name otherwise."""
+    """The text without accents and escapes, if it then names a credential that it does not name otherwise, or joins an address or a token."""
     plain = Folded(strip_accents(given.text), given.starts, given.origins)
-    if not given.starts and _ESCAPED_LETTER.search(plain.text):
+    has_joint = not given.starts and _ESCAPED_JOINT.search(plain.text) is not None
+    if not given.starts and _ESCAPED.search(plain.text):
         plain = _decode_escapes(plain.text)
-    if plain.text == given.text or _count_credentials(plain.text) <= _count_credentials(given.text):
-        return None
-    return plain
+    if has_joint or (plain.text != given.text and _count_credentials(plain.text) > _count_credentials(given.text)):
+        return plain
+    return None
 
 
 def _count_credentials(text: str) -> int:
@@ -82,11 +83,11 @@ def _count_credentials(text: str) -> int:
 
 
 def _decode_escapes(text: str) -> Folded:
-    """The text with letters for their escapes, and the original positions."""
+    """The text with characters for their escapes, and the original positions."""
     pieces, starts, origins, size, position = [], [0], [0], 0, 0
-    for found in _ESCAPED_LETTER.finditer(text):
+    for found in _ESCAPED.finditer(text):
         start, end = found.span()
-        pieces += [text[position:start], chr(int(found[1], 16))]
+        pieces += [text[position:start], found[2] or chr(int(found[1], 16))]
         size += start - position + 1
         starts += [size - 1, size]
         origins += [start, end]
@@ -212,7 +213,10 @@ def _plain_segment(found: re.Match[str], table: dict[int, str]) -> str:
 # -- characters
 
 
-_ESCAPED_LETTER = lazy_pattern(r"(?:%|\\x|\\u00)([46][1-9A-Fa-f]|[57][0-9Aa])")
+_ESCAPED = lazy_pattern(r"(?:%|\\x|\\u00)([2-7][0-9A-Fa-f])|\\(/)")
+"""An ASCII character as URLs, programs and JSON escape it."""
+_ESCAPED_JOINT = lazy_pattern(r":\\/\\/|(?:%|\\x|\\u00)(?:2f|3a|40|5f)", re.IGNORECASE)
+"""The escape of a character that joins the parts of an address or a token."""
 _CREDENTIAL = lazy_pattern(r"passw|passphrase|passcode|secret|token|credential|api.?key|login", re.IGNORECASE)
 """Names of credentials; a text that hides one of them is read twice."""
 
