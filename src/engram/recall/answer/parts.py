@@ -64,7 +64,7 @@ class PartFinder:
             if hit.memory is not None and hit.memory.status == "candidate":
                 note = USER_WORDS if quotes_user(self.store, hit.memory) else WAITS
                 unconfirmed += [replace(hit, note=note)] if about and len(unconfirmed) < MAX_PART else []
-            elif hit.memory is not None and (ended := self._ended(hit.memory)):
+            elif hit.memory is not None and (ended := self._describe_end(hit.memory)):
                 older += [replace(hit, note=ended)] if about else []
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
@@ -85,7 +85,7 @@ class PartFinder:
         best = max((hit.relevance for hit in known), default=0.0)
         return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
 
-    def _ended(self, memory: Memory) -> str:
+    def _describe_end(self, memory: Memory) -> str:
         """Until when a memory was current; "" if it is current."""
         now = self.clock()
         if memory.status == "superseded":

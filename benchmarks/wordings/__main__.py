@@ -1,0 +1,130 @@
+"""What `search` and `recall` find for a question alone, with other wordings, and with stored cues.
+
+    python -m benchmarks.wordings FILE.json… [--cues] [--others 3000]
+
+Printed for each verb: the share of answerable questions with the right memory first, among the first three and five (`recall`: known,
+then possibly related), and among what is known; the share of unanswerable questions for which nothing is known; and the share of
+questions in other languages, asked alone, with the right memory among the first three. `--others` adds notes of training/situations.
+"""
+
+import argparse
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram import Engram
+from engram.model.hit import Hit
+from engram.recall.cutoff import MIN_KNOWN
+
+NOTES = Path(__file__).resolve().parents[2] / "training" / "situations"
+LIMIT = 10
+Answer = tuple[Sequence[Hit], Sequence[Hit]]
+"""What is known, and what is possibly related."""
+Ask = Callable[[Engram, Mapping[str, Any]], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with the ids of what was found, best first, and of what is known among them."""
+
+    kind: str
+    right: frozenset[str]
+    found: tuple[str, ...]
+    known: frozenset[str]
+
+
+def main() -> None:
+    """Print a table for each file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
+    parser.add_argument("--cues", action="store_true", help="store each memory with its cues")
+    parser.add_argument("--others", type=int, default=0, metavar="N", help="other statements in each store")
+    given = parser.parse_args()
+    for path in given.files:
+        print(
+            f"{path.name}{', with cues' if given.cues else ''}{f', among {given.others} others' if given.others else ''}"
+        )
+        rows: dict[str, list[Asked]] = {name: [] for name in VERBS}
+        for world in json.loads(path.read_text("utf-8"))["worlds"]:
+            for name, asked in ask_all(world, cues=given.cues, others=given.others):
+                rows[name].append(asked)
+        for name, asked_of_verb in rows.items():
+            print(describe(name, asked_of_verb))
+
+
+def ask_all(world: Mapping[str, Any], *, cues: bool, others: int) -> Iterator[tuple[str, Asked]]:
+    """Store a world and ask its questions by every verb."""
+    with tempfile.TemporaryDirectory() as home, Engram.open(Path(home), directory=home) as mem:
+        items = [
+            {"statement": memory["text"], "scope": "global", "cues": memory["cues"] if cues else []}
+            for memory in world["memories"]
+        ]
+        ids = {stored.id: memory["id"] for stored, memory in zip(mem.add_batch(items), world["memories"], strict=True)}
+        if others:
+            notes = [{"statement": text, "scope": "global"} for text in other_statements(others)]
+            mem.add_batch(notes, on_error="skip")
+        for question in world["questions"]:
+            for name, ask in VERBS.items():
+                known, possible = ask(mem, question)
+                found = tuple(ids.get(hit.id, hit.id) for hit in (*known, *possible))
+                yield (
+                    name,
+                    Asked(question["kind"], frozenset(question["answer"]), found, frozenset(found[: len(known)])),
+                )
+
+
+def other_statements(count: int) -> list[str]:
+    """Statements of other people, in a fixed order."""
+    lines = [line for path in sorted(NOTES.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+    found = [str(json.loads(line).get("statement", "")) for line in lines if line.strip()]
+    random.Random(7).shuffle(found)
+    return list(dict.fromkeys(filter(None, found)))[:count]
+
+
+def _search(mem: Engram, question: str, wordings: Sequence[str] = ()) -> Answer:
+    hits = mem.search(question, wordings=wordings, limit=LIMIT)
+    known = [hit for hit in hits if hit.relevance >= MIN_KNOWN]
+    return known, [hit for hit in hits if hit.relevance < MIN_KNOWN]
+
+
+def _recall(mem: Engram, question: str, wordings: Sequence[str] = ()) -> Answer:
+    found = mem.recall(question, wordings=wordings, limit=LIMIT)
+    return found.hits, found.possible
+
+
+VERBS: dict[str, Ask] = {
+    "search": lambda mem, asked: _search(mem, asked["q"]),
+    "search, wordings": lambda mem, asked: _search(mem, asked["q"], asked["wordings"]),
+    "recall": lambda mem, asked: _recall(mem, asked["q"]),
+    "recall, wordings": lambda mem, asked: _recall(mem, asked["q"], asked["wordings"]),
+}
+
+
+def describe(name: str, asked: Sequence[Asked]) -> str:
+    """One line of the table."""
+    answerable = [one for one in asked if one.kind == "known"]
+    unknown = [one for one in asked if one.kind == "unknown"]
+    foreign = [one for one in asked if one.kind == "language"]
+    firsts = " ".join(f"{_share_among(answerable, first):.2f}" for first in (1, 3, 5))
+    return (
+        f"  {name:18} first 1/3/5 {firsts}  known {_share(answerable, lambda one: bool(one.right & one.known)):.2f}"
+        f"  silent {_share(unknown, lambda one: not one.known):.2f}"
+        f"  other languages {_share_among(foreign, 3):.2f}"
+    )
+
+
+def _share_among(asked: Sequence[Asked], first: int) -> float:
+    """The share of questions with a right memory among the first."""
+    return _share(asked, lambda one: not one.right.isdisjoint(one.found[:first]))
+
+
+def _share(asked: Sequence[Asked], holds: Callable[[Asked], bool]) -> float:
+    return sum(map(holds, asked)) / max(1, len(asked))
+
+
+if __name__ == "__main__":
+    main()
