@@ -33,7 +33,7 @@ OWN = re.compile(
 )
 """Lines of Engram's own that begin a text or a part of it."""
 BEGINNING = re.compile(
-    r"- \[|\[|“|> |>$|(?:version|state|learned by|links to|linked from|evidence: |critical slot|conflict key|Session|Note:|Recorded\.|"
+    r"- \[|\[|“|> |>$|(?:version|state|learned by|(?:situation|rationale|context) \(\d+ characters\): |links to|linked from|evidence: |critical slot|conflict key|Session|Note:|Recorded\.|"
     r"Retired|CREATED|PENDING|DUPLICATE|REJECTED|CONTRADICTION|SUPERSEDED|UPDATED|NOOP|no memory|recall:|session_end:|no session)|"
     r"ENG-|- (?:done|to do|decided|blocked by|made): |\d{4}-\d\d-\d\d"
 )
