@@ -26,7 +26,7 @@ def test_every_scene_is_played_and_ends_with_what_to_type_next(cli: Console) -> 
         "superseded",
         "dormant",
         "proof",
-        "Nothing is known",
+        "Possibly related:",
     ):
         assert outcome in result.stdout
     assert 'engram learn "…"' in result.stdout.rpartition("== now you")[2]

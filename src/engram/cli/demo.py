@@ -114,7 +114,7 @@ class Demo:
         """Asking, and the account of a score."""
         self.scene(
             "recalled",
-            "A question finds them again, and every score can be taken apart. What nobody told is answered with nothing.",
+            "A question finds them again, and every score can be taken apart. What only comes close is marked so.",
         )
         question = "what do I need to test the payments?"
         hits = self.mem.recall(question, scope=SCOPE, limit=2, explain=True).hits

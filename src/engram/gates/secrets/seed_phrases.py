@@ -15,6 +15,9 @@ _FEWEST = 12
 _STEM, _LONGEST_STEMMED = 4, 9
 """Letters that tell the words of a list apart, and the letters of the longest."""
 _LONGEST_GAP = 8
+_WALLET = re.compile(
+    r"wallet|seed|recover|crypto|ledger|carter|biller|moneder|semill|recuper|portefeuille|récup|graine|portafogl|semente|peněž|penez|obnov"
+)
 _WORD = re.compile(r"[^\W\d_]+")
 # Between two words: spaces, a comma, a line break, the number of the next; no end of a sentence.
 _GAP = re.compile(r"[ \t]{1,3}|[ \t]{0,3}[,;|/\-–·•]?[ \t]{0,3}\n?[ \t>*|•-]{0,4}(?:\d{1,2}[.):\]]?[ \t]{0,3})?")
@@ -57,6 +60,9 @@ def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
     )
     if b"\1" * (_FEWEST - 2) in known or is_joined:
         yield from _phrases(text, lowered, _listed().__contains__)
+    # Any text may have many words that begin like words of some list, so a wallet has to be mentioned.
+    if not _WALLET.search(lowered):
+        return
     stems = _stems()
     # Of ten words in a row, two of every fifth ones are neighbours.
     if b"\1\1" in bytes([word[:_STEM] in stems for word in words[:: (_FEWEST - 2) // 2]]):
