@@ -73,7 +73,6 @@ SECRETS = [
     ("password-hash", "root:$6$" + "saltsalt$" + "aB3/" * 21, "aB3/aB3/"),
     ("seed-phrase", "my seed phrase is " + "abandon " * 11 + "about", "abandon"),
     ("seed-phrase", "mnemonic: " + "legal, winner, thank, year, wave, sausage, worth, " * 2, "sausage"),
-    ("seed-phrase", "dama abeja " + "ábaco nación vejez dátil " * 3, "vejez"),
     ("stream-key", "rtmp://a.rtmp.example.com/live2/" + "e30r-pyge-bgdh-ejfm-9yij", "pyge-bgdh"),
     ("login-link", "https://portal.example.com/reset/" + "c429300934a159614e7cc20e31a3700c", "c4293009"),
     ("login-link", "https://x.example/einladung/" + "3fa85f64-5717-4562-b3fc-2c963f66afa6", "5717-4562"),
