@@ -110,7 +110,7 @@ class ContextVerbs(ReadVerbs):
         from engram.recall.context import BRIEFED
         from engram.recall.recaller import Recall
 
-        seen = self._seen(scopes, {}).scopes
+        seen = self._scopes_seen(scopes)
         hits = self.search(query, wordings=wordings, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
         return Recall(query, hits, "", tuple(hits.warnings))
 
@@ -147,7 +147,7 @@ class ContextVerbs(ReadVerbs):
             return None
         from engram.recall.query import ScopeResolver
 
-        return ScopeResolver(self.store, self._directory(directory), self._clock).scopes_from(None)
+        return ScopeResolver(self.store, self._directory(directory), self._clock).read_scopes()
 
     def _source_query(self, text: str, wordings: Wordings) -> "SearchQuery":
         from engram.recall.query import SearchQuery
@@ -162,7 +162,7 @@ class ContextVerbs(ReadVerbs):
         def listed(since: "datetime", until: "datetime") -> "Sequence[Memory]":
             from datetime import timedelta
 
-            seen = self._seen(self._scopes_in(directory), {}).scopes
+            seen = self._scopes_seen(self._scopes_in(directory))
             return self.list(scope=seen, since=since, until=until + timedelta(seconds=1), limit=limit)
 
         return listed

@@ -3,17 +3,19 @@
 The reader is a model or a person. Both can judge a labelled hint; neither can judge what was withheld.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 
 from engram.model.hit import USER_WORDS, WAITS, AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import among
+from engram.recall.cutoff import MIN_KNOWN, among
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.trace import ELSEWHERE, OTHER_MATCHES
+from engram.recall.trace import OTHER_MATCHES
 from engram.rules.eligibility import eligibility, is_effective, is_stale
+from engram.rules.scopes import is_person
 from engram.store.protocol import LIVE, Store
 from engram.text.display import word
 from engram.text.polarity import read
@@ -108,17 +110,17 @@ class PartFinder:
         return "" if moment is None else f"{local(moment, self.zone) if self.zone else moment:%Y-%m-%d}"
 
     def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
-        """How many memories of each other project match, the most first."""
+        """How many memories of each other project match, the most first. Its search leaves no trace: ids of other projects are not shown."""
         seen = query.filters.scopes
         if not query.elsewhere or seen is None:
             return ()
         others = replace(query.filters, kinds=("memory",), scopes=None, outside=seen)
-        found = self.searcher.search(replace(query, filters=others, purpose=ELSEWHERE))
-        counts: dict[str, int] = {}
-        for hit in found:
-            if hit.memory is not None and hit.relevance >= self.floor:
-                counts[hit.memory.scope] = counts.get(hit.memory.scope, 0) + 1
-        return tuple(ScopeMatches(scope, count) for scope, count in sorted(counts.items(), key=lambda one: -one[1]))
+        least = max(self.floor, MIN_KNOWN)
+        found = replace(self.searcher, log=None).search(replace(query, filters=others, limit=WIDE, min_relevance=least))
+        counts = Counter(
+            hit.memory.scope for hit in found if hit.memory is not None and not is_person(hit.memory.scope)
+        )
+        return tuple(ScopeMatches(scope, count) for scope, count in counts.most_common())
 
 
 class _Taken:
