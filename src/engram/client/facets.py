@@ -122,7 +122,8 @@ class Facets:
         self.time_zone = zone
         """The zone in which time phrases, and times without a zone, are read."""
         self.directory = working_directory()
-        self._sees_whole_store = True
+        self.sees_whole_store = True
+        """Whether a verb that reads and names no scope sees the whole store, or the scopes of the directory, the user and global."""
         self._temporary: str | None = None
         self._policy: str | MemoryPolicy = ""
 
@@ -290,7 +291,7 @@ class Facets:
 
     @property
     def _scopes(self) -> ScopeResolver:
-        return ScopeResolver(self.store, self.directory, self._clock, self._sees_whole_store)
+        return ScopeResolver(self.store, self.directory, self._clock, self.sees_whole_store)
 
     def _filters(self, **given: Any) -> Filters:
         """Filters from plain arguments; raises `InvalidInput` for a type that neither the registry nor the store knows."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engram.recall.parse import ParsedQuestion
 
 OTHER_MATCHES = "what else matches"
-"""The purposes of the searches for the parts of an answer besides its hits."""
+"""The purpose of the search for the parts of an answer besides its hits."""
 _KINDS = {"memory": "memories", "event": "the session log"}
 
 

@@ -72,6 +72,11 @@ class MemoryFilters(Options):
     as_of: Annotated[str | None, Option("--as-of", metavar="TIME", help="What was true at this time.")] = None
     known_at: Annotated[str | None, Option("--known-at", metavar="TIME", help="What Engram knew at this time.")] = None
 
+    @property
+    def wider(self) -> str:
+        """The end of a hint: how to look in every scope, unless the caller chose scopes."""
+        return "" if self.everywhere or self.scope else "; --everywhere looks in every scope"
+
     def chosen(self, **more: Any) -> dict[str, Any]:
         """The filters that were given, as the client takes them. Raises `InvalidInput` for an unknown status or kind."""
         if self.everywhere and self.scope:

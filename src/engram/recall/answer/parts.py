@@ -11,15 +11,12 @@ from engram.model.hit import USER_WORDS, WAITS, AnswerParts, Hit, Hits, ScopeMat
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import MIN_KNOWN, among
+from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.trace import OTHER_MATCHES
-from engram.rules.eligibility import eligibility, is_effective, is_stale
-from engram.rules.scopes import is_person
 from engram.store.protocol import LIVE, Store
-from engram.text.display import word
 from engram.text.polarity import read
-from engram.text.time.zone import local
 from engram.text.tokens import query_terms, tokens
 
 __all__ = ["MAX_PART", "PartFinder", "quotes_user"]
@@ -66,7 +63,7 @@ class PartFinder:
             if hit.memory is not None and hit.memory.status == "candidate":
                 note = USER_WORDS if quotes_user(self.store, hit.memory) else WAITS
                 unconfirmed += [replace(hit, note=note)] if about and len(unconfirmed) < MAX_PART else []
-            elif hit.memory is not None and (ended := self._describe_end(hit.memory)):
+            elif hit.memory is not None and (ended := describe_end(hit.memory, self.clock(), self.zone)):
                 older += [replace(hit, note=ended)] if about else []
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
@@ -87,28 +84,6 @@ class PartFinder:
         best = max((hit.relevance for hit in known), default=0.0)
         return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
 
-    def _describe_end(self, memory: Memory) -> str:
-        """Until when a memory was current; "" if it is current."""
-        now = self.clock()
-        if memory.status == "superseded":
-            until = memory.valid_until or memory.updated
-            by = f" by {word(memory.superseded_by)}" if memory.superseded_by else ""
-            return f"superseded{by}{self._on(until)}"
-        if memory.status == "archived":
-            return f"archived{self._on(memory.updated)}"
-        if not is_effective(memory, now):
-            return f"valid until {self._day(memory.valid_until)}" if memory.valid_until else "not yet valid"
-        if is_stale(memory, now):
-            return f"last confirmed {self._day(memory.last_verified or memory.created)}"
-        state = eligibility(memory, now)
-        return "" if state.found else state.state
-
-    def _on(self, moment: datetime | None) -> str:
-        return f" on {self._day(moment)}" if moment is not None else ""
-
-    def _day(self, moment: datetime | None) -> str:
-        return "" if moment is None else f"{local(moment, self.zone) if self.zone else moment:%Y-%m-%d}"
-
     def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
         """How many memories of each other project match, the most first. Its search leaves no trace: ids of other projects are not shown."""
         seen = query.filters.scopes
@@ -117,9 +92,7 @@ class PartFinder:
         others = replace(query.filters, kinds=("memory",), scopes=None, outside=seen)
         least = max(self.floor, MIN_KNOWN)
         found = replace(self.searcher, log=None).search(replace(query, filters=others, limit=WIDE, min_relevance=least))
-        counts = Counter(
-            hit.memory.scope for hit in found if hit.memory is not None and not is_person(hit.memory.scope)
-        )
+        counts = Counter(hit.memory.scope for hit in found if hit.memory is not None)
         return tuple(ScopeMatches(scope, count) for scope, count in counts.most_common())
 
 
