@@ -107,12 +107,18 @@ class ContextVerbs(ReadVerbs):
 
     def _about_task(self, query: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
         """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
+        from engram.model.hit import AnswerParts
         from engram.recall.context import BRIEFED
+        from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
+        from engram.recall.unconfirmed import UnconfirmedFinder
 
         seen = self._scopes_seen(scopes)
         hits = self.search(query, wordings=wordings, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
-        return Recall(query, hits, "", tuple(hits.warnings))
+        others = checked_wordings(wordings)
+        ask = SearchQuery(query, filters=self._filters(scope=seen), wordings=others, task=query, min_relevance=BRIEFED)
+        parts = AnswerParts(unconfirmed=UnconfirmedFinder(self._searcher, self.store).find(ask))
+        return Recall(query, hits, "", tuple(hits.warnings), parts=parts)
 
     @contextmanager
     def _context(
