@@ -98,7 +98,7 @@ def recall(
     First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
     memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
     --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
-    the recent sessions of this project, and what was remembered meanwhile. None of these files is ever written.
+    the recent sessions of this project, the summaries of the newest sessions, and what was remembered meanwhile. None of these files is ever written.
 
     Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
     different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
@@ -142,7 +142,7 @@ def _recent(surface: Surface, budget: int | None, limit: int) -> None:
         surface.answer(context_data(found), lambda: display.block(found.text))
         if not found.sections:
             surface.hint(
-                "engram: no recent sessions of this project; `engram recall QUERY` searches memories and files"
+                "engram: no recent sessions of this project, and no memories; `engram recall QUERY` searches memories and files"
             )
 
 
