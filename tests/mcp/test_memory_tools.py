@@ -280,3 +280,13 @@ def test_no_text_for_a_prompt_has_cues(mem: Engram, inside: Talk) -> None:
     ]
     assert "6543" in str(answers[0]) and "6543" in str(answers[1])
     assert [answer for answer in answers if CUES[1] in str(answer)] == []
+
+
+def test_nothing_is_known_only_if_every_part_is_empty(agent: Talk) -> None:
+    asked = {"question": "What is the staging server called?"}
+    assert agent.ask("recall", **asked)["text"] == "Nothing is known about this."
+    agent.ask("learn", statement="Never restart the staging server without asking the user", type="constraint")
+    for sources in (False, True):
+        found = agent.ask("recall", **asked, sources=sources)
+        assert found["memories"] == [] and "Nothing is known" not in found["text"]
+        assert "Unconfirmed, waiting for review" in found["text"]

@@ -238,7 +238,7 @@ class SearchQuery:
     elsewhere: bool = False
     """Whether an answer counts what other projects know."""
     outdated: bool = False
-    """Whether stale and expired memories are found, too."""
+    """Whether stale and expired memories are found, too, and what is no longer current ranks as if it were."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
     question: str = ""

@@ -257,6 +257,7 @@ MOST_QUOTED = 3
 NEAR_ENOUGH = 0.75
 """The share of the best score from which another hit belongs to the answer."""
 UNKNOWN = "Nothing that is known answers the question."
+UNSURE = "No memory answers the question for sure; see the other parts of the answer."
 
 
 def answering(model: "LanguageModel") -> Composer:
@@ -273,7 +274,7 @@ def answering(model: "LanguageModel") -> Composer:
 def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     """The answer, and a warning or "". Where the model fails, the memories are quoted instead."""
     if not recall.hits:
-        return "", UNKNOWN
+        return "", UNKNOWN if recall.text == NOTHING_KNOWN else UNSURE
     if ask is None:
         return _quoted_answer(recall), ""
     try:

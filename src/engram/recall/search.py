@@ -339,8 +339,9 @@ def _scored(
     note = "" if state.state == "active" else state.state
     if query.mode != "hybrid":
         return Scored(found, place, place.match, parts, note)
-    # A memory that is not current was asked for by its status, or as of a time when it was current.
-    weight = replace(state, weight=1.0) if query.filters.as_of or not state.weight else state
+    # A memory that is not current was asked for: by its status, as of a time when it was current, or together with current ones.
+    asked_for = query.filters.as_of or query.outdated or not state.weight
+    weight = replace(state, weight=1.0) if asked_for else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
 
