@@ -255,6 +255,13 @@ class TimelineArguments(Arguments):
     limit: Whole = Field(default=30, ge=1, le=100)
 
 
+class EnrichArguments(Arguments):
+    """Cues for the last batch, and the size of the next."""
+
+    cues: dict[str, list[str]] = Field(default_factory=dict, description="By id; [] where none fit.")
+    limit: Whole = Field(default=50, ge=0, le=100)
+
+
 class SessionStart(Arguments):
     """The start of a session."""
 
