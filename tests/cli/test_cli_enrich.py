@@ -64,3 +64,10 @@ def test_without_a_model_the_error_says_what_to_do(cli: Console, ids: list[str])
 
 def test_nothing_to_undo_is_exit_3(cli: Console) -> None:
     assert cli("enrich", "--undo").exit_code == 3
+
+
+def test_status_and_doctor_count_the_memories_that_lack_cues(cli: Console, ids: list[str]) -> None:
+    cli("enrich", "-", stdin=json.dumps({ids[0]: ["psql connection refused"]}))
+    assert cli.json("status")["without_cues"] == 1
+    assert "1 memory lacks them: engram enrich" in cli("status").stdout
+    assert "1 memory lacks cues" in cli("doctor").stdout

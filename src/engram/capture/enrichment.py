@@ -26,7 +26,7 @@ from engram.text.tokens import tokens
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "render_batch"]
+__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "count_without_cues", "render_batch"]
 
 ENRICH = "enrich"
 """The operation in the journal."""
@@ -57,11 +57,13 @@ class Enrichment:
 
     def count(self, *, scopes: Scopes = None) -> int:
         """The number of current memories that lack cues and were not declined."""
-        return self.store.count(self._filters(scopes))
+        return count_without_cues(self.store, self.clock(), scopes)
 
     def next_batch(self, limit: int = 50, *, scopes: Scopes = None) -> list[Memory]:
         """The memories that lack cues, most used first, then newest; `render_batch` quotes them for a model."""
-        return self.store.listing(self._filters(scopes), checked_limit(limit, most=MAX_BATCH), most_used=True)
+        return self.store.listing(
+            _filters(self.store, self.clock(), scopes), checked_limit(limit, most=MAX_BATCH), most_used=True
+        )
 
     def apply(self, cues: Mapping[str, Sequence[str]], *, actor: str = AGENT, scopes: Scopes = None) -> BulkDecision:
         """Store cues by the id of their memory; an empty list declines one. `left` has the reason for each that got none.
@@ -147,16 +149,6 @@ class Enrichment:
         self.store.enqueue([job])
         return job
 
-    def _filters(self, scopes: Scopes) -> Filters:
-        own = changeable_scopes(scopes)
-        return Filters(
-            scopes=tuple(own) if own is not None else None,
-            statuses=CURRENT,
-            valid_at=self.clock(),
-            without_cues=True,
-            except_ids=tuple(self.store.state(STATE).get(DECLINED, ())),
-        )
-
     def _write(
         self, ids: Sequence[str], cues: Mapping[str, tuple[str, ...]], actor: str, decision: str, left: dict[str, str]
     ) -> list[Memory]:
@@ -196,6 +188,22 @@ class Enrichment:
 
         answer = self._required_model().ask("cues", SuggestedCues, {"statements": render_batch(batch)})
         return {one.id: one.cues for one in answer.memories}
+
+
+def count_without_cues(store: Store, now: datetime, scopes: Scopes = None) -> int:
+    """The number of current memories that lack cues and were not declined, of those that this caller may change."""
+    return store.count(_filters(store, now, scopes))
+
+
+def _filters(store: Store, now: datetime, scopes: Scopes) -> Filters:
+    own = changeable_scopes(scopes)
+    return Filters(
+        scopes=tuple(own) if own is not None else None,
+        statuses=CURRENT,
+        valid_at=now,
+        without_cues=True,
+        except_ids=tuple(store.state(STATE).get(DECLINED, ())),
+    )
 
 
 def render_batch(memories: Sequence[Memory]) -> str:
