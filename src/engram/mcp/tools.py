@@ -72,7 +72,7 @@ class Tool:
     not_found: str = ""
     """What to do when nothing has the given id."""
     is_quiet_moment: bool = False
-    """After it, the client's model may be asked for cues (`engram.mcp.sampling`)."""
+    """After it, the client's model may be asked for cues (`engram.mcp.client_model`)."""
     changes: Callable[[Any], dict[str, Any]] = lambda given: {}
     """The fields that a call changes, for what is carried out once a person agreed."""
 
