@@ -17,6 +17,7 @@ from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked, scaled_to_best
 from engram.recall.relevance import NONE_KNOWN, as_match
+from engram.rules.cues import situation_with_cues
 from engram.rules.numbers import NEAREST_TO_TASK
 from engram.store.protocol import StoredRecord
 
@@ -171,7 +172,7 @@ _kept: dict[tuple[str, str], bytes] = {}
 
 def _vectors(memories: Sequence[Memory]) -> list[bytes]:
     """The task vectors of memories; those of earlier questions are kept."""
-    keys = [("; ".join(filter(None, (memory.situation, *memory.cues))), memory.statement) for memory in memories]
+    keys = [(situation_with_cues(memory.situation, memory.cues), memory.statement) for memory in memories]
     known = {key: found for key in keys if (found := _kept.get(key)) is not None}
     missing = [key for key in dict.fromkeys(keys) if key not in known]
     if missing:
