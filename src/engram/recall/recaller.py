@@ -147,13 +147,18 @@ class Recaller:
         from engram.recall.prompt import inject
 
         now = self.clock()
-        hits = self._offered(
-            SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance, task=task).checked()
-        )
+        from engram.recall.unconfirmed import UnconfirmedFinder, phrase_unconfirmed, with_unconfirmed
+
+        query = SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance, task=task).checked()
+        hits = self._offered(query)
+        waiting = UnconfirmedFinder(self.searcher, self.store).find(query)
+        section = phrase_unconfirmed(waiting, budget, count_tokens)
+        room = budget - (count_tokens(section) + 2 if section else 0)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
-            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
+            hits, room, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )
+        chosen = with_unconfirmed(chosen, waiting, section, budget, count_tokens)
         warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 
