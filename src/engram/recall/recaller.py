@@ -17,7 +17,7 @@ from engram.recall.freshness import compared
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.rules.sources import EVIDENCE, is_evidence
+from engram.rules.sources import EVIDENCE
 from engram.store.protocol import Filters, Store
 from engram.text.display import notice, quoted, word
 from engram.text.time.windows import Window
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from engram.recall.trace import Trace
 
 
-PINNED_POOL = 100
-"""Pinned memories offered to an injection; those its limits cut are named."""
-INJECT_POOL = 24
-"""Hits considered for an injection: the most it can contain, and some that the budget may skip."""
 MIN_BUDGET = 50
 
 
@@ -145,38 +141,17 @@ class Recaller:
             raise InvalidInput(f"A budget of {budget} tokens is too small (minimum {MIN_BUDGET}).")
         from engram.embedding.tokenizer import count_tokens
         from engram.recall.prompt import inject
+        from engram.recall.task_memories import TaskMemoryFinder
 
         now = self.clock()
-        hits = self._offered(
-            SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance, task=task).checked()
-        )
+        query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
+        hits = TaskMemoryFinder(self.searcher, self.store).find(query)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
             hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )
         warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
-
-    def _offered(self, query: SearchQuery) -> Hits:
-        hits = self.searcher.search(query) if query.text.strip() else Hits()
-        known = {hit.id for hit in hits}
-        for memory in self._always(query.filters):
-            if memory.id not in known:
-                known.add(memory.id)
-                hits.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))
-        return hits
-
-    def _always(self, filters: Filters) -> list[Memory]:
-        """What is offered for any task: all critical memories, and the newest pinned ones.
-
-        A critical slot or a pin that came with a document does not count, nor does a constraint that says when it matters.
-        """
-
-        def listed(narrowed: Filters) -> list[Memory]:
-            return [memory for memory in self.store.listing(narrowed) if not is_evidence(memory)]
-
-        critical = [m for m in listed(replace(filters, critical=True)) if not _matters_in_its_situation(m)]
-        return critical + listed(replace(filters, pinned=True))[:PINNED_POOL]
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
@@ -200,11 +175,6 @@ class Recaller:
         except (StoreReadOnly, StoreDenied) as error:
             return f"{error}; the use was not recorded"
         return ""
-
-
-def _matters_in_its_situation(memory: Memory) -> bool:
-    """Whether a critical memory matters in its situation only; what concerns health or safety matters always."""
-    return memory.critical_slot == "hard_constraint" and bool(memory.situation.strip()) and not memory.pinned
 
 
 def part_lines(parts: AnswerParts, zone: tzinfo | None) -> list[tuple[str, list[str]]]:

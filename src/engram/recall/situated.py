@@ -23,7 +23,16 @@ from engram.store.protocol import StoredRecord
 if TYPE_CHECKING:
     from array import array
 
-__all__ = ["SITUATION", "is_about_task", "is_question", "is_situated", "judged_by_situation", "task_vector"]
+__all__ = [
+    "BY_ITS_WORDS",
+    "SITUATION",
+    "compare_task",
+    "is_about_task",
+    "is_question",
+    "is_situated",
+    "judged_by_situation",
+    "task_vector",
+]
 
 BY_ITS_WORDS = 0.3
 """From this relevance on, the words of a task alone say that a memory is about it: no unrelated prompt of ten stores reached it."""
@@ -67,7 +76,7 @@ def is_situated(hit: Hit) -> bool:
 
 def task_vector(task: str) -> "array[float]":
     """The vector of a task, for the store."""
-    return _compared(task).vector
+    return compare_task(task).vector
 
 
 def judged_by_situation(
@@ -79,7 +88,7 @@ def judged_by_situation(
     """
     considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
-    likes = dict(zip(memories, _compared(query.task).likenesses(list(memories.values())), strict=True))
+    likes = dict(zip(memories, compare_task(query.task).likenesses(list(memories.values())), strict=True))
     nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST_TO_TASK])
     scale, judged = _scale_of_answers(found), []
     for place, (record, ranked) in enumerate(considered):
@@ -157,7 +166,8 @@ def _table() -> TaskTable:
 
 
 @lru_cache(maxsize=8)
-def _compared(task: str) -> ComparedTask:
+def compare_task(task: str) -> ComparedTask:
+    """A task, ready to be compared with memories."""
     return ComparedTask(task)
 
 
