@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
+from engram.model.event import SUMMARY_ROLE
 from engram.model.hit import NOTHING_KNOWN, USER_WORDS, AnswerParts, Hit, Hits, Injection, ScopeMatches
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
@@ -197,8 +198,25 @@ def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> st
 
 
 def line_of(hit: Hit, *, dated: bool = False, zone: tzinfo | None = None) -> str:
-    """A hit as one line: its id and type, then its text as a quotation."""
+    """A hit as one line: its id and type, then its text as a quotation, and the day of a session's summary."""
+    dated = dated or is_summary(hit)
     return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
+
+
+def is_summary(hit: Hit) -> bool:
+    """Whether a hit is the summary of a session: it says what was so at its end."""
+    return hit.event is not None and hit.event.role == SUMMARY_ROLE
+
+
+def newest_summaries_first(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, with the newest summary of a session at the place of the first one: an older one may be outdated."""
+    summaries = iter(sorted(filter(is_summary, hits), key=_moment_of, reverse=True))
+    return [next(summaries) if is_summary(hit) else hit for hit in hits]
+
+
+def _moment_of(hit: Hit) -> datetime:
+    assert hit.event is not None
+    return hit.event.at
 
 
 def label_of(hit: Hit) -> str:
