@@ -16,6 +16,7 @@ from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Ranked, rank, scaled_to_best, with_excerpts
 from engram.recall.shared_reads import SharedReads
+from engram.recall.spelling import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -139,7 +140,10 @@ class Searcher:
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked(), self.reads
+        corrections = reads.corrections(query.text, query.filters) if not query.everything else {}
+        query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
+        hits.warnings += describe(corrections)
         if not hits and _may_be_archived(query.filters):
             archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))), reads)
             hits.extend(replace(hit, note="archived") for hit in archived)
