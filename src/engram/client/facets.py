@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from engram.capture.conversation import Conversations
     from engram.capture.documents.cite import Citing
     from engram.capture.documents.ingest import Recorder
+    from engram.capture.enrichment import Enrichment
     from engram.capture.learn import Learner
     from engram.capture.signals import SignalPatterns
     from engram.gates.policies import MemoryPolicy
@@ -195,6 +196,13 @@ class Facets:
 
         owner = f"{socket.gethostname()}:{os.getpid()}:{self.store.new_token(3)}"
         return Jobs(self.store, self._clock, handlers(self.store, self._conversations, self._buffer), owner)
+
+    @cached_property
+    def enrichment(self) -> "Enrichment":
+        """Cues for memories that came without them."""
+        from engram.capture.enrichment import Enrichment
+
+        return Enrichment(self.store, self._clock, self.model)
 
     @cached_property
     def model(self) -> "LanguageModel | None":

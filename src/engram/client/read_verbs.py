@@ -274,7 +274,8 @@ class ReadVerbs(Facets):
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget.
 
-        What is less relevant to the task than `min_relevance` (0 to 1) is left out, except what is critical, pinned or linked.
+        What is less relevant to the task than `min_relevance` (0 to 1) is left out, except what somebody's health or safety depends on, and
+        what is pinned or linked.
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)

@@ -50,7 +50,8 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 Cues = Annotated[
     Words,
     Field(
-        description="Up to 8 short phrases under which somebody may look for this later: synonyms, the question it answers, the symptom."
+        description="Up to 8 short phrases under which somebody may look for this later, in other words: synonyms, the question it answers, "
+        'the symptom. "Staging listens on 6543": ["psql connection refused", "which port does postgres use"].'
     ),
 ]
 SessionId = Annotated[str, Field(description="From session_start.")]
@@ -155,7 +156,7 @@ class RememberArguments(Arguments):
 
     fact: str = Field(min_length=1, description="One sentence that stands on its own.")
     kind: Kind = Field(default="preference", description="From identity on, a person must approve it.")
-    cues: Cues = Field(default_factory=list)
+    cues: Words = Field(default_factory=list, description="As in learn.")
     confidence: float = Field(default=0.6, ge=0, le=1)
     session_id: SessionId = ""
 
@@ -262,6 +263,13 @@ class TimelineArguments(Arguments):
     until: Until = ""
     scope: SeenFrom = ""
     limit: Whole = Field(default=30, ge=1, le=100)
+
+
+class EnrichArguments(Arguments):
+    """Cues for the last batch, and the size of the next."""
+
+    cues: dict[str, list[str]] = Field(default_factory=dict, description="By id; [] where none fit.")
+    limit: Whole = Field(default=50, ge=0, le=100)
 
 
 class SessionStart(Arguments):

@@ -17,6 +17,7 @@ from engram.recall.outdated import combine_with_outdated, is_unanswered, outdate
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
+from engram.recall.spelling import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -140,10 +141,13 @@ class Searcher:
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked(), self.reads
+        corrections = reads.corrections(query.text, query.filters) if not query.everything else {}
+        query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
         if is_unanswered(query, hits):
             found = self._search(outdated_query(query), reads)
-            return combine_with_outdated(query, hits, found, self.clock(), self.zone)
+            hits = combine_with_outdated(query, hits, found, self.clock(), self.zone)
+        hits.warnings += describe(corrections)
         return hits
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:

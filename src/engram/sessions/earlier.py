@@ -44,10 +44,10 @@ class EarlierSessions:
     def about(
         self, task: str, scopes: tuple[str, ...] | None, now: datetime, budget: int
     ) -> tuple[EarlierSession, ...]:
-        """The summaries to mention at the start of a session about a task, within their share of the budget."""
+        """The summaries to mention at the start of a session about a task, the newest first, within their share of the budget."""
         if budget < LEAST_BUDGET:
             return ()
-        found = list(self._relevant(task, scopes)) or self._last(scopes, now)
+        found = sorted(self._relevant(task, scopes), key=_end_of, reverse=True) or self._last(scopes, now)
         room = int(budget * SHARE) // max(len(found), 1)
         return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
 
@@ -77,14 +77,18 @@ class EarlierSessions:
         return not held_back(self.searcher.store, session)
 
     def _line(self, session: Session, room: int) -> str:
-        ended = f", {local(session.ended, self.zone):%Y-%m-%d}" if session.ended else ""
+        day = f"{local(_end_of(session), self.zone):%Y-%m-%d}"
 
         def phrased(summary: str) -> str:
-            return f"- [{word(session.id)}{ended}] {quoted(summary)}"
+            return f"- [{word(session.id)}, {day}] {quoted(summary)}"
 
         return phrased(
             longest_fitting(session.summary, lambda cut: self.count(phrased(cut)) <= room, _LEAST_CHARACTERS)
         )
+
+
+def _end_of(session: Session) -> datetime:
+    return session.ended or session.started
 
 
 def held_back(store: Store, session: Session) -> str:
