@@ -19,7 +19,7 @@ from engram.rules.scopes import changeable_scopes
 from engram.rules.sources import is_evidence, origin_of
 from engram.store.protocol import Filters, Progress, Store
 from engram.store.records import CURRENT
-from engram.store.references import Scopes, find_locked, find_memory
+from engram.store.references import Scopes, find_locked, find_memory, has_foreign
 from engram.text.display import cut, quoted, word
 from engram.text.tokens import tokens
 
@@ -91,22 +91,25 @@ class Enrichment:
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def undo(self, *, actor: str = "manual", scopes: Scopes = None) -> BulkDecision:
-        """Take back the cues of the last batch; raises `NotFound` where there is none."""
+        """Take back the cues of the last batch that the caller may change; raises `NotFound` where there is none."""
         from engram.review.undo import undo_bulk
 
-        batches = self.store.state(STATE).get("batches", [])
-        if not batches:
-            raise NotFound("no enrichment to undo")
-        last = batches[-1]
-        has_cues = bool(self.store.decisions(1, session=last))
-        undone = undo_bulk(self.store, last, self.clock(), actor=actor, scopes=scopes) if has_cues else None
+        for batch in reversed(self.store.state(STATE).get("batches", [])):
+            parts = self.store.decisions(session=batch)
+            ids = [memory_id for part in parts for memory_id in part.ids]
+            # An owner cannot tell who declined the memories of a batch without cues.
+            if scopes is None or (ids and not has_foreign(self.store, ids, scopes)):
+                undone = undo_bulk(self.store, batch, self.clock(), actor=actor, scopes=scopes) if ids else None
+                self._forget(batch)
+                return undone or BulkDecision(batch, "undo")
+        raise NotFound("no enrichment to undo")
 
-        def forget(state: Mapping[str, Any]) -> dict[str, Any]:
-            kept = {i: batch for i, batch in state.get(DECLINED, {}).items() if batch != last}
-            return {DECLINED: kept, "batches": [batch for batch in state.get("batches", []) if batch != last]}
+    def _forget(self, batch: str) -> None:
+        def without(state: Mapping[str, Any]) -> dict[str, Any]:
+            declined = {i: decision for i, decision in state.get(DECLINED, {}).items() if decision != batch}
+            return {DECLINED: declined, "batches": [one for one in state.get("batches", []) if one != batch]}
 
-        self.store.change_state(STATE, forget)
-        return undone or BulkDecision(last, "undo")
+        self.store.change_state(STATE, without)
 
     def run(
         self,

@@ -26,9 +26,9 @@ from pydantic import ValidationError
 
 from engram.mcp.approval import DISAGREED, ApprovalQuestion, PersonNeeded, decide
 from engram.mcp.client_log import ClientLog
+from engram.mcp.client_model import enrich_with_client
 from engram.mcp.redaction import redacted
 from engram.mcp.results import ToolResult
-from engram.mcp.client_model import enrich_with_client
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.text.display import notice
