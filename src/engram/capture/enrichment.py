@@ -34,6 +34,7 @@ ENRICH_WITH_MODEL = "enrich_with_model"
 """The kind of job that asks the model."""
 STATE = "enrichment"
 AGENT = "agent"
+"""The actor, whoever passes the cues on: a model wrote them."""
 DECLINED = "declined"
 MAX_BATCH = 200
 MAX_STATEMENT_CHARS = 400
@@ -65,25 +66,27 @@ class Enrichment:
             _filters(self.store, self.clock(), scopes), checked_limit(limit, most=MAX_BATCH), most_used=True
         )
 
-    def apply(self, cues: Mapping[str, Sequence[str]], *, actor: str = AGENT, scopes: Scopes = None) -> BulkDecision:
+    def apply(self, cues: Mapping[str, Sequence[str]], *, scopes: Scopes = None) -> BulkDecision:
         """Store cues by the id of their memory; an empty list declines one. `left` has the reason for each that got none.
 
         Memories that have cues keep theirs.
         """
-        return self._apply(new_bulk(self.store), cues, actor, scopes)
+        return self._apply(new_bulk(self.store), cues, scopes)
 
-    def _apply(self, decision: str, cues: Mapping[str, Sequence[str]], actor: str, scopes: Scopes) -> BulkDecision:
+    def _apply(self, decision: str, cues: Mapping[str, Sequence[str]], scopes: Scopes) -> BulkDecision:
         done, left, wanted = list[Memory](), dict[str, str](), dict[str, tuple[str, ...]]()
         for ref, given in cues.items():
             try:
                 memory = find_memory(self.store, ref, scopes, to_change=True)
                 _refuse_enriched(memory)
+                if not self.store.owned([memory.id]):
+                    raise Refused(f"{memory.id} belongs to a team; `engram update` changes it for everyone")
                 wanted[memory.id] = _checked_cues(given)
             except (InvalidInput, NotFound, Refused) as error:
                 left[ref] = str(error)
         declined = [i for i, given in wanted.items() if not given]
         for ids in sliced([i for i, given in wanted.items() if given]):
-            done += self._write(ids, wanted, actor, decision, left)
+            done += self._write({i: wanted[i] for i in ids}, decision, left, scopes)
             declined += [i for i in ids if i in left]
         left |= {i: DECLINED for i in declined if i not in left}
         if done or declined:
@@ -117,7 +120,6 @@ class Enrichment:
         *,
         suggest: Suggest | None = None,
         progress: Progress = lambda *_: None,
-        actor: str = AGENT,
         scopes: Scopes = None,
     ) -> BulkDecision:
         """Ask the configured model, or `suggest`, for the cues of up to `limit` memories (default: all that lack them).
@@ -135,7 +137,7 @@ class Enrichment:
                 break
             found = suggest(batch)
             given = {memory.id: _usable_cues(found.get(memory.id, ())) for memory in batch}
-            applied = self._apply(decision, given, actor, scopes)
+            applied = self._apply(decision, given, scopes)
             done += applied.done
             left |= applied.left
             progress("Asking for cues", len(done) + len(left), total)
@@ -153,22 +155,22 @@ class Enrichment:
         return job
 
     def _write(
-        self, ids: Sequence[str], cues: Mapping[str, tuple[str, ...]], actor: str, decision: str, left: dict[str, str]
+        self, cues: Mapping[str, tuple[str, ...]], decision: str, left: dict[str, str], scopes: Scopes
     ) -> list[Memory]:
         """Store the cues of some memories as one entry; where one is refused, store the others one by one."""
         try:
             written, now = list[Memory](), self.clock()
-            with self.store.deciding(ENRICH, actor=actor, session=decision, about=ids) as deciding:
-                for memory_id in ids:
-                    memory = find_locked(deciding, memory_id)
+            with self.store.deciding(ENRICH, actor=AGENT, session=decision, about=list(cues)) as deciding:
+                for memory_id, given in cues.items():
+                    memory = find_locked(deciding, memory_id, scopes)
                     _refuse_enriched(memory)
-                    written.append(memory.but(cues=cues[memory_id], updated=now))
+                    written.append(memory.but(cues=given, updated=now))
                     deciding.put(written[-1])
         except (InvalidInput, NotFound, Refused) as error:
-            if len(ids) == 1:
-                left[ids[0]] = str(error)
+            if len(cues) == 1:
+                left |= dict.fromkeys(cues, str(error))
                 return []
-            return [memory for i in ids for memory in self._write([i], cues, actor, decision, left)]
+            return [one for i, given in cues.items() for one in self._write({i: given}, decision, left, scopes)]
         return written
 
     def _note(self, decision: str, declined: Sequence[str]) -> None:
