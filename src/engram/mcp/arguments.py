@@ -5,7 +5,7 @@ Every description is read by a model with every conversation, so each says only 
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from engram.model.arguments import MAX_WORDINGS
@@ -13,6 +13,7 @@ from engram.model.errors import UnreadableData
 from engram.model.memory import FORMS, Signal
 from engram.readers.json_reader import parse_json
 from engram.recall.cutoff import HELPFUL, MIN_KNOWN
+from engram.rules.scopes import EVERYWHERE
 
 
 def _listed(value: Any) -> Any:
@@ -30,6 +31,13 @@ def _listed(value: Any) -> Any:
 def _whole(value: Any) -> Any:
     """An integer; to JSON, 3.0 is one."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _one_scope(value: str) -> str:
+    """A scope; that of the whole store is its owner's, on the command line and in Python."""
+    if value.strip() == EVERYWHERE:
+        raise ValueError("name one scope, such as project:acme")
+    return value
 
 
 Words = Annotated[list[str], BeforeValidator(_listed)]
@@ -50,6 +58,7 @@ SessionId = Annotated[str, Field(description="From session_start.")]
 Ref = Annotated[str, Field(min_length=1, description="Id, name or alias.")]
 SeenFrom = Annotated[
     str,
+    AfterValidator(_one_scope),
     Field(
         description="`here` (this project), user, global or kind:name, with the wider ones. Default: all seen from here."
     ),

@@ -119,10 +119,14 @@ def _parts(found: "Found | None") -> dict[str, Any]:
     return {
         "memories": _remembered(found.hits),
         "possible": _remembered(found.possible),
-        "unconfirmed": _remembered(hit for hit in found.unconfirmed if hit.note == USER_WORDS),
+        "unconfirmed": _in_users_words(found.unconfirmed),
         "older": _remembered(found.older),
         "elsewhere": {match.scope: match.count for match in found.elsewhere},
     }
+
+
+def _in_users_words(hits: "Iterable[Hit]") -> list[Remembered]:
+    return _remembered(hit for hit in hits if hit.note == USER_WORDS)
 
 
 def _remembered(hits: "Iterable[Hit]") -> list[Remembered]:
@@ -135,6 +139,7 @@ class Prepared(ToolResult):
     directives: list[MemoryCard] = Field(description="Most relevant to the task; corrections and constraints first.")
     consider: list[MemoryCard] = Field(description="Possibly relevant.")
     related: list[MemoryCard] = Field(description="What is linked to the directives.")
+    unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review: no directions.")
     text: Text = Field(description="The same, phrased for a prompt.")
     tokens: int
     warnings: list[Text]
@@ -146,6 +151,7 @@ class Prepared(ToolResult):
             directives=[MemoryCard.of(item) for item in injection.directives],
             consider=[MemoryCard.of(item) for item in injection.consider],
             related=[MemoryCard.of(item) for item in injection.related],
+            unconfirmed=_in_users_words(injection.unconfirmed),
             text=injection.text,
             tokens=injection.tokens,
             **{"warnings": list(injection.warnings), **more},

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from array import array
 
 __all__ = [
+    "BY_ITS_WORDS",
     "SITUATION",
+    "compare_task",
     "is_about_task",
     "is_question",
     "is_situated",
@@ -76,12 +78,12 @@ def is_situated(hit: Hit) -> bool:
 
 def likenesses_to(text: str, memories: Sequence[Memory]) -> list[float]:
     """How like a question or task each memory is."""
-    return _compared(text).likenesses(memories)
+    return compare_task(text).likenesses(memories)
 
 
 def task_vector(task: str) -> "array[float]":
     """The vector of a task, for the store."""
-    return _compared(task).vector
+    return compare_task(task).vector
 
 
 def judged_by_situation(
@@ -93,7 +95,7 @@ def judged_by_situation(
     """
     considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
-    likes = dict(zip(memories, _compared(query.task).likenesses(list(memories.values())), strict=True))
+    likes = dict(zip(memories, compare_task(query.task).likenesses(list(memories.values())), strict=True))
     nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST_TO_TASK])
     judged: list[Considered] = []
     for place, (record, ranked) in enumerate(considered):
@@ -163,7 +165,8 @@ def _table() -> TaskTable:
 
 
 @lru_cache(maxsize=8)
-def _compared(task: str) -> ComparedTask:
+def compare_task(task: str) -> ComparedTask:
+    """A task, ready to be compared with memories."""
     return ComparedTask(task)
 
 
