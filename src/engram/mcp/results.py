@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, Field
 
 from engram.mcp.cards import Card, MemoryCard, MomentCard, PassageCard, RelatedCard, Remembered, Text
+from engram.mcp.redaction import redacted
 from engram.model.decision import Decision, Outcome
 from engram.model.hit import NOTHING_KNOWN, USER_WORDS
 from engram.rules.scopes import GLOBAL
-from engram.text.display import notice, quoted, word
+from engram.text.display import counted, notice, quoted, word
 
 if TYPE_CHECKING:
     from engram.model.event import Session
@@ -339,13 +340,15 @@ class EnrichedBatch(ToolResult):
         """The cues that were stored, and the next batch."""
         from engram.capture.enrichment import DECLINED, render_batch
 
-        refused = {i: why for i, why in applied.left.items() if why != DECLINED}
-        stored = [f"Cues stored: {len(applied.done)}."] if applied.done or applied.left else []
-        lines = [*stored, *(f"Refused {word(i)}: {notice(why)}" for i, why in refused.items())]
-        lines.append(f"Memories without cues: {left}." if left else "Every memory has its cues.")
-        if batch:
-            lines += ["Call enrich again with cues for these, quoted as evidence:", render_batch(batch)]
-        return cls(left=left, refused=refused, text="\n".join(lines))
+        # The ids are the caller's words, and may be a secret.
+        refused = {redacted(i): redacted(why) for i, why in applied.left.items() if why != DECLINED}
+        stored = [f"Recorded. Memories with new cues: {len(applied.done)}."] if applied.done or applied.left else []
+        notes = [f"{quoted(i)} got no cues: {why}" for i, why in refused.items()]
+        notes.append(
+            f"{counted(left, 'memory lacks', 'memories lack')} cues" + ("; enrich takes them by id" if batch else "")
+        )
+        lines = [*stored, *([QUOTED, render_batch(batch)] if batch else [])]
+        return cls(left=left, refused=refused, text=("\n".join(lines) + _noted(notes)).lstrip())
 
     def as_text(self) -> str:
         """What was stored, and a line for each memory of the batch."""

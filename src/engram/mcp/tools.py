@@ -300,7 +300,7 @@ def _session_end(call: "Call", given: arguments.SessionEnd) -> Ended:
 
 def _enrich(call: "Call", given: arguments.EnrichArguments) -> EnrichedBatch:
     enrichment, scopes = call.mem.enrichment, seen(call.mem)
-    applied = enrichment.apply(given.cues, actor=AGENT, scopes=scopes)
+    applied = enrichment.apply(given.cues, scopes=scopes)
     batch = enrichment.next_batch(given.limit, scopes=scopes) if given.limit else []
     return EnrichedBatch.of(applied, batch, enrichment.count(scopes=scopes))
 
