@@ -29,7 +29,7 @@ REQUIRED = {
     "session_end": ["session_id"],
 }
 DECIDED = {"outcome", "reason", "gate", "memory", "other", "related", "placed", "warnings"}
-PREPARED = {"directives", "consider", "related", "text", "tokens", "warnings"}
+PREPARED = {"directives", "consider", "related", "unconfirmed", "text", "tokens", "warnings"}
 RETURNED = {
     "recall": {"memories", "text", "possible", "unconfirmed", "older", "elsewhere", "warnings"},
     "inject": PREPARED,

@@ -146,10 +146,17 @@ class Recaller:
 
         now = self.clock()
         query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
-        hits = TaskMemoryFinder(self.searcher, self.store).find(query)
+        finder = TaskMemoryFinder(self.searcher, self.store)
+        hits, waiting = finder.find(query), finder.find_waiting(query)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
-            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
+            hits,
+            budget,
+            count_tokens,
+            now,
+            lambda directives: self._spread(directives, hits, filters, now),
+            replaced,
+            waiting,
         )
         warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
