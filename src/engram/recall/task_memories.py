@@ -143,6 +143,14 @@ class TaskMemoryFinder:
         hits[:] = [hit for hit in hits if hit.relevance >= query.min_relevance][: query.limit]
         return hits
 
+    def find_critical(self, query: SearchQuery) -> list[Memory]:
+        """The critical memories that concern a task, and those about health and safety; without a task all of them."""
+        if not query.text.strip():
+            return self._critical(query.filters)
+        filters = replace(query.filters, critical=True, pinned=False)
+        found = self.find(replace(query, filters=filters))
+        return [hit.memory for hit in found if hit.memory is not None and not is_evidence(hit.memory)]
+
     def find_waiting(self, query: SearchQuery) -> Hits:
         """The candidates that concern a task and say nothing but what the user says in the ledger, the most relevant first.
 
@@ -193,9 +201,12 @@ class TaskMemoryFinder:
 
     def _always(self, filters: Filters) -> list[Memory]:
         """All critical memories, and the newest pinned ones; a critical slot or a pin that came with a document does not count."""
-        critical = self.store.listing(replace(filters, critical=True))
-        pinned = self.store.listing(replace(filters, pinned=True))
-        return [memory for memory in (*critical, *pinned[:MAX_PINNED]) if not is_evidence(memory)]
+        pinned = self.store.listing(replace(filters, pinned=True))[:MAX_PINNED]
+        return [*self._critical(filters), *(memory for memory in pinned if not is_evidence(memory))]
+
+    def _critical(self, filters: Filters) -> list[Memory]:
+        listed = self.store.listing(replace(filters, critical=True))
+        return [memory for memory in listed if not is_evidence(memory)]
 
 
 def _hit(memory: Memory) -> Hit:
