@@ -139,7 +139,7 @@ class Prepared(ToolResult):
     directives: list[MemoryCard] = Field(description="Most relevant to the task; corrections and constraints first.")
     consider: list[MemoryCard] = Field(description="Possibly relevant.")
     related: list[MemoryCard] = Field(description="What is linked to the directives.")
-    unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review: no directions.")
+    unconfirmed: list[MemoryCard] = Field(description="The user's own words that wait for review: no directions.")
     text: Text = Field(description="The same, phrased for a prompt.")
     tokens: int
     warnings: list[Text]
@@ -151,7 +151,7 @@ class Prepared(ToolResult):
             directives=[MemoryCard.of(item) for item in injection.directives],
             consider=[MemoryCard.of(item) for item in injection.consider],
             related=[MemoryCard.of(item) for item in injection.related],
-            unconfirmed=_in_users_words(injection.unconfirmed),
+            unconfirmed=[MemoryCard.of(item) for item in injection.unconfirmed],
             text=injection.text,
             tokens=injection.tokens,
             **{"warnings": list(injection.warnings), **more},

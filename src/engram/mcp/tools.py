@@ -324,7 +324,8 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "inject",
             "What a task needs",
-            "What to know before a task, within a token budget: directives, things to consider, related memories.",
+            "Call when the task changes within a session: the memories that concern the new task, within a token budget. At the start of one, "
+            "session_start returns the same.",
             arguments.Inject,
             Prepared,
             _inject,
@@ -333,7 +334,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "prepare",
             "Prepare for a task",
-            "A briefing before work: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about the task.",
+            "Call once before larger work: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about the task.",
             arguments.PrepareArguments,
             Briefed,
             _prepare,
@@ -430,7 +431,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "session_start",
             "Start a session",
-            "Start a session about a task. Returns a session_id and what to know for the task.",
+            "Call first, once per conversation: returns a session_id, the memories that concern the task, and how earlier sessions ended.",
             arguments.SessionStart,
             Started,
             _session_start,
