@@ -90,7 +90,7 @@ class Recalled(ToolResult):
     memories: list[Remembered] = Field(description="What is known.")
     text: Text = Field(description="All parts, phrased for a prompt.")
     possible: list[Remembered] = Field(description="The closest others; they may not answer.")
-    unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review.")
+    unconfirmed: list[Remembered] = Field(description="The user's words that wait for review.")
     older: list[Remembered] = Field(description="What is no longer current.")
     elsewhere: dict[Text, int] = Field(description="Matches in other projects, by scope.")
     warnings: list[Text]
@@ -139,7 +139,7 @@ class Prepared(ToolResult):
     directives: list[MemoryCard] = Field(description="Most relevant to the task; corrections and constraints first.")
     consider: list[MemoryCard] = Field(description="Possibly relevant.")
     related: list[MemoryCard] = Field(description="What is linked to the directives.")
-    unconfirmed: list[MemoryCard] = Field(description="The user's own words that wait for review: no directions.")
+    unconfirmed: list[MemoryCard] = Field(description="The user's words that wait for review.")
     text: Text = Field(description="The same, phrased for a prompt.")
     tokens: int
     warnings: list[Text]

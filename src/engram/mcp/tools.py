@@ -423,7 +423,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "enrich",
             "Give memories cues",
-            "At a quiet moment: returns memories that lack cues, as in learn. The next call gives their cues and returns the next ones.",
+            "At a quiet moment: returns memories that lack cues; the next call gives them and returns the next ones.",
             arguments.EnrichArguments,
             EnrichedBatch,
             _enrich,

@@ -214,7 +214,7 @@ POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
 WEIGHED, SPARE, SPARE_SHARE, LEAST_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
-others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `rereading` compares them with one another."""
+others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `likeness` compares them with one another."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Time spans a question names: since, until, in seconds."""
 

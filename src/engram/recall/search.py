@@ -17,7 +17,7 @@ from engram.recall.outdated import combine_with_outdated, is_unanswered, outdate
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
-from engram.recall.spelling import correct_spelling, describe
+from engram.recall.typos import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -224,11 +224,11 @@ class Searcher:
             pairs = self._disputed(pairs)
         found = {place.n: record for record, place in pairs}
         if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
-            from engram.recall.rereading import reread
+            from engram.recall.likeness import add_likeness
 
             known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
             rankings = [
-                [place for _, place in reread(each.question or each.text, ranking)]
+                [place for _, place in add_likeness(each.question or each.text, ranking)]
                 for (_, each), ranking in zip(asked, known, strict=True)
             ]
         fused = fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
