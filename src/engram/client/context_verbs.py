@@ -111,18 +111,14 @@ class ContextVerbs(ReadVerbs):
         from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
         from engram.recall.task_memories import TaskMemoryFinder
+        from engram.recall.unconfirmed import UnconfirmedFinder
 
-        query = SearchQuery(
-            text,
-            MOST_FOR_TASK,
-            wordings=checked_wordings(wordings),
-            filters=self._seen(scopes, {}),
-            min_relevance=HELPFUL,
-            task=text,
-        )
-        finder = TaskMemoryFinder(self._recaller.searcher, self.store)
-        hits = finder.find_about(query)
-        return Recall(text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=finder.find_waiting(query)))
+        filters = self._filters(scope=self._scopes_seen(scopes))
+        others = checked_wordings(wordings)
+        query = SearchQuery(text, MOST_FOR_TASK, wordings=others, filters=filters, min_relevance=HELPFUL, task=text)
+        hits = TaskMemoryFinder(self._searcher, self.store).find_about(query)
+        waiting = UnconfirmedFinder(self._searcher, self.store).find(query)
+        return Recall(text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=waiting))
 
     @contextmanager
     def _context(
@@ -157,7 +153,7 @@ class ContextVerbs(ReadVerbs):
             return None
         from engram.recall.query import ScopeResolver
 
-        return ScopeResolver(self.store, self._directory(directory), self._clock).scopes_from(None)
+        return ScopeResolver(self.store, self._directory(directory), self._clock).read_scopes()
 
     def _source_query(self, text: str, wordings: Wordings) -> "SearchQuery":
         from engram.recall.query import SearchQuery
@@ -172,7 +168,7 @@ class ContextVerbs(ReadVerbs):
         def listed(since: "datetime", until: "datetime") -> "Sequence[Memory]":
             from datetime import timedelta
 
-            seen = self._seen(self._scopes_in(directory), {}).scopes
+            seen = self._scopes_seen(self._scopes_in(directory))
             return self.list(scope=seen, since=since, until=until + timedelta(seconds=1), limit=limit)
 
         return listed

@@ -143,21 +143,19 @@ class Recaller:
         from engram.embedding.tokenizer import count_tokens
         from engram.recall.prompt import inject
         from engram.recall.task_memories import TaskMemoryFinder
+        from engram.recall.unconfirmed import UnconfirmedFinder, phrase_unconfirmed, with_unconfirmed
 
         now = self.clock()
         query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
-        finder = TaskMemoryFinder(self.searcher, self.store)
-        hits, waiting = finder.find(query), finder.find_waiting(query)
+        hits = TaskMemoryFinder(self.searcher, self.store).find(query)
+        waiting = UnconfirmedFinder(self.searcher, self.store).find(query)
+        section = phrase_unconfirmed(waiting, budget, count_tokens)
+        room = budget - (count_tokens(section) + 2 if section else 0)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
-            hits,
-            budget,
-            count_tokens,
-            now,
-            lambda directives: self._spread(directives, hits, filters, now),
-            replaced,
-            waiting,
+            hits, room, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )
+        chosen = with_unconfirmed(chosen, waiting, section, budget, count_tokens)
         warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 

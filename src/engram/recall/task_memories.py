@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import exp, log
 
-from engram.model.hit import USER_WORDS, Filtered, Hit, Hits, HitTrace
+from engram.model.hit import Filtered, Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import least_likeness, task_relevance
@@ -150,34 +150,6 @@ class TaskMemoryFinder:
         filters = replace(query.filters, critical=True, pinned=False)
         found = self.find(replace(query, filters=filters))
         return [hit.memory for hit in found if hit.memory is not None and not is_evidence(hit.memory)]
-
-    def find_waiting(self, query: SearchQuery) -> Hits:
-        """The candidates that concern a task and say nothing but what the user says in the ledger, the most relevant first.
-
-        `filtered` names the other candidates that concern it.
-        """
-        filters = replace(query.filters, statuses=("candidate",), valid_at=None)
-        if not query.text.strip() or not self.store.count(filters):
-            return Hits()
-        hits = self.searcher.search(replace(query, filters=filters, min_relevance=0.0))
-        concerning = [hit for hit in self._judge(query)[0].judged(hits) if hit.relevance >= query.min_relevance]
-        withheld = {hit.id: self._withheld(hit) for hit in concerning}
-        hits.filtered = [Filtered(name, why) for name, why in withheld.items() if why]
-        hits[:] = [replace(hit, note=USER_WORDS) for hit in concerning if not withheld[hit.id]]
-        return hits
-
-    def _withheld(self, hit: Hit) -> str:
-        """Why a candidate reaches no prompt before its review; "" if it may be quoted."""
-        from engram.gates.instructions import find_injections
-        from engram.gates.trust import sensitive_subject
-        from engram.recall.answer.parts import quotes_user
-
-        assert hit.memory is not None
-        if not quotes_user(self.store, hit.memory):
-            return "unconfirmed: waits for review, and is not in the user's own words"
-        if sensitive_subject(hit.memory):
-            return "private: waits for review"
-        return "unconfirmed: reads like an instruction" if find_injections(hit.memory.statement) else ""
 
     def _judged(self, query: SearchQuery, always: Sequence[Memory] = ()) -> Hits:
         """What a search finds, what is nearest to the task and some others, with their relevance to the task."""

@@ -41,7 +41,9 @@ class EarlierSessions:
     count: Counter
     zone: tzinfo
 
-    def about(self, task: str, scopes: tuple[str, ...], now: datetime, budget: int) -> tuple[EarlierSession, ...]:
+    def about(
+        self, task: str, scopes: tuple[str, ...] | None, now: datetime, budget: int
+    ) -> tuple[EarlierSession, ...]:
         """The summaries to mention at the start of a session about a task, the newest first, within their share of the budget."""
         if budget < LEAST_BUDGET:
             return ()
@@ -49,7 +51,7 @@ class EarlierSessions:
         room = int(budget * SHARE) // max(len(found), 1)
         return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
 
-    def _relevant(self, task: str, scopes: tuple[str, ...]) -> Iterator[Session]:
+    def _relevant(self, task: str, scopes: tuple[str, ...] | None) -> Iterator[Session]:
         """The sessions whose events are about the task, best first; a summary is such an event."""
         filters = Filters(kinds=("event",), scopes=scopes)
         hits = self.searcher.search(SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=HELPFUL).checked())
@@ -59,7 +61,7 @@ class EarlierSessions:
         for _, session in zip(range(MOST_SESSIONS), summarised, strict=False):
             yield session
 
-    def _last(self, scopes: tuple[str, ...], now: datetime) -> list[Session]:
+    def _last(self, scopes: tuple[str, ...] | None, now: datetime) -> list[Session]:
         """The last session that ended, if that was recently."""
         sessions = self.searcher.store.sessions(_LAST_ONES, scopes)
         recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT)
