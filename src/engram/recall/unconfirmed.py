@@ -51,9 +51,11 @@ class UnconfirmedFinder:
     def find(self, query: SearchQuery) -> Hits:
         """The best ones that match a task, each marked with `USER_WORDS` or `WAITS`."""
         waiting = replace(query.filters, kinds=("memory",), statuses=("candidate",), valid_at=None)
+        if not query.text.strip() or not self.store.count(waiting):
+            return Hits()
         least = least_unconfirmed(query.min_relevance)
         asked = replace(query, filters=waiting, limit=MAX_UNCONFIRMED, min_relevance=least, purpose=PURPOSE)
-        found = self.searcher.search(asked) if query.text.strip() else Hits()
+        found = self.searcher.search(asked)
         return among(found, [self.mark(hit, query.filters) for hit in found])
 
     def mark(self, hit: Hit, filters: Filters) -> Hit:
