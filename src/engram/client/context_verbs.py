@@ -116,6 +116,7 @@ class ContextVerbs(ReadVerbs):
         from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
         from engram.recall.task_memories import TaskMemoryFinder
+        from engram.recall.unconfirmed import UnconfirmedFinder
 
         query = SearchQuery(
             text,

@@ -324,8 +324,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "inject",
             "What a task needs",
-            "Call when the task changes within a session: the memories that concern the new task, within a token budget. At the start of one, "
-            "session_start returns the same.",
+            "Call when the task changes: the memories that concern it, within a token budget. session_start returns the same.",
             arguments.Inject,
             Prepared,
             _inject,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import exp, log
 
-from engram.model.hit import USER_WORDS, Filtered, Hit, Hits, HitTrace
+from engram.model.hit import Filtered, Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import least_likeness, task_relevance
@@ -30,14 +30,16 @@ SEARCHED = 48
 """Hits of the search that are judged."""
 MAX_CRITICAL = 10
 """Critical memories that concern a task, the most relevant ones."""
+CRITICAL_SHARE = 0.4
+"""The share of the floor that a critical memory needs, since a missing one costs more. Of 52 that 63 tasks about three stores need, .90 are found instead of .79,
+with 53 unrelated ones instead of 21."""
 MAX_HEALTH = 5
 """Memories about health and safety that count for any task."""
 MAX_PINNED = 100
 """Pinned memories offered to an injection; those its limits cut are named."""
 WORD_WEIGHT, MARGIN, STEEPNESS = 0.2, 0.18, 13.0
 """How much likeness a shared word is worth that no other memory has; how much more than `least_likeness` a memory without a situation needs; and how
-fast the probability grows with it. Fitted on 54 tasks about two stores of 64 memories, each half judged by the other: a margin of .22 has a precision
-of .74 instead of .66, and finds .73 instead of .79."""
+fast the probability grows with it. Fitted on 48 tasks about two stores of 64 memories each; docs/benchmarks.md has what a third store shows."""
 UNLIKELY = 0.02
 """Below this relevance to the task a memory is about something else, unless its words alone say otherwise."""
 HEALTH_SLOTS = frozenset(
@@ -223,8 +225,8 @@ def _choose(hits: Hits, floor: float) -> Hits:
         is_critical = bool(hit.memory.critical_slot) and not is_evidence(hit.memory)
         if hit.id in health or (hit.memory.pinned and not is_evidence(hit.memory)):
             chosen.append(hit)
-        elif hit.relevance < floor:
-            reason = f"not about the task: relevance {hit.relevance:.2f}, below {floor:.2f}"
+        elif hit.relevance < (least := floor * CRITICAL_SHARE if is_critical else floor):
+            reason = f"not about the task: relevance {hit.relevance:.2f}, below {least:.2f}"
             hits.filtered.append(Filtered(hit.id, reason))
         elif is_critical and critical == MAX_CRITICAL:
             hits.filtered.append(Filtered(hit.id, f"critical: limited to {MAX_CRITICAL}, and others are more relevant"))
