@@ -116,7 +116,6 @@ class ContextVerbs(ReadVerbs):
         from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
         from engram.recall.task_memories import TaskMemoryFinder
-        from engram.recall.unconfirmed import UnconfirmedFinder
 
         query = SearchQuery(
             text,

@@ -175,6 +175,8 @@ class Injection(Displayed):
     directives: tuple[Injected, ...] = ()
     consider: tuple[Injected, ...] = ()
     related: tuple[Injected, ...] = ()
+    unconfirmed: tuple[Injected, ...] = ()
+    """Candidates in the user's own words, as the ledger shows; they are neither `items` nor recorded as used."""
     text: str = ""
     tokens: int = 0
     budget: int = 0
@@ -185,7 +187,7 @@ class Injection(Displayed):
 
     @property
     def items(self) -> tuple[Injected, ...]:
-        """All injected memories, in the order of the text."""
+        """All injected memories but the unconfirmed ones, in the order of the text."""
         return self.directives + self.consider + self.related
 
     @property

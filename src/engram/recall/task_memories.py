@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import exp, log
 
-from engram.model.hit import Filtered, Hit, Hits, HitTrace
+from engram.model.hit import USER_WORDS, Filtered, Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import least_likeness, task_relevance
