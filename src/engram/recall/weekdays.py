@@ -9,12 +9,16 @@ from engram.text.word_tables import word_class
 __all__ = ["is_of_every_week"]
 
 _DAYS = frozenset(("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "weekend"))
-_OF_THE_CALENDAR = frozenset(["last", "next", "past", "previous", "coming", "following", "since", "after", "before", "ago"])
+_OF_THE_CALENDAR = frozenset(
+    ["last", "next", "past", "previous", "coming", "following", "since", "after", "before", "ago"]
+)
 _ALLOWED = frozenset(["can", "can't", "could", "may", "might", "must", "shall", "should"])
 """Verbs that begin a question about what is allowed."""
 _USUAL = frozenset(["is", "isn't", "are", "aren't", "am", "do", "don't", "does", "doesn't"])
 """Verbs that begin a question about what is usual, or about what is planned."""
-_PLANNED = frozenset(["anything", "something", "nothing", "free", "busy", "happen", "tell", "remind", "remember", "have", "this"])
+_PLANNED = frozenset(
+    ["anything", "something", "nothing", "free", "busy", "happen", "tell", "remind", "remember", "have", "this"]
+)
 _NOT_PLANNED = frozenset(["during", "according", "morning", "evening"])
 
 
