@@ -199,9 +199,9 @@ MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
 POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
-WEIGHED, SPARE, SPARE_SHARE = 2, 10, 3
+WEIGHED, SPARE, SPARE_SHARE, LEAST_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
-others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first."""
+others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `rereading` compares them with one another."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Time spans a question names: since, until, in seconds."""
 
@@ -228,8 +228,8 @@ class SearchQuery:
     """Whether stale and expired memories are found, too."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
-    asked: str = ""
-    """The question about what holds now that the text is the subject of; "" where something else is searched for."""
+    question: str = ""
+    """The whole question, if the text is only its subject: memories are compared with it."""
     task: str = ""
     """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
     purpose: str = "the question"
@@ -261,7 +261,7 @@ class SearchQuery:
     @property
     def alternatives(self) -> "list[SearchQuery]":
         """Each wording as a query of its own."""
-        alone = replace(self, wordings=(), asked="", task="")
+        alone = replace(self, wordings=(), question="", task="")
         return [replace(alone, text=wording) for wording in self.wordings]
 
     @property
@@ -283,7 +283,11 @@ class SearchQuery:
     def places(self) -> int:
         """How many ranked documents to weigh; with `known_at` more, since some were not known yet."""
         spare = max(SPARE, self.limit // SPARE_SHARE)
-        return self.store_query.limit * 2 if self.known_then else min(self.limit * WEIGHED, self.limit + spare)
+        return (
+            self.store_query.limit * 2
+            if self.known_then
+            else max(LEAST_WEIGHED, min(self.limit * WEIGHED, self.limit + spare))
+        )
 
     @property
     def images(self) -> dict[int, Memory]:

@@ -64,23 +64,19 @@ Asked: TypeAlias = "tuple[Candidates, SearchQuery]"
 """A question, or one of its wordings, and what the retrievers found for it."""
 
 
-def rank(store: PassageReader, asked: Sequence[Asked]) -> list[Ranked]:
-    """Documents, best first, each with the probability that it is about the question, or about one of its wordings."""
+def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
+    """For each wording of a question the documents, best first, each with the probability that it is about that wording."""
     query = asked[0][1]
     if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
-        rankings = _rank_in_context(store, asked)
-    else:
-        rankings = [_rank_alone(store, candidates, each) for candidates, each in asked]
-    return (
-        rankings[0] if len(rankings) == 1 else fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
-    )
+        return _rank_in_context(store, asked)
+    return [_rank_alone(store, candidates, each) for candidates, each in asked]
 
 
 def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
     """A ranking for each wording, of what any of them found; it is read once."""
     placed, judged = judge(store, asked)
     if not placed:
-        return [[]]
+        return [[] for _ in asked]
     rankings = []
     for (candidates, query), each in zip(asked, judged, strict=True):
         parts, rows = _best_judged(placed, each, query)
@@ -109,6 +105,8 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
     Five chances to match are not five times the evidence, see `fuse_relevance`.
     """
     count = len(rankings)
+    if count == 1:
+        return list(rankings[0])
     found: dict[int, list[tuple[float, int, Ranked]]] = {}
     for place, ranking in enumerate(rankings):
         for ranked in ranking:

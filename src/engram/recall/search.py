@@ -14,7 +14,7 @@ from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Ranked, rank, scaled_to_best, with_excerpts
+from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
 from engram.recall.spelling import correct_spelling, describe
 from engram.rules import numbers as n
@@ -158,18 +158,7 @@ class Searcher:
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             candidates, query = self._retrieved(query, reads)
             asked = [(candidates, query), *(self._retrieved(each, reads) for each in query.alternatives)]
-            ranked = _listed(candidates) if query.everything else rank(self.store, asked)
-            considered, filtered = self._records(query, ranked, reads)
-            if query.filters.known_at is None and not query.filters.as_of:
-                considered = self._disputed(considered)
-            if (
-                query.asked
-                and query.mode == "hybrid"
-                and query.fusion != "rrf"
-                and not query.everything
-                and not query.wordings
-            ):
-                considered = _read_with(query.asked, considered)
+            considered, filtered = self._considered(query, asked, reads)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
             weighed = self._weighed(query, considered)
@@ -222,6 +211,27 @@ class Searcher:
         scored = [_scored(query, found, place, moment, boosts) for found, place in considered]
         scored.sort(key=lambda one: (-one.score, one.found.record.id))
         return scored
+
+    def _considered(
+        self, query: SearchQuery, asked: Sequence[Asked], reads: SharedReads
+    ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
+        """The ranked records, best first, memories compared with each wording of the question; and those that fail a filter on the record."""
+        rankings = [_listed(asked[0][0])] if query.everything else rank(self.store, asked)
+        union = {place.n: place for ranking in rankings for place in ranking}
+        pairs, filtered = self._records(query, list(union.values()), reads)
+        if query.filters.known_at is None and not query.filters.as_of:
+            pairs = self._disputed(pairs)
+        found = {place.n: record for record, place in pairs}
+        if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
+            from engram.recall.rereading import reread
+
+            known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
+            rankings = [
+                [place for _, place in reread(each.question or each.text, ranking)]
+                for (_, each), ranking in zip(asked, known, strict=True)
+            ]
+        fused = fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
+        return [(found[place.n], place) for place in fused if place.n in found], filtered
 
     def _records(
         self, query: SearchQuery, ranked: Sequence[Ranked], reads: SharedReads
@@ -340,26 +350,6 @@ def _scored(
     weight = replace(state, weight=1.0) if query.filters.as_of or not state.weight else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
-
-
-def _read_with(question: str, considered: Sequence[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
-    """The same, the relevance of a short memory weighed with how likely it answers the question; where all are memories, their order too."""
-    from engram.recall.relevance import answer_relevance, as_match
-
-    statements = [found.record.statement if isinstance(found.record, Memory) else "" for found, _ in considered]
-    relevance = answer_relevance(question, statements, [place.relevance for _, place in considered])
-    if not all(statements):
-        return [
-            (found, replace(place, relevance=value))
-            for (found, place), value in zip(considered, relevance, strict=True)
-        ]
-    shares = [
-        {**place.shares, "answers": as_match(value)} for (_, place), value in zip(considered, relevance, strict=True)
-    ]
-    return [
-        (found, Ranked(place.n, sum(own.values()), own, place.found_by, place.raw, value))
-        for (found, place), own, value in zip(considered, scaled_to_best(shares), relevance, strict=True)
-    ]
 
 
 def _listed(candidates: Candidates) -> list[Ranked]:

@@ -236,8 +236,8 @@ class Answerer:
             near = AnswerParts(among(hits, [] if answered.hits else nearest(hits, self.floor)))
             return _with_parts(answered, near)
         anchored = window_of(question, query.filters, self.searcher)
-        asked = question.text if question.intent == "current" else ""
-        query = replace(query, text=question.subject or question.text, asked=asked, task=asked)
+        task = question.text if question.intent == "current" else ""
+        query = replace(query, text=question.subject or question.text, question=question.text, task=task)
         answered = self._cut(question, query, self._answered(question, query, anchored))
         if not answered.hits and question.phrase:
             answered = self._held_then(question, query, anchored) or self._outside(question, query) or answered
@@ -256,7 +256,7 @@ class Answerer:
         is_searched = query.task == question.text and question.window is None
         if is_question(question.text) or (is_searched and answered.hits):
             return answered
-        now = replace(query, text=question.text, asked="", task=question.text)
+        now = replace(query, text=question.text, task=question.text)
         found = self.searcher.search(replace(now, purpose="what is about the task"))
         least = max(self.floor, HALF * best_of(answered.hits))
         about_it = [hit for hit in found if is_about_task(hit) and hit.relevance >= least]
