@@ -42,7 +42,7 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
     found = {hit.id for hit in answer.hits}
     added: list[Hit] = []
     for hop in plan_hops(query.text, answer.hits):
-        asked = replace(query, text=hop.text, asked="", task="", wordings=(), min_relevance=floor)
+        asked = replace(query, text=hop.text, task="", wordings=(), min_relevance=floor)
         hits = searcher.search(replace(asked, purpose=PURPOSE.format(entity=hop.entity)))
         terms = set(query_terms(hop.entity))
         about = [hit for hit in hits if hit.id not in found and terms <= set(tokens(hit.text))]
