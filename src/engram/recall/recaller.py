@@ -15,6 +15,7 @@ from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.freshness import compared
 from engram.recall.hops import follow_entities
+from engram.recall.names import answer_name
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -141,6 +142,8 @@ class Recaller:
         """The answer to one question, with what is known about the entities of its first hits."""
         answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
         is_current = question.intent == "current" and question.window is None and not query.narrowed
+        if question.window is None and not query.narrowed:
+            answer = answer_name(searcher, query, answer, floor)
         return follow_entities(searcher, query, answer, floor) if is_current else answer
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:

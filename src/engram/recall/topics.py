@@ -11,6 +11,7 @@ from itertools import chain, zip_longest
 
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import replace
+from engram.recall.answer.parts import MAX_PART
 from engram.recall.cutoff import among
 from engram.recall.trace import TracedAnswer, first
 from engram.text.tokens import query_terms
@@ -23,8 +24,6 @@ MAX_CHARACTERS = 400
 """A longer text tells a story, of which the sentences are no topics."""
 MAX_LIST = 10
 """Words of a question that only names things."""
-MAX_PART = 3
-"""Hits of each part of the merged answer."""
 _SENTENCE = re.compile(r"[?;!]\s+|\?$|\.\s+(?=[A-Z])")
 _CLAUSE = re.compile(
     r"(?:,\s*(?:(?:and|or|also|plus)\s+)?|\s+(?:and|or|plus|also)\s+)(?:also\s+)?(?=[a-z])", re.IGNORECASE
