@@ -36,7 +36,7 @@ def correct_spelling(query: SearchQuery, corrections: Mapping[str, str]) -> Sear
     def corrected(text: str) -> str:
         return _WORD.sub(lambda found: corrections.get(found[0].lower(), found[0]), text)
 
-    return replace(query, text=corrected(query.text), task=corrected(query.task))
+    return replace(query, text=corrected(query.text), question=corrected(query.question), task=corrected(query.task))
 
 
 def describe(corrections: Mapping[str, str]) -> list[str]:
