@@ -74,8 +74,8 @@ def split_topics(question: str) -> tuple[str, ...]:
 
 
 def merge_answers(whole: TracedAnswer, topics: Sequence[TracedAnswer], limit: int) -> TracedAnswer:
-    """One answer: the best hits of each topic in turn, then what is about the whole question."""
-    hits = _merge([*(topic.hits for topic in topics)], whole.hits)
+    """One answer: the best hit for the whole question, the best of each topic in turn, then the others."""
+    hits = _merge([whole.hits[:1]], _merge([topic.hits for topic in topics], whole.hits))
     known = {hit.id for hit in hits}
     answers = (*topics, whole)
     parts = AnswerParts(
