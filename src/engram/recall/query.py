@@ -40,6 +40,8 @@ FILTERS = frozenset(
     }
 )
 """The filters of `search`, `list` and `recall`."""
+OF_MEMORIES = frozenset({"types", "status", "tags", "domain", "as_of", "known_at", "critical"})
+"""Filters that only memories pass, or that mean something else for events: with one of them `search` finds memories, unless told otherwise."""
 HERE = "here"
 """Accepted wherever a scope is named: the scope of the directory."""
 ScopeLike = str | Sequence[str] | None
@@ -239,6 +241,8 @@ class SearchQuery:
     """Whether an answer counts what other projects know."""
     outdated: bool = False
     """Whether stale and expired memories are found, too, and what is no longer current ranks as if it were."""
+    folding: bool = False
+    """Whether an event is left out if a memory that was extracted from it is found."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
     question: str = ""

@@ -15,9 +15,13 @@ from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.freshness import compared
+from engram.recall.hops import follow_entities
+from engram.recall.names import answer_name
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
+from engram.recall.topics import merge_answers, split_topics
+from engram.recall.trace import TracedAnswer
 from engram.rules.sources import EVIDENCE
 from engram.store.protocol import Filters, Store
 from engram.text.display import notice, quoted, word
@@ -114,7 +118,11 @@ class Recaller:
         question = parse(query.text, moment) if query.narrowed else self.understood(query.text, moment)
         searcher = self.searcher.for_recall(explain=query.explain)
         floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
-        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
+        answer = self._answer(searcher, question, query, floor)
+        if topics := split_topics(query.text):
+            alone = [replace(query, text=topic, wordings=()) for topic in topics]
+            each = [self._answer(searcher, parse(topic.text, moment), topic, floor) for topic in alone]
+            answer = merge_answers(answer, each, query.limit)
         trace = None
         if searcher.log is not None:
             from engram.recall.trace import traced
@@ -126,6 +134,14 @@ class Recaller:
         text = "\n\n".join(filter(None, sections)) or NOTHING_KNOWN
         return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, parts=parts)  # fmt: skip
+
+    def _answer(self, searcher: Searcher, question: ParsedQuestion, query: SearchQuery, floor: float) -> TracedAnswer:
+        """The answer to one question, with what is known about the entities of its first hits."""
+        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
+        is_current = question.intent == "current" and question.window is None and not query.narrowed
+        if question.window is None and not query.narrowed:
+            answer = answer_name(searcher, query, answer, floor)
+        return follow_entities(searcher, query, answer, floor) if is_current else answer
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""

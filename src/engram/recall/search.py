@@ -13,6 +13,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
+from engram.recall.folding import fold_events, is_manifest
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
@@ -163,6 +164,8 @@ class Searcher:
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
             weighed = self._weighed(query, considered)
+        if query.folding:
+            weighed = fold_events(weighed, lambda scored: scored.found.record)
         relevant = [scored for scored in weighed if scored.place.relevance >= query.min_relevance]
         hits = Hits([self._hit(query, scored) for scored in relevant[: query.limit]])
         hits.filtered = [
@@ -365,6 +368,8 @@ def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> st
         return "other metadata"
     if isinstance(record, Event) and VERBATIM in record.metadata and "artifact" not in (filters.types or ()):
         return "the exact words of a memory: a search for artifacts finds them"
+    if isinstance(record, Event) and is_manifest(record) and "observation" not in (filters.types or ()):
+        return "says which document was read, not what is in it"
     # A hand edit picked up during this search may have changed the status.
     if isinstance(record, Event) or filters.statuses is None or filters.as_of:
         return ""

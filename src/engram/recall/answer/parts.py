@@ -10,6 +10,7 @@ from datetime import datetime, tzinfo
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.recall.cutoff import MIN_KNOWN, among
+from engram.recall.folding import MIN_CHUNK, is_chunk
 from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -63,9 +64,9 @@ class PartFinder:
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
         least = self._least(known)
-        possible = sorted((hit for hit in possible if hit.relevance >= least), key=lambda hit: -hit.relevance)[
-            :MAX_PART
-        ]
+        possible = sorted(
+            (hit for hit in possible if hit.relevance >= max(least, _floor_of(hit))), key=lambda hit: -hit.relevance
+        )[:MAX_PART]
         taken.add(possible)
         older = [hit for hit in older if not taken.has_newer(hit)]
         return AnswerParts(
@@ -89,6 +90,10 @@ class PartFinder:
         found = replace(self.searcher, log=None).search(replace(query, filters=others, limit=WIDE, min_relevance=least))
         counts = Counter(hit.memory.scope for hit in found if hit.memory is not None)
         return tuple(ScopeMatches(scope, count) for scope, count in counts.most_common())
+
+
+def _floor_of(hit: Hit) -> float:
+    return MIN_CHUNK if hit.event is not None and is_chunk(hit.event) else MIN_POSSIBLE
 
 
 class _Taken:
