@@ -34,6 +34,7 @@ from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
+from engram.text.translation import translate
 
 if TYPE_CHECKING:
     from array import array
@@ -138,7 +139,7 @@ class Searcher:
         """The best documents, best first. Archived memories answer only when nothing current does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
-        query, reads = query.checked(), self.reads
+        query, reads = query.checked().in_english(), self.reads
         hits = self._search(query, reads)
         if not hits and _may_be_archived(query.filters):
             archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))), reads)
@@ -342,7 +343,9 @@ def _read_with(question: str, considered: Sequence[tuple[StoredRecord, Ranked]])
     """The same, the relevance of a short memory weighed with how likely it answers the question; where all are memories, their order too."""
     from engram.recall.relevance import answer_relevance, as_match
 
-    statements = [found.record.statement if isinstance(found.record, Memory) else "" for found, _ in considered]
+    statements = [
+        translate(found.record.statement) if isinstance(found.record, Memory) else "" for found, _ in considered
+    ]
     relevance = answer_relevance(question, statements, [place.relevance for _, place in considered])
     if not all(statements):
         return [

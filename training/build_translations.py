@@ -1,0 +1,90 @@
+"""Writes the tables of src/engram/text/data/translations from those in training/translations.
+
+    python training/build_translations.py
+
+Each row there has an English word and its translations. A translation of one language is written to the table of that language, with the
+English words for it; the words of function_words.txt also to signs.txt, which says in which language a sentence is. The tables are
+written by hand for this project: nothing in them is copied from a dictionary.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.embedding.tokenizer import word_rows
+from engram.text.inflection import fold
+from engram.text.languages import LANGUAGES
+from engram.text.word_tables import read_table
+
+SOURCES = Path(__file__).parent / "translations"
+OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "translations"
+FUNCTION_WORDS = "function_words.txt"
+MAX_MEANINGS = 2
+
+
+def rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
+    """English and the translations into each language, of every row of a table."""
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        english, *columns = line.split("|")
+        if len(columns) != len(LANGUAGES):
+            raise SystemExit(f"{path.name}:{number}: {len(columns)} languages, not {len(LANGUAGES)}")
+        yield english.strip(), tuple([key_of(word) for word in column.split()] for column in columns)
+
+
+def key_of(written: str) -> str:
+    """A word or phrase as the tables spell it: lower-case words of letters between single blanks."""
+    return " ".join("".join(char if char.isalpha() else " " for char in written.lower()).split())
+
+
+def is_sign(word: str) -> bool:
+    """Whether a function word says something of the language: the letter of "l'eau" or of an option does not."""
+    return len(word) > 1 or word in "aeioyàèéêó"
+
+
+def collect() -> tuple[dict[str, dict[str, list[str]]], dict[str, set[str]]]:
+    """The meanings of every key, and the function words, by language."""
+    meanings: dict[str, dict[str, list[str]]] = {language: {} for language in LANGUAGES}
+    signs: dict[str, set[str]] = {language: set() for language in LANGUAGES}
+    paths = sorted(SOURCES.glob("*.txt"), key=lambda path: (path.name != FUNCTION_WORDS, path.name))
+    for path in paths:
+        is_function = path.name == FUNCTION_WORDS
+        for english, columns in rows(path):
+            for language, keys in zip(LANGUAGES, columns, strict=True):
+                for key in keys:
+                    known = meanings[language].setdefault(key, [])
+                    is_taken = key in signs[language] and not is_function
+                    if english not in known and len(known) < (1 if is_function else MAX_MEANINGS) and not is_taken:
+                        known.append(english)
+                    if is_function and " " not in key and is_sign(key):
+                        signs[language].add(key)
+    return meanings, signs
+
+
+def write() -> None:
+    """Write all tables."""
+    OUTPUT.mkdir(exist_ok=True)
+    meanings, signs = collect()
+    for language, found in meanings.items():
+        spelled = {key: " ".join(english) for key, english in found.items() if english}
+        spelled = {fold(key): english for key, english in reversed(spelled.items())} | spelled
+        lines = [f"{key}\t{english}\n" for key, english in sorted(spelled.items())]
+        (OUTPUT / f"{language}.txt").write_text("".join(lines), "utf-8")
+        print(f"{language}: {len(lines)} keys, {sum(map(len, lines)) // 1024} kB")
+    english_words = {
+        word for table in ("stopwords.txt", "questionwords.txt") for row in read_table(table) for word in row
+    }
+    english_words = {word for word in english_words if is_sign(word)}
+    sign_rows = [f"en {' '.join(sorted(english_words))}\n"]
+    for language, words in signs.items():
+        folded = {fold(word) for word in words}
+        sign_rows.append(f"{language} {' '.join(sorted(words | (folded - english_words)))}\n")
+    (OUTPUT / "signs.txt").write_text("".join(sign_rows), "utf-8")
+    singles = {fold(key) for found in meanings.values() for key in found if " " not in key}
+    (OUTPUT / "english.txt").write_text(
+        "".join(f"{word}\n" for word in sorted(singles) if len(word_rows[word]) == 1), "utf-8"
+    )
+
+
+if __name__ == "__main__":
+    write()
