@@ -157,9 +157,7 @@ def searched(path: Path, seed: int) -> Iterator[Found]:
                 lines = slot.lines[section]
                 for line in chance.sample(lines, min(count, len(lines))):
                     question = _of(line, subjects[number], names[number])
-                    hits = searcher.search(
-                        SearchQuery(question, READ, filters=Filters(kinds=("memory",)), asked=question)
-                    )
+                    hits = searcher.search(SearchQuery(question, READ, filters=Filters(kinds=("memory",))))
                     read = tuple(map(_told, hits))
                     yield Found(path.stem, number, slot.many, section == "questions", question, read)
 

@@ -4,11 +4,13 @@ import json
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engram import Engram
 from engram.bench import beam, locomo, longmemeval
+from engram.bench.dataset import add_wordings
 from engram.bench.report import retrieval_text
 from engram.bench.retrieval import BenchQuestion, fill, measure
 from engram.bench.speed import measure as measure_speed
@@ -88,7 +90,7 @@ CHATS = [
         ],
     }
 ]
-POOL = {
+POOL: dict[str, Any] = {
     "sessions": [
         {"id": "a", "date": "2023/05/20 (Sat) 02:21", "turns": [{"role": "user", "text": "I sold a boat."}]},
         {"id": "b", "date": "2023/05/21 (Sun) 02:21", "turns": [{"role": "user", "text": "I bought a kayak."}]},
@@ -131,6 +133,55 @@ def test_a_pool_is_judged_by_sessions_and_by_the_turns_it_names(tmp_path: Path) 
     assert {"any@5", "all@5", "any@10", "turn any@5", "turn fraction@10"} <= set(report["measures"])
     assert report["measures"]["all@5"] == report["measures"]["turn all@5"] == 1.0
     assert set(report["by_category"]["user"]) == {"all@5", "any@5"}
+
+
+def test_distractors_join_every_store_and_can_only_cost_hits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, more = tmp_path / "pooled.json", tmp_path / "more.json"
+    path.write_text(json.dumps(POOL))
+    # Six sessions that repeat one question come before its answer.
+    session = {
+        "date": "2023/05/22 (Mon) 02:21",
+        "turns": [{"role": "user", "text": "Which boat did I sell, which boat?"}],
+    }
+    more.write_text(json.dumps({"sessions": [{"id": f"d{number}", **session} for number in range(6)]}))
+    main(["bench", "longmemeval", str(path), "--distractors", str(more), "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["questions"] == 2
+    assert report["measures"]["any@5"] == 0.5
+    path.write_text(json.dumps(POOL | {"sessions": [*POOL["sessions"], {"id": "d3", **session}]}))
+    with pytest.raises(SystemExit):
+        main(["bench", "longmemeval", str(path), "--distractors", str(more)])
+    assert "session d3 is among the distractors and in pool-1" in capsys.readouterr().err
+
+
+def test_wordings_of_a_file_are_asked_with_their_question(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "wordings.json"
+    path.write_text(json.dumps({"Which craft is new?": ["pottery class"]}))
+    data.write_text(data.read_text().replace("What does Bob learn?", "Which craft is new?"))
+    (conversation,) = add_wordings(locomo.load(data), path)
+    assert [question.wordings for question in conversation.questions] == [(), ("pottery class",)]
+    found = [measure(each, BenchQuestion(mode="keyword")) for each in ([conversation], locomo.load(data))]
+    assert [report["by_category"]["multi-hop"]["any@10"] for report in found] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ([], "a list of wordings for each question"),
+        ({"What does Bob learn?": "pottery"}, "a list of wordings for each question"),
+        ({"What does Bob learn?": [7]}, "wordings must be texts"),
+        ({"Who is Carol?": ["Carol"]}, "none of them is in the data set"),
+    ],
+)
+def test_a_file_of_wordings_that_fits_no_question_is_refused(
+    data: Path, tmp_path: Path, content: object, problem: str
+) -> None:
+    path = tmp_path / "wordings.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InvalidInput, match=problem):
+        add_wordings(locomo.load(data), path)
 
 
 def test_the_baseline_answers_the_same_questions_and_stands_in_a_column_of_its_own(

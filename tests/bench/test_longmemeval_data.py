@@ -129,6 +129,15 @@ def test_what_is_wrong_with_a_pool_is_named(tmp_path: Path, change: dict[str, An
     assert problem in str(refused.value)
 
 
+def test_distractors_are_the_sessions_of_a_pool(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"sessions": POOL["sessions"]}))
+    assert [session.key for session in longmemeval.load_distractors(path)] == ["p0", "p1"]
+    path.write_text("[]")
+    with pytest.raises(InvalidInput, match=r"x\.json does not look like the data set"):
+        longmemeval.load_distractors(path)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("x.json", "{}"), ("x.json", "[7]"), ("x.json", '[{"question_id": "a"}]'), ("x.jsonl", "{")],

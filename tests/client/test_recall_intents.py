@@ -67,10 +67,10 @@ def test_a_time_of_which_nothing_is_known_is_not_answered_by_something_else(mem:
 
 
 def test_what_came_to_its_end_by_itself_is_the_past_too(mem: Engram) -> None:
-    mem.add("I work at the observatory", valid_from=on(2020, 1, 1), valid_until=on(2024, 1, 1))
-    answer = mem.recall("Where did I work before?")
-    assert [hit.text for hit in answer.hits] == ["I work at the observatory"]
-    assert mem.recall("Where do I work?").hits == []
+    mem.add("My dentist is Dr. Osei", valid_from=on(2020, 1, 1), valid_until=on(2024, 1, 1))
+    answer = mem.recall("Who was my dentist before?")
+    assert [hit.text for hit in answer.hits] == ["My dentist is Dr. Osei"]
+    assert mem.recall("Who is my dentist?").hits == []
 
 
 def test_before_an_event_that_is_remembered(mem: Engram) -> None:
@@ -159,7 +159,8 @@ def test_filters_that_were_given_stand(mem: Engram, clock: Clock) -> None:
         said["Porto"],
     }
     assert about(mem.recall("Where did I live before?", as_of="2023-01-01"), "live") == ["I live in Lisbon"]
-    assert {hit.kind for hit in mem.recall("What did I say about the invoice?", kinds=["memory"]).hits} == {"memory"}
+    invoice = mem.recall("What did I say about the invoice?", kinds=["memory"], min_relevance=0.02)
+    assert {hit.kind for hit in invoice.hits} == {"memory"}
     assert mem.recall("Where do I live?", since="2030-01-01").hits == []
 
 

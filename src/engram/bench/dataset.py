@@ -3,13 +3,14 @@
 Keys are the data set's own ids. They travel beside the text, as a caller's metadata would, and are never indexed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engram.model.arguments import checked_wordings
 from engram.model.errors import InvalidInput, UnreadableData
-from engram.model.lazy import cached_property, dataclass
+from engram.model.lazy import cached_property, dataclass, replace
 from engram.readers.json_reader import parse_json
 from engram.readers.limits import read_text
 
@@ -18,6 +19,8 @@ __all__ = [
     "DatasetTurn",
     "Question",
     "SessionOfTurns",
+    "add_sessions",
+    "add_wordings",
     "malformed",
     "read_json",
     "read_lines",
@@ -58,6 +61,8 @@ class Question:
     asked_at: datetime | None = None
     turns: tuple[str, ...] = ()
     """The turns that answer it, where `evidence` names sessions and the data set names turns as well."""
+    wordings: tuple[str, ...] = ()
+    """Other wordings of it, as a calling agent would add them."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,37 @@ class DatasetConversation:
         """The session of each turn, by key; a session is its own."""
         places = {session.key: session.key for session in self.sessions}
         return places | {turn.key: session.key for session in self.sessions for turn in session.turns}
+
+
+def add_sessions(
+    conversations: Sequence[DatasetConversation], sessions: Sequence[SessionOfTurns]
+) -> list[DatasetConversation]:
+    """The conversations, each with these sessions too; raises `InvalidInput` if a conversation has one of them already."""
+    keys = [session.key for session in sessions]
+    for conversation in conversations:
+        known = {session.key for session in conversation.sessions}
+        if twice := next((key for key in keys if key in known), None):
+            raise InvalidInput(f"session {twice} is among the distractors and in {conversation.key}")
+    return [replace(each, sessions=(*each.sessions, *sessions)) for each in conversations]
+
+
+def add_wordings(conversations: Sequence[DatasetConversation], path: Path) -> list[DatasetConversation]:
+    """The conversations, their questions with the wordings of a JSON file: `{"the question": ["a wording", …], …}`.
+
+    A question that the file does not name has none. Raises `InvalidInput` if the file names no question.
+    """
+    read = read_json(path)
+    if not isinstance(read, dict) or not all(isinstance(each, list) for each in read.values()):
+        raise malformed(path, "an object with a list of wordings for each question was expected")
+    wordings = {question: checked_wordings(each) for question, each in read.items()}
+    if wordings.keys().isdisjoint(question.text for each in conversations for question in each.questions):
+        raise InvalidInput(f"{path} has wordings of other questions: none of them is in the data set")
+    return [
+        replace(
+            each, questions=tuple(replace(asked, wordings=wordings.get(asked.text, ())) for asked in each.questions)
+        )
+        for each in conversations
+    ]
 
 
 def read_json(path: Path) -> Any:

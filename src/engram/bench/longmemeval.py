@@ -21,7 +21,7 @@ from engram.bench.dataset import (
     text_field,
 )
 
-__all__ = ["load"]
+__all__ = ["load", "load_distractors"]
 
 _WEEKDAY = re.compile(r"(?<!\s)\s*+\(\w+\)\s*+")
 _DATE = "%Y/%m/%d %H:%M"
@@ -41,6 +41,15 @@ def load(path: Path) -> list[DatasetConversation]:
             for number, item in enumerate(items, 1)
             if not str(item.get("question_id", "")).endswith(_ABSTENTION)
         ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise malformed(path, f"{type(error).__name__}: {error}") from error
+
+
+def load_distractors(path: Path) -> list[SessionOfTurns]:
+    """The sessions of a pool's file, whose questions, if it has any, are ignored."""
+    data = read_json(path)
+    try:
+        return [_pooled_session(session) for session in data["sessions"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise malformed(path, f"{type(error).__name__}: {error}") from error
 

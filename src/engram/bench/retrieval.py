@@ -220,7 +220,14 @@ def fill(mem: Engram, conversation: DatasetConversation) -> None:
 
 def _ask(mem: Engram, question: Question, asking: BenchQuestion) -> tuple[list[str], float]:
     started = time.perf_counter()
-    hits = mem.search(question.text, kinds=("event",), limit=DEPTH, mode=asking.mode, fusion=asking.fusion)
+    hits = mem.search(
+        question.text,
+        wordings=question.wordings,
+        kinds=("event",),
+        limit=DEPTH,
+        mode=asking.mode,
+        fusion=asking.fusion,
+    )
     return [hit.metadata["key"] for hit in hits], (time.perf_counter() - started) * 1000
 
 

@@ -11,7 +11,7 @@ from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import checked_relevance
 from engram.rules.eligibility import is_valid
-from engram.rules.scopes import parse_scope, shows
+from engram.rules.scopes import EVERYWHERE, parse_scope, shows
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Query, Store
 from engram.text.translation import translate
@@ -53,6 +53,17 @@ class ScopeResolver:
     store: Store
     directory: Path
     clock: Callable[[], datetime]
+    whole_store: bool = False
+    """Whether a caller who names no scope sees the whole store: a program that opened it without a directory."""
+
+    def read_scopes(self, named: ScopeLike = None) -> tuple[str, ...] | None:
+        """The scopes that a read verb sees: those named with the wider ones; without one the whole store (None), or for a caller in a
+        directory its scopes, the user's and global.
+        """
+        names = _tuple(named)
+        if names is None:
+            return None if self.whole_store else self.scopes_from(None)
+        return None if EVERYWHERE in names else self.scopes_from(names)
 
     def scopes_from(self, scope: ScopeLike) -> tuple[str, ...]:
         """The scopes a caller sees: those named with the wider ones, or those of the directory."""
@@ -112,7 +123,9 @@ class ScopeResolver:
         scopes = _tuple(scope)
         return Filters(
             kinds=_tuple(kinds) or ("memory",),
-            scopes=tuple(self.scope_named(s) for s in scopes) if scopes is not None else None,
+            scopes=self.read_scopes(scopes)
+            if scopes is None or EVERYWHERE in scopes
+            else tuple(map(self.scope_named, scopes)),
             statuses=_statuses(status),
             types=_tuple(types),
             tags=_tuple(tags),
@@ -200,9 +213,9 @@ MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
 POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
-WEIGHED, SPARE, SPARE_SHARE = 2, 10, 3
+WEIGHED, SPARE, SPARE_SHARE, LEAST_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
-others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first."""
+others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `rereading` compares them with one another."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Time spans a question names: since, until, in seconds."""
 
@@ -229,8 +242,8 @@ class SearchQuery:
     """Whether stale and expired memories are found, too."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
-    asked: str = ""
-    """The question about what holds now that the text is the subject of; "" where something else is searched for."""
+    question: str = ""
+    """The whole question, if the text is only its subject: memories are compared with it."""
     task: str = ""
     """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
     purpose: str = "the question"
@@ -266,18 +279,15 @@ class SearchQuery:
         text = translate(self.text)
         if text == self.text or self.original:
             return self
-        return replace(self, text=text, original=self.text, asked=translate(self.asked), task=translate(self.task))
+        return replace(
+            self, text=text, original=self.text, question=translate(self.question), task=translate(self.task)
+        )
 
     @property
     def alternatives(self) -> "list[SearchQuery]":
         """The other reading of the question and each wording as a query of its own."""
-        alone = replace(self, wordings=(), asked="", task="", original="")
-        return [replace(alone, text=wording) for wording in (*self.readings, *self.wordings)]
-
-    @property
-    def readings(self) -> tuple[str, ...]:
-        """The question in its own language, if the text is its translation."""
-        return (self.original,) if self.original else ()
+        alone = replace(self, wordings=(), question="", task="", original="")
+        return [replace(alone, text=wording) for wording in (*filter(None, [self.original]), *self.wordings)]
 
     @property
     def lexical_terms(self) -> tuple[str, ...]:
@@ -298,7 +308,11 @@ class SearchQuery:
     def places(self) -> int:
         """How many ranked documents to weigh; with `known_at` more, since some were not known yet."""
         spare = max(SPARE, self.limit // SPARE_SHARE)
-        return self.store_query.limit * 2 if self.known_then else min(self.limit * WEIGHED, self.limit + spare)
+        return (
+            self.store_query.limit * 2
+            if self.known_then
+            else max(LEAST_WEIGHED, min(self.limit * WEIGHED, self.limit + spare))
+        )
 
     @property
     def images(self) -> dict[int, Memory]:

@@ -35,6 +35,9 @@ READ_WHOLE = 1_000
 """The longest session that is read whole; of a longer one only the neighbourhood of candidates is read."""
 LEAST_RELEVANCE = 0.001
 """What a wording that does not find a document says of its relevance."""
+MATCH_POWER = 3
+"""The power of the mean of a document's matches by several wordings. Among 916 sessions all answers are in the first five for .75 of LongMemEval's
+questions, .69 with the mean and .68 with the maximum; 4 is as good."""
 AROUND = 2
 """Positions read on either side of a candidate there: turns farther away contribute little."""
 
@@ -64,20 +67,12 @@ Asked: TypeAlias = "tuple[Candidates, SearchQuery]"
 """A question, or one of its wordings, and what the retrievers found for it."""
 
 
-def rank(store: PassageReader, asked: Sequence[Asked]) -> list[Ranked]:
-    """Documents, best first, each with the probability that it is about the question, or about one of its wordings."""
+def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
+    """For each wording of a question the documents, best first, each with the probability that it is about that wording."""
     query = asked[0][1]
     if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
-        rankings = _rank_in_context(store, asked)
-    else:
-        rankings = [_rank_alone(store, candidates, each) for candidates, each in asked]
-    texts = [each.text for _, each in asked]
-    if query.original:
-        rankings, texts = (
-            [join_readings(rankings[0], rankings[1])[: query.places], *rankings[2:]],
-            [texts[0], *texts[2:]],
-        )
-    return rankings[0] if len(rankings) == 1 else fuse_wordings(rankings, texts)[: query.places]
+        return _rank_in_context(store, asked)
+    return [_rank_alone(store, candidates, each) for candidates, each in asked]
 
 
 def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
@@ -127,11 +122,14 @@ def _lists(candidates: Candidates) -> dict[str, list[tuple[int, float]]]:
 
 
 def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) -> list[Ranked]:
-    """One ranking of several: a document's match is the mean of its matches, so that what several wordings find comes first.
+    """One ranking of several: a document's match is the power mean of its matches, so that what several wordings find comes
+    first, and what one wording finds is not lost if another part of the question has nothing to do with it.
 
     Five chances to match are not five times the evidence, see `fuse_relevance`.
     """
     count = len(rankings)
+    if count == 1:
+        return list(rankings[0])
     found: dict[int, list[tuple[float, int, Ranked]]] = {}
     for place, ranking in enumerate(rankings):
         for ranked in ranking:
@@ -140,10 +138,13 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
     for n, matches in found.items():
         matches.sort(key=itemgetter(0, 1))
         _, place, best = matches[0]
+        total = sum(ranked.match for _, _, ranked in matches)
+        powers = sum(max(ranked.match, 0.0) ** MATCH_POWER for _, _, ranked in matches)
+        scale = (powers / count) ** (1 / MATCH_POWER) / total if total > 0 else 0.0
         shares: dict[str, float] = {}
         for _, _, ranked in matches:
             for name, value in ranked.shares.items():
-                shares[name] = shares.get(name, 0.0) + value / count
+                shares[name] = shares.get(name, 0.0) + value * scale
         relevance = fuse_relevance([-negative for negative, _, _ in matches], count)
         wording = texts[place] if place else ""
         fused.append(Ranked(n, sum(shares.values()), shares, best.found_by, best.raw, relevance, wording))

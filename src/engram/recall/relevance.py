@@ -7,8 +7,7 @@ which of the words its neighbours contain.
 A hundred and twenty small trees turn that into a probability; training/train_relevance.py trains them on questions of many writers, some
 of which nothing answers.
 
-Where `recall` asks what holds now, a short memory is also read with the question (`engram.models.answers`), so that the same hit may have another
-relevance there than in `search`.
+Memories are compared with the question once more afterwards (`rereading`).
 """
 
 import math
@@ -29,23 +28,12 @@ from engram.recall.similarity import Alike, Floats, Integers
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "answer_relevance", "as_match", "features", "probabilities", "probabilities_of"]
+__all__ = ["FEATURES", "NONE_KNOWN", "as_match", "features", "log_odds", "probabilities", "probabilities_of"]
 
 NONE_KNOWN = 0.02
 """The relevance of every passage for a question without a single index term."""
 NEIGHBOURS = 2
 """Turns on either side whose words count: an answer rarely repeats the question."""
-_BY_WORDS, _BY_ANSWER, _MOST_LOST = 0.75, 0.3, 1.0
-"""What the log odds of the trees count, those of `engram.models.answers`, and how much of the first the second may take away: it does not know every
-wording. Chosen on questions of writers the second model was not shown: of slots in a store with their look-alikes the right one came first, above
-the floor, for .39 instead of .27, and .44 instead of .36 of the questions that nothing answered got no answer; of questions about memories .69 instead
-of .66, and .67 instead of .64."""
-_READ_WITH = 16
-"""How many memories are read with a question: the most relevant ones."""
-_LONGEST_QUESTION = 25
-"""Words of a question that is read so; a longer one says other things beside it."""
-_SHORT = 60
-"""Words of a memory up to which it is judged by whether it answers: a longer one says several things."""
 _LEAST_ODDS = 0.001
 _IN_MATCH = 3.0
 """What the log odds of relevance count beside the evidence, which is of ten, in the order of memories."""
@@ -101,28 +89,13 @@ def probabilities_of(rows: Floats) -> Floats:
     return _trees()(rows)
 
 
-def answer_relevance(question: str, statements: Sequence[str], relevance: Sequence[float]) -> list[float]:
-    """The relevance of short statements weighed with how likely each answers the question; "" stands for what is no statement."""
-    from engram.models.answers import answering
-
-    found = list(relevance)
-    if len(question.split()) > _LONGEST_QUESTION:
-        return found
-    short = [at for at, text in enumerate(statements) if text and len(text.split()) <= _SHORT]
-    short = sorted(short, key=lambda at: -relevance[at])[:_READ_WITH]
-    for at, answer in zip(short, answering(question, [statements[at] for at in short]), strict=True):
-        by_words = _log_odds(relevance[at])
-        odds = max(_BY_WORDS * by_words + _BY_ANSWER * _log_odds(answer), by_words - _MOST_LOST)
-        found[at] = 1 / (1 + math.exp(-odds))
-    return found
-
-
 def as_match(relevance: float) -> float:
     """A relevance as a part of the match, from 0 up."""
-    return _IN_MATCH * (_log_odds(relevance) - _log_odds(_LEAST_ODDS))
+    return _IN_MATCH * (log_odds(relevance) - log_odds(_LEAST_ODDS))
 
 
-def _log_odds(probability: float) -> float:
+def log_odds(probability: float) -> float:
+    """The log odds of a probability, bounded."""
     kept = min(max(probability, _LEAST_ODDS), 1 - _LEAST_ODDS)
     return math.log(kept / (1 - kept))
 

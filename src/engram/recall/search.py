@@ -13,9 +13,11 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
+from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Ranked, rank, scaled_to_best, with_excerpts
+from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
+from engram.recall.spelling import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -30,11 +32,10 @@ from engram.rules.strength import (
     schema_boost,
 )
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
+from engram.store.protocol import LIVE, Candidates, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
-from engram.text.translation import translate
 
 if TYPE_CHECKING:
     from array import array
@@ -136,14 +137,18 @@ class Searcher:
         return replace(self, log=[] if explain else None, reads=SharedReads(self.store))
 
     def search(self, query: SearchQuery) -> Hits:
-        """The best documents, best first. Archived memories answer only when nothing current does."""
+        """The best documents, best first. Archived and stale memories answer only when nothing current does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked().in_english(), self.reads
+        is_read = query.everything or query.original
+        corrections = {} if is_read else reads.corrections(query.text, query.filters)
+        query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
-        if not hits and _may_be_archived(query.filters):
-            archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))), reads)
-            hits.extend(replace(hit, note="archived") for hit in archived)
+        if is_unanswered(query, hits):
+            found = self._search(outdated_query(query), reads)
+            hits = combine_with_outdated(query, hits, found, self.clock(), self.zone)
+        hits.warnings += describe(corrections)
         return hits
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
@@ -155,18 +160,7 @@ class Searcher:
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             candidates, query = self._retrieved(query, reads)
             asked = [(candidates, query), *(self._retrieved(each, reads) for each in query.alternatives)]
-            ranked = _listed(candidates) if query.everything else rank(self.store, asked)
-            considered, filtered = self._records(query, ranked, reads)
-            if query.filters.known_at is None and not query.filters.as_of:
-                considered = self._disputed(considered)
-            if (
-                query.asked
-                and query.mode == "hybrid"
-                and query.fusion != "rrf"
-                and not query.everything
-                and not query.wordings
-            ):
-                considered = _read_with(query.asked, considered)
+            considered, filtered = self._considered(query, asked, reads)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
             weighed = self._weighed(query, considered)
@@ -219,6 +213,30 @@ class Searcher:
         scored = [_scored(query, found, place, moment, boosts) for found, place in considered]
         scored.sort(key=lambda one: (-one.score, one.found.record.id))
         return scored
+
+    def _considered(
+        self, query: SearchQuery, asked: Sequence[Asked], reads: SharedReads
+    ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
+        """The ranked records, best first, memories compared with each wording of the question; and those that fail a filter on the record."""
+        rankings = [_listed(asked[0][0])] if query.everything else rank(self.store, asked)
+        union = {place.n: place for ranking in rankings for place in ranking}
+        pairs, filtered = self._records(query, list(union.values()), reads)
+        if query.filters.known_at is None and not query.filters.as_of:
+            pairs = self._disputed(pairs)
+        found = {place.n: record for record, place in pairs}
+        if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
+            from engram.recall.rereading import reread
+
+            known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
+            rankings = [
+                [place for _, place in reread(each.question or each.text, ranking)]
+                for (_, each), ranking in zip(asked, known, strict=True)
+            ]
+        texts = [each.text for _, each in asked]
+        if query.original:
+            rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
+        fused = fuse_wordings(rankings, texts)[: query.places]
+        return [(found[place.n], place) for place in fused if place.n in found], filtered
 
     def _records(
         self, query: SearchQuery, ranked: Sequence[Ranked], reads: SharedReads
@@ -284,10 +302,6 @@ class Searcher:
         )  # fmt: skip
 
 
-def _may_be_archived(filters: Filters) -> bool:
-    return filters.statuses == LIVE and "memory" in filters.kinds and not filters.as_of and not filters.outside
-
-
 def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":
     if query.mode == "keyword" or not query.text.strip():
         return None
@@ -337,28 +351,6 @@ def _scored(
     weight = replace(state, weight=1.0) if query.filters.as_of or not state.weight else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
-
-
-def _read_with(question: str, considered: Sequence[tuple[StoredRecord, Ranked]]) -> list[tuple[StoredRecord, Ranked]]:
-    """The same, the relevance of a short memory weighed with how likely it answers the question; where all are memories, their order too."""
-    from engram.recall.relevance import answer_relevance, as_match
-
-    statements = [
-        translate(found.record.statement) if isinstance(found.record, Memory) else "" for found, _ in considered
-    ]
-    relevance = answer_relevance(question, statements, [place.relevance for _, place in considered])
-    if not all(statements):
-        return [
-            (found, replace(place, relevance=value))
-            for (found, place), value in zip(considered, relevance, strict=True)
-        ]
-    shares = [
-        {**place.shares, "answers": as_match(value)} for (_, place), value in zip(considered, relevance, strict=True)
-    ]
-    return [
-        (found, Ranked(place.n, sum(own.values()), own, place.found_by, place.raw, value))
-        for (found, place), own, value in zip(considered, scaled_to_best(shares), relevance, strict=True)
-    ]
 
 
 def _listed(candidates: Candidates) -> list[Ranked]:

@@ -17,20 +17,31 @@ from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked, scaled_to_best
 from engram.recall.relevance import NONE_KNOWN, as_match
+from engram.rules.cues import situation_with_cues
 from engram.rules.numbers import NEAREST_TO_TASK
 from engram.store.protocol import StoredRecord
 
 if TYPE_CHECKING:
     from array import array
 
-__all__ = ["SITUATION", "is_about_task", "is_question", "is_situated", "judged_by_situation", "task_vector"]
+__all__ = [
+    "BY_ITS_WORDS",
+    "SITUATION",
+    "compare_task",
+    "is_about_task",
+    "is_question",
+    "is_situated",
+    "judged_by_situation",
+    "likenesses_to",
+    "task_vector",
+]
 
 BY_ITS_WORDS = 0.3
 """From this relevance on, the words of a task alone say that a memory is about it: no unrelated prompt of ten stores reached it."""
-SITUATION, ANSWERS = "situation", "answers"
-"""Parts of a match: judged by its situation, and read with the question."""
-UNREAD = 0.3
-"""What the relevance counts in a match where no memory was read with a question."""
+SITUATION = "situation"
+"""The part of a match that is judged by the situation."""
+IN_MATCH = 0.3
+"""What the relevance by the situation counts in a match."""
 UNLIKELY = 0.05
 """Below this probability a memory with a situation answers no question either: 45 questions about what such memories say had .1 and more for the right one, nine of ten
 unrelated questions that found something .03 and less."""
@@ -65,9 +76,14 @@ def is_situated(hit: Hit) -> bool:
     return hit.memory is not None and bool(hit.memory.situation.strip())
 
 
+def likenesses_to(text: str, memories: Sequence[Memory]) -> list[float]:
+    """How like a question or task each memory is."""
+    return compare_task(text).likenesses(memories)
+
+
 def task_vector(task: str) -> "array[float]":
     """The vector of a task, for the store."""
-    return _compared(task).vector
+    return compare_task(task).vector
 
 
 def judged_by_situation(
@@ -79,24 +95,18 @@ def judged_by_situation(
     """
     considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
-    likes = dict(zip(memories, _compared(query.task).likenesses(list(memories.values())), strict=True))
+    likes = dict(zip(memories, compare_task(query.task).likenesses(list(memories.values())), strict=True))
     nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST_TO_TASK])
-    scale, judged = _scale_of_answers(found), []
+    judged: list[Considered] = []
     for place, (record, ranked) in enumerate(considered):
         if place in memories and memories[place].situation.strip():
-            ranked = _judged(ranked, task_relevance(likes[place], count), scale, asked=asked)
+            ranked = _judged(ranked, task_relevance(likes[place], count), asked=asked)
         if place < len(found) or (place in nearest and ranked.relevance >= ABOUT):
             judged.append((record, ranked))
     return _scaled(judged, 1.0 if asked else BESIDE_TASK)
 
 
-def _scale_of_answers(found: Sequence[Considered]) -> float:
-    """What a part of the match that is told by relevance is multiplied with in this search."""
-    read = [ranked for _, ranked in found if ranked.shares.get(ANSWERS)]
-    return max((ranked.shares[ANSWERS] / as_match(ranked.relevance) for ranked in read), default=UNREAD)
-
-
-def _judged(ranked: Ranked, relevance: float, scale: float, *, asked: bool) -> Ranked:
+def _judged(ranked: Ranked, relevance: float, *, asked: bool) -> Ranked:
     """A memory as relevant as its words or its situation say, whichever says more; its other evidence still tells it from its siblings."""
     if relevance < (UNLIKELY if asked else ABOUT) and ranked.relevance < BY_ITS_WORDS:
         return replace(ranked, relevance=min(ranked.relevance, relevance, NONE_KNOWN))
@@ -105,9 +115,7 @@ def _judged(ranked: Ranked, relevance: float, scale: float, *, asked: bool) -> R
     ranked = replace(ranked, found_by={SITUATION: 1, **ranked.found_by})
     if relevance <= ranked.relevance:
         return ranked
-    shares = {name: share for name, share in ranked.shares.items() if name != ANSWERS}
-    shares[SITUATION] = scale * as_match(relevance)
-    return replace(ranked, shares=shares, relevance=relevance)
+    return replace(ranked, shares={**ranked.shares, SITUATION: IN_MATCH * as_match(relevance)}, relevance=relevance)
 
 
 def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:
@@ -115,7 +123,7 @@ def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:
     if not any(SITUATION in ranked.shares for _, ranked in judged):
         return judged
     weighed = [
-        {name: share * (1.0 if name in (SITUATION, ANSWERS) else evidence) for name, share in ranked.shares.items()}
+        {name: share * (1.0 if name == SITUATION else evidence) for name, share in ranked.shares.items()}
         for _, ranked in judged
     ]
     return [
@@ -157,7 +165,8 @@ def _table() -> TaskTable:
 
 
 @lru_cache(maxsize=8)
-def _compared(task: str) -> ComparedTask:
+def compare_task(task: str) -> ComparedTask:
+    """A task, ready to be compared with memories."""
     return ComparedTask(task)
 
 
@@ -166,7 +175,7 @@ _kept: dict[tuple[str, str], bytes] = {}
 
 def _vectors(memories: Sequence[Memory]) -> list[bytes]:
     """The task vectors of memories; those of earlier questions are kept."""
-    keys = [(memory.situation, memory.statement) for memory in memories]
+    keys = [(situation_with_cues(memory.situation, memory.cues), memory.statement) for memory in memories]
     known = {key: found for key in keys if (found := _kept.get(key)) is not None}
     missing = [key for key in dict.fromkeys(keys) if key not in known]
     if missing:

@@ -2,11 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from engram.cli.parser import Argument, Group, Option, Options
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Fusion, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engram.bench.dataset import SessionOfTurns
 
 Sizes = Annotated[str, Option("--n", metavar="N,N", help="How many memories, separated by commas.")]
 
@@ -19,6 +24,10 @@ class RetrievalOptions(Options):
     fusion: Fusion = None
     baseline: Annotated[
         str | None, Option("--baseline", metavar="NAME", help="bm25 prints plain BM25 over the same turns next to it.")
+    ] = None
+    wordings: Annotated[
+        Path | None,
+        Option("--wordings", metavar="FILE", help='JSON with other wordings: {"a question": ["a wording", …]}.'),
     ] = None
     limit: Annotated[int | None, Option("--limit", metavar="N", help="Only the first N questions.")] = None
     url: Annotated[
@@ -34,12 +43,20 @@ def locomo(surface: Surface, asked: RetrievalOptions) -> None:
     _retrieve("locomo", surface, asked)
 
 
-def longmemeval(surface: Surface, asked: RetrievalOptions) -> None:
+Distractors = Annotated[
+    Path | None,
+    Option("--distractors", metavar="FILE", help="A pool whose sessions are added to every store, without questions."),
+]
+
+
+def longmemeval(surface: Surface, asked: RetrievalOptions, distractors: Distractors = None) -> None:
     """LongMemEval: find the sessions that answer a question.
 
     Takes the official JSON, the lite format, and sessions pooled in one store with many questions.
     """
-    _retrieve("longmemeval", surface, asked)
+    from engram.bench.longmemeval import load_distractors
+
+    _retrieve("longmemeval", surface, asked, load_distractors(distractors) if distractors else ())
 
 
 def beam(surface: Surface, asked: RetrievalOptions) -> None:
@@ -59,14 +76,19 @@ def speed(surface: Surface, n: Sizes = "1000,10000") -> None:
     surface.answer(reports, lambda: _write(*map(figures_text, reports)))
 
 
-def _retrieve(kind: str, surface: Surface, asked: RetrievalOptions) -> None:
+def _retrieve(
+    kind: str, surface: Surface, asked: RetrievalOptions, distractors: "Sequence[SessionOfTurns]" = ()
+) -> None:
     from importlib import import_module
 
+    from engram.bench.dataset import add_sessions, add_wordings
     from engram.bench.report import progress_line, retrieval_text
     from engram.bench.retrieval import BenchQuestion, measure
 
     asking = BenchQuestion(asked.mode, asked.fusion, asked.limit, kind != "longmemeval", asked.baseline)
-    conversations = import_module(f"engram.bench.{kind}").load(asked.file)
+    conversations = add_sessions(import_module(f"engram.bench.{kind}").load(asked.file), distractors)
+    if asked.wordings:
+        conversations = add_wordings(conversations, asked.wordings)
     report = measure(conversations, asking, progress_line, asked.url)
     surface.answer(report, lambda: _write(retrieval_text(report)))
 

@@ -171,7 +171,7 @@ class SourceCatalog:
 
     def search(self, query: "SearchQuery", phases: Sequence[Sequence[str]]) -> list[SourceHit]:
         """The passages that are about a question, best first, from each of these groups of kinds."""
-        from engram.recall.ranking import rank
+        from engram.recall.ranking import fuse_wordings, rank
         from engram.recall.search import with_terms
 
         queries = [query, *(with_terms(each, SYSTEM) for each in query.alternatives)]
@@ -184,7 +184,8 @@ class SourceCatalog:
         numbers = {n for found, _ in asked for n, _ in (*found.lexical, *found.semantic)}
         if not numbers:
             return []
-        ranked = rank(self.index, [(found, replace(each, limit=len(numbers))) for found, each in asked])
+        rankings = rank(self.index, [(found, replace(each, limit=len(numbers))) for found, each in asked])
+        ranked = fuse_wordings(rankings, [each.text for each in queries])
         records = self.index.found([place.n for place in ranked])
         return [
             SourceHit(place.n, *records[place.n], place.match, place.relevance)
