@@ -10,14 +10,15 @@ written by hand for this project: nothing in them is copied from a dictionary.
 from collections.abc import Iterator
 from pathlib import Path
 
-from engram.embedding.tokenizer import word_rows
+from engram.embedding.tokenizer import DATA
 from engram.text.inflection import fold
 from engram.text.languages import LANGUAGES
+from engram.text.translation import dictionary
 from engram.text.word_tables import read_table
 
 SOURCES = Path(__file__).parent / "translations"
 OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "translations"
-FUNCTION_WORDS = "function_words.txt"
+FUNCTION_WORDS, SHARED_WORDS = "function_words.txt", "shared_words.txt"
 MAX_MEANINGS = 2
 
 
@@ -46,7 +47,8 @@ def collect() -> tuple[dict[str, dict[str, list[str]]], dict[str, set[str]]]:
     """The meanings of every key, and the function words, by language."""
     meanings: dict[str, dict[str, list[str]]] = {language: {} for language in LANGUAGES}
     signs: dict[str, set[str]] = {language: set() for language in LANGUAGES}
-    paths = sorted(SOURCES.glob("*.txt"), key=lambda path: (path.name != FUNCTION_WORDS, path.name))
+    tables = (path for path in SOURCES.glob("*.txt") if path.name != SHARED_WORDS)
+    paths = sorted(tables, key=lambda path: (path.name != FUNCTION_WORDS, path.name))
     for path in paths:
         is_function = path.name == FUNCTION_WORDS
         for english, columns in rows(path):
@@ -75,15 +77,24 @@ def write() -> None:
         word for table in ("stopwords.txt", "questionwords.txt") for row in read_table(table) for word in row
     }
     english_words = {word for word in english_words if is_sign(word)}
-    sign_rows = [f"en {' '.join(sorted(english_words))}\n"]
+    shared = read_table(str(SOURCES / SHARED_WORDS))
+    sign_rows = [
+        f"shared {' '.join(sorted({word for row in shared for word in row}))}\n",
+        f"en {' '.join(sorted(english_words))}\n",
+    ]
     for language, words in signs.items():
         folded = {fold(word) for word in words}
         sign_rows.append(f"{language} {' '.join(sorted(words | (folded - english_words)))}\n")
     (OUTPUT / "signs.txt").write_text("".join(sign_rows), "utf-8")
-    singles = {fold(key) for found in meanings.values() for key in found if " " not in key}
-    (OUTPUT / "english.txt").write_text(
-        "".join(f"{word}\n" for word in sorted(singles) if len(word_rows[word]) == 1), "utf-8"
-    )
+    dictionary.cache_clear()
+    found = [word for word in english_vocabulary() if any(dictionary(each).knows(word) for each in LANGUAGES)]
+    (OUTPUT / "english.txt").write_text("".join(f"{word}\n" for word in sorted(found)), "utf-8")
+
+
+def english_vocabulary() -> list[str]:
+    """The words of the bundled embedder's vocabulary."""
+    pieces = (DATA / "vocabulary.txt").read_text("utf-8").split()
+    return [piece for piece in pieces if piece.isascii() and piece.isalpha()]
 
 
 if __name__ == "__main__":

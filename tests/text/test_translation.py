@@ -12,7 +12,7 @@ SENTENCES = {
     "de": ("Wann läuft die Versicherung für unser Auto ab?", {"when", "insurance", "for", "our", "car"}),
     "es": ("¿Dónde guardamos las llaves de la oficina?", {"where", "key", "of", "the", "office"}),
     "fr": ("Quel jour les enfants vont-ils à la piscine ?", {"day", "child", "go", "swimming", "pool"}),
-    "it": ("Perché abbiamo cambiato il fornitore del pane?", {"because", "have", "change", "supplier", "bread"}),
+    "it": ("Perché abbiamo cambiato il fornitore del pane?", {"why", "have", "change", "supplier", "bread"}),
     "pt": ("Quando é que o meu irmão se casou?", {"when", "my", "brother", "marry"}),
     "nl": ("Wie heeft de sleutel van de kelder?", {"who", "has", "key", "cellar"}),
 }

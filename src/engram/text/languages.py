@@ -11,10 +11,10 @@ from engram.text.word_tables import read_table
 __all__ = ["ENGLISH", "LANGUAGES", "WORD", "language_of"]
 
 LANGUAGES = ("de", "es", "fr", "it", "pt", "nl")
-ENGLISH = "en"
+ENGLISH, SHARED = "en", "shared"
 READ = 1_000
 """Characters of a text that decide its language."""
-MAX_KEYWORDS = 8
+MAX_KEYWORDS = 12
 """Words of a question without grammar whose language is looked up in the tables."""
 WORD = r"(?<![\w/\\@.])[^\W\d_]+(?![\w/\\@]|\.\w)"
 """A word of a sentence; a part of an identifier, a path or an address is none."""
@@ -23,16 +23,19 @@ _WORDS = lazy_pattern(WORD)
 
 def language_of(text: str) -> str:
     """The language of a text in one of `LANGUAGES`; "" if it is in English, or in none of them."""
-    start = text[:READ].lower()
-    signs = _signs()
-    if _foreign().isdisjoint(chunks := start.split()) and not signs[ENGLISH].isdisjoint(chunks):
+    start, signs = text[:READ], _signs()
+    chunks = start.lower().split()
+    if _all_foreign().isdisjoint(chunks) and not signs[ENGLISH].isdisjoint(chunks):
         return ""
-    words = _WORDS.findall(start)
-    if _foreign().isdisjoint(words):
-        return _by_vocabulary(words) if signs[ENGLISH].isdisjoint(words) else ""
-    counts = {language: sum(word in known for word in words) for language, known in signs.items()}
+    # A word in capitals is a name or an abbreviation, whatever it would mean: "CI", "IT".
+    words = [word.lower() for word in _WORDS.findall(start) if len(word) == 1 or not word.isupper()]
+    counts = {language: sum(word in signs[language] for word in words) for language in (ENGLISH, *LANGUAGES)}
     most = max(counts[language] for language in LANGUAGES)
-    return _closest(words, [each for each in LANGUAGES if counts[each] == most]) if most > counts[ENGLISH] else ""
+    if counts[ENGLISH] and counts[ENGLISH] >= most:
+        return ""
+    if _foreign().isdisjoint(words):
+        return _by_vocabulary(words)
+    return _closest(words, [each for each in LANGUAGES if counts[each] == most])
 
 
 def _closest(words: list[str], languages: list[str]) -> str:
@@ -52,7 +55,8 @@ def _by_vocabulary(words: list[str]) -> str:
 
     counts = {language: sum(dictionary(language).has(word) for word in words) for language in LANGUAGES}
     best = max(LANGUAGES, key=counts.__getitem__)
-    return best if 2 * counts[best] >= len(words) else ""
+    content = [word for word in words if len(word) > 1 and word not in _signs()[best]]
+    return best if counts[best] and 2 * counts[best] >= len(content) else ""
 
 
 @cache
@@ -61,8 +65,13 @@ def _signs() -> dict[str, frozenset[str]]:
 
 
 @cache
-def _foreign() -> frozenset[str]:
-    """The function words of other languages that are no English ones."""
+def _all_foreign() -> frozenset[str]:
+    """The function words of other languages that are not function words of English."""
     signs = _signs()
-    words = frozenset().union(*(signs[language] for language in LANGUAGES)) - signs[ENGLISH]
-    return frozenset(word for word in words if len(word) > 1)
+    return frozenset().union(*(signs[language] for language in LANGUAGES)) - signs[ENGLISH]
+
+
+@cache
+def _foreign() -> frozenset[str]:
+    """Those that English does not have as names or other words, either."""
+    return frozenset(word for word in _all_foreign() - _signs()[SHARED] if len(word) > 1)

@@ -40,8 +40,12 @@ class Dictionary:
         self._found = lru_cache(maxsize=8_192)(self._look_up)
 
     def has(self, word: str) -> bool:
-        """Whether a lower-case word, or one that it is a form of, is known and not spelled the same in English."""
-        return self._found(word) not in ("", word) and fold(word) not in _english_like()
+        """Whether a lower-case word, or one that it is a form of, is known, and is no English word."""
+        return _english_like().isdisjoint((word, word.removesuffix("s"))) and self.knows(word)
+
+    def knows(self, word: str) -> bool:
+        """Whether a lower-case word, or one that it is a form of, is in the tables."""
+        return word in self._meanings or bool(self._base(fold(word)))
 
     def translate(self, text: str) -> str:
         """The text with English words for those that are known."""
@@ -75,9 +79,9 @@ class Dictionary:
         """The English for a word; "" for one that stays, as a name does that is written with a capital within a sentence."""
         written = text[span[0] : span[1]]
         inside = self._language != "de" and written[0].isupper() and text[: span[0]].rstrip()[-1:].isalnum()
-        if inside or (written.isupper() and len(written) > 1):
-            return self._meanings.get(word, "")
-        return self._found(word)
+        if written.isupper() and len(written) > 1:
+            return ""
+        return self._meanings.get(word, "") if inside else self._found(word)
 
     def _look_up(self, word: str) -> str:
         if exact := self._meanings.get(word):
@@ -126,5 +130,5 @@ def dictionary(language: str) -> Dictionary:
 
 @cache
 def _english_like() -> frozenset[str]:
-    """Words of the tables that are spelled like English words."""
+    """English words that the tables take for words of another language."""
     return frozenset((DATA / "translations" / "english.txt").read_text("utf-8").split())
