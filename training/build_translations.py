@@ -4,11 +4,14 @@
 
 Each row there has an English word and its translations. A translation of one language is written to the table of that language, with the
 English words for it; the words of function_words.txt also to signs.txt, which says in which language a sentence is. The tables are
-written by hand for this project: nothing in them is copied from a dictionary.
+written by hand for this project: nothing in them is copied from a dictionary. To them come the
+words that are those of English but for their spelling (cognates.py).
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+
+from cognates import spell_cognates
 
 from engram.embedding.tokenizer import DATA
 from engram.text.inflection import fold
@@ -18,8 +21,8 @@ from engram.text.word_tables import read_table
 
 SOURCES = Path(__file__).parent / "translations"
 OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "translations"
-FUNCTION_WORDS, SHARED_WORDS = "function_words.txt", "shared_words.txt"
-MAX_MEANINGS = 2
+FUNCTION_WORDS, SHARED_WORDS, COGNATES = "function_words.txt", "shared_words.txt", "cognates.txt"
+MIN_COGNATE = 6
 
 
 def rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
@@ -43,34 +46,42 @@ def is_sign(word: str) -> bool:
     return len(word) > 1 or word in "aeioyàèéêó"
 
 
-def collect() -> tuple[dict[str, dict[str, list[str]]], dict[str, set[str]]]:
-    """The meanings of every key, and the function words, by language."""
-    meanings: dict[str, dict[str, list[str]]] = {language: {} for language in LANGUAGES}
+def collect() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
+    """The English for every key, and the function words, by language. Of two meanings the first counts, function words before all others."""
+    meanings: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
     signs: dict[str, set[str]] = {language: set() for language in LANGUAGES}
-    tables = (path for path in SOURCES.glob("*.txt") if path.name != SHARED_WORDS)
-    paths = sorted(tables, key=lambda path: (path.name != FUNCTION_WORDS, path.name))
-    for path in paths:
-        is_function = path.name == FUNCTION_WORDS
+    tables = (path for path in SOURCES.glob("*.txt") if path.name not in (SHARED_WORDS, COGNATES))
+    for path in sorted(tables, key=lambda path: (path.name != FUNCTION_WORDS, path.name)):
         for english, columns in rows(path):
             for language, keys in zip(LANGUAGES, columns, strict=True):
                 for key in keys:
-                    known = meanings[language].setdefault(key, [])
-                    is_taken = key in signs[language] and not is_function
-                    if english not in known and len(known) < (1 if is_function else MAX_MEANINGS) and not is_taken:
-                        known.append(english)
-                    if is_function and " " not in key and is_sign(key):
+                    meanings[language].setdefault(key, english)
+                    if path.name == FUNCTION_WORDS and " " not in key and is_sign(key):
                         signs[language].add(key)
     return meanings, signs
+
+
+def add_cognates(meanings: dict[str, dict[str, str]]) -> None:
+    """Add the English words that each language spells in its own way, if it has no other meaning for that spelling."""
+    table = list(rows(SOURCES / COGNATES))
+    for at, language in enumerate(LANGUAGES):
+        endings = [(english, columns[at]) for english, columns in table]
+        for word in english_vocabulary():
+            for spelled in spell_cognates(word, language, endings) if len(word) >= MIN_COGNATE else ():
+                if spelled != word:
+                    meanings[language].setdefault(spelled, word)
 
 
 def write() -> None:
     """Write all tables."""
     OUTPUT.mkdir(exist_ok=True)
     meanings, signs = collect()
-    for language, found in meanings.items():
-        spelled = {key: " ".join(english) for key, english in found.items() if english}
-        spelled = {fold(key): english for key, english in reversed(spelled.items())} | spelled
-        lines = [f"{key}\t{english}\n" for key, english in sorted(spelled.items())]
+    for keys in meanings.values():
+        for key, english in list(keys.items()):
+            keys.setdefault(fold(key), english)
+    add_cognates(meanings)
+    for language, keys in meanings.items():
+        lines = [f"{key}\t{english}\n" for key, english in sorted(keys.items())]
         (OUTPUT / f"{language}.txt").write_text("".join(lines), "utf-8")
         print(f"{language}: {len(lines)} keys, {sum(map(len, lines)) // 1024} kB")
     english_words = {

@@ -83,6 +83,9 @@ def test_words_without_their_accents_are_known() -> None:
         ("pt", "compraram", "buy"),
         ("nl", "brieven", "letter"),
         ("nl", "gewerkt", "work"),
+        ("es", "jurisdicciones", "jurisdiction"),
+        ("de", "Kapitalismus", "capitalism"),
+        ("it", "fotografico", "photographic"),
     ],
 )
 def test_an_inflected_word_is_known(language: str, inflected: str, english: str) -> None:
