@@ -28,6 +28,7 @@ from engram.text.display import notice, quoted, word
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.time.zone import SYSTEM, in_zone
+from engram.text.translation import translate
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -115,7 +116,8 @@ class Recaller:
     def answered(self, query: SearchQuery, at: datetime | None = None) -> Recall:
         """Parse the question, search, and phrase the answer; with a trace if the query asks for one. Records no use."""
         moment = in_zone(at or self.clock(), self.zone)
-        question = parse(query.text, moment) if query.narrowed else self.understood(query.text, moment)
+        asked, query = query.text, query.in_english()
+        question = parse(query.text, moment) if query.narrowed else self.understood(asked, moment)
         searcher = self.searcher.for_recall(explain=query.explain)
         floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
         answer = self._answer(searcher, question, query, floor)
@@ -132,7 +134,7 @@ class Recaller:
         sections = [lines_of(hits, question.intent, moment.tzinfo)]
         sections += ["\n".join((heading, *lines)) for heading, lines in part_lines(parts, moment.tzinfo)]
         text = "\n\n".join(filter(None, sections)) or NOTHING_KNOWN
-        return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
+        return Recall(asked, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, parts=parts)  # fmt: skip
 
     def _answer(self, searcher: Searcher, question: ParsedQuestion, query: SearchQuery, floor: float) -> TracedAnswer:
@@ -145,8 +147,10 @@ class Recaller:
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""
-        question = parse(text, at)
-        return self.refine(question, at) if self.refine is not None else question
+        question = parse(translate(text), at)
+        if self.refine is None:
+            return question
+        return replace(self.refine(replace(question, text=text), at), text=question.text)
 
     def inject(
         self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = HELPFUL

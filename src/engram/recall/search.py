@@ -16,7 +16,7 @@ from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.folding import fold_events, is_manifest
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
+from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
 from engram.recall.typos import correct_spelling, describe
 from engram.rules import numbers as n
@@ -141,8 +141,9 @@ class Searcher:
         """The best documents, best first. Archived and stale memories answer only when nothing current does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
-        query, reads = query.checked(), self.reads
-        corrections = reads.corrections(query.text, query.filters) if not query.everything else {}
+        query, reads = query.checked().in_english(), self.reads
+        is_read = query.everything or query.original
+        corrections = {} if is_read else reads.corrections(query.text, query.filters)
         query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
         if is_unanswered(query, hits):
@@ -234,7 +235,10 @@ class Searcher:
                 [place for _, place in add_likeness(each.question or each.text, ranking)]
                 for (_, each), ranking in zip(asked, known, strict=True)
             ]
-        fused = fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
+        texts = [each.text for _, each in asked]
+        if query.original:
+            rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
+        fused = fuse_wordings(rankings, texts)[: query.places]
         return [(found[place.n], place) for place in fused if place.n in found], filtered
 
     def _records(
