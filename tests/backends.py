@@ -36,9 +36,13 @@ class Backend(ABC):
         self.clock = clock
         self._open = contextlib.ExitStack()
 
-    def client(self, time_zone: str | None = None) -> Engram:
-        """The store as a user has it."""
-        return self._open.enter_context(self._client(time_zone))
+    def client(self, time_zone: str | None = None, directory: Path | None = None) -> Engram:
+        """The store as a program has it, or one that was opened in a directory."""
+        opened = self._open.enter_context(self._client(time_zone))
+        if directory is not None:
+            opened.directory = directory
+        opened.sees_whole_store = directory is None
+        return opened
 
     def store(self, embedder: Embedder | None = None, *, keyword_only: bool = False) -> Store:
         """The store as the protocol has it, with the bundled embedder unless told otherwise."""

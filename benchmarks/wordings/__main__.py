@@ -1,10 +1,11 @@
 """What `search` and `recall` find for a question alone, with other wordings, and with stored cues.
 
-    python -m benchmarks.wordings FILE.json… [--cues] [--others 3000]
+    python -m benchmarks.wordings FILE.json… [--cues] [--others 3000] [--hook]
 
 Printed for each verb: the share of answerable questions with the right memory first, among the first three and five (`recall`: known,
 then possibly related), and among what is known; the share of unanswerable questions for which nothing is known; and the share of
 questions in other languages, asked alone, with the right memory among the first three. `--others` adds notes of training/situations.
+`--hook` asks the prompt hook as well, which adds at most three memories to a prompt.
 """
 
 import argparse
@@ -17,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from engram import Engram
+from engram.hooks.memory_index import MemoryIndex
+from engram.hooks.prompt import MOST_GIVEN, ranked_memories
 from engram.model.hit import Hit
 from engram.recall.cutoff import MIN_KNOWN
 
 NOTES = Path(__file__).resolve().parents[2] / "training" / "situations"
 LIMIT = 10
-Answer = tuple[Sequence[Hit], Sequence[Hit]]
-"""What is known, and what is possibly related."""
+Answer = tuple[Sequence[str], Sequence[str]]
+"""The ids of what is known, and of what is possibly related."""
 Ask = Callable[[Engram, Mapping[str, Any]], Answer]
 
 
@@ -43,20 +46,24 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
     parser.add_argument("--cues", action="store_true", help="store each memory with its cues")
     parser.add_argument("--others", type=int, default=0, metavar="N", help="other statements in each store")
+    parser.add_argument("--hook", action="store_true", help="ask the prompt hook as well")
     given = parser.parse_args()
+    verbs = VERBS | ({"prompt hook": _prompt} if given.hook else {})
     for path in given.files:
         print(
             f"{path.name}{', with cues' if given.cues else ''}{f', among {given.others} others' if given.others else ''}"
         )
-        rows: dict[str, list[Asked]] = {name: [] for name in VERBS}
+        rows: dict[str, list[Asked]] = {name: [] for name in verbs}
         for world in json.loads(path.read_text("utf-8"))["worlds"]:
-            for name, asked in ask_all(world, cues=given.cues, others=given.others):
+            for name, asked in ask_all(world, verbs, cues=given.cues, others=given.others):
                 rows[name].append(asked)
         for name, asked_of_verb in rows.items():
             print(describe(name, asked_of_verb))
 
 
-def ask_all(world: Mapping[str, Any], *, cues: bool, others: int) -> Iterator[tuple[str, Asked]]:
+def ask_all(
+    world: Mapping[str, Any], verbs: Mapping[str, Ask], *, cues: bool, others: int
+) -> Iterator[tuple[str, Asked]]:
     """Store a world and ask its questions by every verb."""
     with tempfile.TemporaryDirectory() as home, Engram.open(Path(home), directory=home) as mem:
         items = [
@@ -68,9 +75,9 @@ def ask_all(world: Mapping[str, Any], *, cues: bool, others: int) -> Iterator[tu
             notes = [{"statement": text, "scope": "global"} for text in other_statements(others)]
             mem.add_batch(notes, on_error="skip")
         for question in world["questions"]:
-            for name, ask in VERBS.items():
+            for name, ask in verbs.items():
                 known, possible = ask(mem, question)
-                found = tuple(ids.get(hit.id, hit.id) for hit in (*known, *possible))
+                found = tuple(ids.get(one, one) for one in (*known, *possible))
                 yield (
                     name,
                     Asked(question["kind"], frozenset(question["answer"]), found, frozenset(found[: len(known)])),
@@ -88,12 +95,27 @@ def other_statements(count: int) -> list[str]:
 def _search(mem: Engram, question: str, wordings: Sequence[str] = ()) -> Answer:
     hits = mem.search(question, wordings=wordings, limit=LIMIT)
     known = [hit for hit in hits if hit.relevance >= MIN_KNOWN]
-    return known, [hit for hit in hits if hit.relevance < MIN_KNOWN]
+    return _ids(known), _ids([hit for hit in hits if hit.relevance < MIN_KNOWN])
 
 
 def _recall(mem: Engram, question: str, wordings: Sequence[str] = ()) -> Answer:
     found = mem.recall(question, wordings=wordings, limit=LIMIT)
-    return found.hits, found.possible
+    return _ids(found.hits), _ids(found.possible)
+
+
+def _prompt(mem: Engram, asked: Mapping[str, Any]) -> Answer:
+    """What the prompt hook adds to a prompt, from an index that a session's start has brought up to date."""
+    assert mem.home is not None
+    index = MemoryIndex(mem.home.index)
+    try:
+        index.tasks(all_of_them=True)
+        return [memory.id for _, memory in ranked_memories(index, asked["q"], ["global"])][:MOST_GIVEN], []
+    finally:
+        index.close()
+
+
+def _ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.id for hit in hits]
 
 
 VERBS: dict[str, Ask] = {

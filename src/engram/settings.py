@@ -41,6 +41,8 @@ class Settings:
     """The time limit for an answer of the model, in seconds."""
     model_daily_tokens: int = 200_000
     """The daily token limit of the model; 0 for none."""
+    enrich_with_client: bool = False
+    """The MCP server may ask the client's own model for cues when a session ends, where the client offers that (sampling)."""
     time_zone: str = ""
     """The zone in which "tomorrow" and times without a zone are read: America/Los_Angeles, UTC, +05:30; "" for the system's."""
     policy: str = "default"
@@ -141,6 +143,7 @@ OWNERS = {
     **dict.fromkeys(("keep_journal_days", "keep_usage_days", "keep_ledger_days"), "decides how long history is kept"),
     **dict.fromkeys(("model", "embedder"), "decides where memories are sent"),
     "model_daily_tokens": "decides what the model may cost",
+    "enrich_with_client": "decides whether the client's model is used",
 }
 """The settings that only a person changes, and what each decides."""
 

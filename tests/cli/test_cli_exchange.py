@@ -100,7 +100,7 @@ def test_yaml_goes_from_one_store_to_another_whole(cli: Console, name: str) -> N
     other = ("--home", str(cli.folder / "other"))
     assert cli.json("import", "--trusted", str(cli.folder / name), *other)["created"] == [known]
     before, after = cli.json("show", known), cli.json("show", known, *other)
-    for volatile in ("file", "strength", "state_reason"):
+    for volatile in ("file", "strength", "state_reason", "imported_at"):
         before.pop(volatile), after.pop(volatile)
     assert before == after
 

@@ -72,11 +72,16 @@ def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
     assert cli("recall", "--answer", "--trace", "how do deploys work?").stdout.splitlines()[0] == answer
 
 
-def test_recall_sees_its_scope_and_search_sees_everything(cli: Console) -> None:
+def test_recall_search_and_list_see_their_scopes_and_everywhere_all_of_them(cli: Console) -> None:
     *_, backups = taught(cli)
     assert backups not in [hit["id"] for hit in cli.json("recall", "database backups")["hits"]]
     assert backups in [hit["id"] for hit in cli.json("recall", "backups", "--scope", "project:acme")["hits"]]
-    assert cli.json("search", "database backups")["hits"][0]["id"] == backups
+    for verb in ("recall", "search"):
+        assert backups not in [hit["id"] for hit in cli.json(verb, "database backups")["hits"]]
+        assert cli.json(verb, "database backups", "--everywhere")["hits"][0]["id"] == backups
+    assert backups not in {memory["id"] for memory in cli.json("list")}
+    assert backups in {memory["id"] for memory in cli.json("list", "--everywhere")}
+    assert cli("list", "--everywhere", "--scope", "global").exit_code
 
 
 def test_explain_adds_up_to_the_score(cli: Console) -> None:

@@ -98,3 +98,30 @@ def test_summaries_go_with_their_scope(mem: Engram, clock: Clock) -> None:
     mem.purge("project:parser")
     clock.forward(seconds=timedelta(hours=1).total_seconds())
     assert mem.session("Make the grammar tests pass", scope="project:parser").injection.sessions == ()
+
+
+def test_of_two_sessions_about_a_task_the_newest_comes_first_with_its_day(mem: Engram, clock: Clock) -> None:
+    older = ended(
+        mem,
+        "Repair the parser",
+        "The grammar tests fail on Windows, and the fix is to skip the grammar tests on Windows.",
+    )
+    clock.forward(days=40)
+    newer = ended(mem, "Repair the parser", "Line endings were normalised, so all tests pass on Windows.")
+    clock.forward(days=20)
+    injection = mem.session("Make the grammar tests pass on Windows", scope="project:parser").injection
+    assert [session.id for session in injection.sessions] == [newer, older]
+    assert all(f"{session.ended:%Y-%m-%d}" in session.text for session in injection.sessions)
+
+
+def test_of_two_summaries_in_an_answer_the_newest_comes_first_with_its_day(mem: Engram, clock: Clock) -> None:
+    outdated = "The grammar tests fail on Windows, and the fix is to skip the grammar tests on Windows."
+    ended(mem, "Repair the parser", outdated, scope="global")
+    clock.forward(days=40)
+    ended(
+        mem, "Repair the parser", "The line endings of the grammar tests were normalised for Windows.", scope="global"
+    )
+    text = mem.recall_context("What about the grammar tests on Windows?", memories_only=True).text
+    summaries = [line for line in text.splitlines() if " summary: " in line]
+    assert ["normalised" in line for line in summaries] == [True, False], text
+    assert all("(2026-" in line for line in summaries)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,43 @@ def test_async_code_imports_too(table: Path) -> None:
             return len((await mem.import_memories(table, mapping={"statement": "what"})).created)
 
     assert asyncio.run(created()) == 1
+
+
+def _table_of_2024(folder: Path, name: str = "old.csv", extra: str = "") -> Path:
+    file = folder / name
+    file.write_text(f"what,when{',cue' if extra else ''}\nThe lab's server is called heron,2024-01-05{extra}\n")
+    return file
+
+
+def test_an_old_record_starts_fresh_at_the_import_and_becomes_stale_from_then_on(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with Engram.open(ephemeral=True, clock=lambda: now) as mem:
+        mem.import_memories(_table_of_2024(tmp_path), mapping={"statement": "what", "created": "when"}, actor="human")
+        [hit] = mem.recall("What is the server of the lab called?").hits
+        assert hit.memory is not None and hit.memory.created is not None and hit.memory.created.year == 2024
+        assert hit.memory.imported_at == now and hit.memory.last_verified is None and "last confirmed" not in hit.note
+        now += timedelta(days=200)
+        [hit] = mem.recall("What is the server of the lab called?").hits
+        assert hit.note == "last confirmed 2026-01-01"
+
+
+def test_importing_a_file_again_does_not_renew_its_records(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with Engram.open(ephemeral=True, clock=lambda: now) as mem:
+        fields = {"statement": "what", "created": "when"}
+        for _ in range(2):
+            mem.import_memories(_table_of_2024(tmp_path), mapping=fields, actor="human")
+            now += timedelta(days=200)
+        assert mem.list()[0].imported_at == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_importing_a_duplicate_adds_its_cues(tmp_path: Path) -> None:
+    with Engram.open(ephemeral=True) as mem:
+        mem.import_memories(_table_of_2024(tmp_path), mapping={"statement": "what"}, actor="human")
+        again = _table_of_2024(tmp_path, "cues.csv", ",name of the lab machine")
+        fields = {"statement": "what", "cues": "cue"}
+        report = mem.import_memories(again, mapping=fields, actor="agent")
+        assert mem.list()[0].cues == () and report.updated == []
+        report = mem.import_memories(again, mapping=fields, actor="human", trusted=True)
+        [memory] = mem.list()
+        assert memory.cues == ("name of the lab machine",) and report.updated == [memory.id]

@@ -127,7 +127,7 @@ def test_a_trace_says_which_stage_added_a_hit(mem: Engram) -> None:
     assert any(origin.startswith("another version of ENG-") for origin in ways.origins.values())
     changes = traced(mem.recall("What changed in 2024?", question_date=ASKED, explain=True))
     assert set(changes.origins.values()) == {"looked up: a version on either side of a change"}
-    assert [search.purpose for search in changes.searches] == ["what else matches", "matches in other projects"]
+    assert [search.purpose for search in changes.searches] == ["what else matches"]
     ledger = mem.recall("Which printer do we use?", question_date=ASKED, explain=True)
     assert traced(ledger).method.startswith("the session log") and ledger.hits[0].kind == "event"
     purposes = [search.purpose for search in traced(ledger).searches]

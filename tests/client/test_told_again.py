@@ -85,9 +85,10 @@ def test_a_stale_memory_answers_again_once_it_is_verified(mem: Engram, clock: Cl
     known = stored(mem.remember("The user prefers pnpm over npm"))
     clock.forward(days=400)
     found = mem.search("pnpm")
-    assert list(found) == [] and any(known.id in warning for warning in found.warnings)
+    assert [hit.note for hit in found] == ["last confirmed 2026-03-01"]
+    assert any(known.id in warning for warning in found.warnings)
     mem.verify(known.id)
-    assert [hit.id for hit in mem.search("pnpm")] == [known.id]
+    assert [(hit.id, hit.note) for hit in mem.search("pnpm")] == [(known.id, "fading")]
 
 
 def test_an_independent_source_corroborates_and_the_same_one_does_not(mem: Engram) -> None:

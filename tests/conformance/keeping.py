@@ -56,7 +56,7 @@ def said(role: str, content: str, minute: int = 0, **fields: Any) -> NewEvent:
     return NewEvent(role, content, datetime(2026, 2, 1, 8, minute, tzinfo=UTC), **fields)
 
 
-def listed(store: Store, filters: Filters = ANY, **page: int) -> list[str]:
+def listed(store: Store, filters: Filters = ANY, **page: Any) -> list[str]:
     """The statements of a listing."""
     return [memory.statement for memory in store.listing(filters, **page)]
 

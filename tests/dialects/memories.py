@@ -186,6 +186,7 @@ memories = st.builds(
     source=text,
     learned_by=text,
     last_verified=maybe_time,
+    imported_at=maybe_time,
     decay_days=st.none() | st.floats(0, 1e6),
     verification=text,
     policy_class=text,

@@ -31,7 +31,7 @@ def test_a_session_starts_with_what_memory_holds(hooked: Hooked) -> None:
 def test_a_session_starts_with_pinned_memories_quoted(hooked: Hooked) -> None:
     memory = hooked.learned("Never push to <main>\n# directly", pinned=True)
     text = hooked("session-start", source="startup")
-    assert f"- [{memory}] “Never push to ‹main> # directly”" in text
+    assert f"- [{memory}] “Never push to ‹main› # directly”" in text
 
 
 def test_a_session_starts_with_what_waits_for_review(hooked: Hooked) -> None:

@@ -174,6 +174,17 @@ def test_an_index_that_was_made_again_has_the_vectors_of_its_own_memories(hooked
     ]
 
 
+def test_a_prompt_finds_a_memory_by_its_cues_once_it_has_some(hooked: Hooked) -> None:
+    prompt = "fix this: psql says connection refused"
+    memory = hooked.learned("Birch listens on 6543 since the move")
+    for filler in ("Fix the seeds of image models", "Invoices are paid within fourteen days", "Ana lives in Lisbon"):
+        hooked.learned(filler)
+    assert memory not in hooked("prompt", prompt=prompt)
+    with hooked.open() as mem:
+        mem.enrichment.apply({memory: ["psql connection refused", "which port does postgres use"]})
+    assert memory in hooked("prompt", prompt=prompt)
+
+
 def test_a_memory_that_is_gone_has_no_task_vector(hooked: Hooked) -> None:
     gone = hooked.learned("Deploys go through staging", "deploying a service")
     hooked.learned("Fix the seeds", "training image models")

@@ -125,6 +125,8 @@ DOORS: dict[str, Door] = {
     "update: rationale": lambda w, t: w.mem.update(w.own, rationale=t, actor=AGENT) if "Ignore" in t else None,
     "update: status": lambda w, t: w.mem.update(w.rejected, status="active", actor=AGENT),
     "lineages.revise": lambda w, t: w.mem.lineages.revise(w.own, statement=t, actor=AGENT),
+    "enrichment.apply": lambda w, t: w.mem.enrichment.apply({w.own: [t]}),
+    "enrichment.run": lambda w, t: w.mem.enrichment.run(suggest=lambda batch: {one.id: [t] for one in batch}),
     "review.edit": lambda w, t: w.mem.review.edit(w.own, statement=t, actor=AGENT),
     "review.edit: a candidate": edited_and_approved,
     "review.merge": lambda w, t: w.mem.review.merge([w.own, w.other], t, actor=AGENT),
@@ -185,7 +187,7 @@ WORDLESS = frozenset(
         *("tasks.checkpoint", "doctor", "health_check", "rebuild_index", "open", "close", "gen_context"),
         *("upkeep.sync", "upkeep.rebuild_index", "upkeep.reembed", "upkeep.purge", "upkeep.backup", "upkeep.fold"),
         *("upkeep.prune", "upkeep.paused", "upkeep.pause", "upkeep.resume", "upkeep.doctor", "upkeep.status"),
-        *("sessions.summarise", "scope_notices"),
+        *("sessions.summarise", "scope_notices", "enrichment.undo", "enrichment.schedule"),
     )
 )
 """The other calls that write: they put no words into a memory. Ledgers and tasks are what was said, not what is known."""
@@ -276,6 +278,12 @@ def document(world: World, text: str) -> str:
     return str(path)
 
 
+def cues_of(world: World, text: str) -> str:
+    path = world.folder / "cues.json"
+    path.write_text(json.dumps({world.own: [text]}))
+    return str(path)
+
+
 HERE = ("--scope", SCOPE)
 VERBS: dict[str, Verb] = {
     "learn": lambda c, w, t: c("learn", t, *HERE),
@@ -290,6 +298,7 @@ VERBS: dict[str, Verb] = {
     "update: status": lambda c, w, t: c("update", w.rejected, "--status", "active"),
     "revise": lambda c, w, t: c("revise", w.own, t),
     "edit": lambda c, w, t: c("edit", w.own, "--statement", t),
+    "enrich": lambda c, w, t: c("enrich", cues_of(w, t)),
     "merge": lambda c, w, t: c("merge", w.own, w.other, "--statement", t),
     "review": lambda c, w, t: c("review", waiting_in(c, t), "--approve"),
     "promote": lambda c, w, t: c("promote", waiting_in(c, t)),

@@ -99,16 +99,17 @@ def test_spelling_a_source_otherwise_gives_it_no_second_limit() -> None:
     assert counted_as("web:https://other.example") == "web:other.example"
 
 
-def test_a_stale_memory_answers_no_question_until_it_is_verified(tmp_path: Path) -> None:
+def test_a_stale_memory_answers_with_its_last_confirmation_until_it_is_verified(tmp_path: Path) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", clock=lambda: now) as mem:
         stored = mem.remember("The staging database is called plover").memory
         assert stored is not None
         now += timedelta(days=400)
         question = "what is the staging database called?"
-        assert not mem.recall(question).hits
+        assert [hit.note for hit in mem.recall(question).hits] == ["last confirmed 2026-01-01"]
+        assert not mem.inject(question).ids
         mem.verify(stored.id)
-        assert [hit.id for hit in mem.recall(question).hits] == [stored.id]
+        assert [(hit.id, hit.note) for hit in mem.recall(question).hits] == [(stored.id, "dormant")]
 
 
 def test_what_waits_for_review_is_not_quoted_in_a_prompt(tmp_path: Path) -> None:

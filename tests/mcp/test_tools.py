@@ -11,7 +11,7 @@ from tests.mcp.talking import Talk
 
 NAMES = [
     "recall", "inject", "prepare", "learn", "remember", "update", "feedback", "forget", "show", "list", "timeline",
-    "session_start", "session_end",
+    "enrich", "session_start", "session_end",
 ]  # fmt: skip
 REQUIRED = {
     "recall": [],
@@ -25,11 +25,12 @@ REQUIRED = {
     "show": ["id"],
     "list": [],
     "timeline": [],
+    "enrich": [],
     "session_start": ["task"],
     "session_end": ["session_id"],
 }
 DECIDED = {"outcome", "reason", "gate", "memory", "other", "related", "placed", "warnings"}
-PREPARED = {"directives", "consider", "related", "text", "tokens", "warnings"}
+PREPARED = {"directives", "consider", "related", "unconfirmed", "text", "tokens", "warnings"}
 RETURNED = {
     "recall": {"memories", "text", "possible", "unconfirmed", "older", "elsewhere", "warnings"},
     "inject": PREPARED,
@@ -55,6 +56,7 @@ RETURNED = {
     },
     "list": {"memories", "more"},
     "timeline": {"entries"},
+    "enrich": {"left", "refused", "text"},
     "session_start": {"session_id", *PREPARED},
     "session_end": {"session_id", "started", "ended", "summary"},
 }
@@ -69,7 +71,7 @@ def test_the_tools_are_listed_and_what_else_is_offered_is_declared(agent: Talk) 
 
 def test_what_a_model_reads_of_all_tools_stays_short(agent: Talk) -> None:
     read = [[tool.name, tool.description, tool.input_schema] for tool in agent.tools().values()]
-    assert len(json.dumps(read, ensure_ascii=False, separators=(",", ":"))) < 11_000
+    assert len(json.dumps(read, ensure_ascii=False, separators=(",", ":"))) < 11_300
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,7 +80,7 @@ def test_every_argument_is_typed_and_no_other_is_taken(agent: Talk, name: str) -
     assert schema.get("required", []) == REQUIRED[name]
     assert schema["additionalProperties"] is False
     for argument in schema["properties"].values():
-        assert argument["type"] in {"string", "integer", "number", "boolean", "array"}
+        assert argument["type"] in {"string", "integer", "number", "boolean", "array", "object"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +110,7 @@ def test_the_instructions_name_every_tool_and_call_memories_evidence(agent: Talk
     assert all(f"{name}" in instructions for name in TOOLS)
     assert "evidence" in instructions
     assert "not orders" in instructions
-    assert len(instructions.split()) < 250
+    assert len(instructions.split()) < 260
 
 
 def test_the_server_gives_its_name_and_version(agent: Talk) -> None:

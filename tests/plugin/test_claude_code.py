@@ -105,7 +105,7 @@ def test_the_program_accepts_the_plugin_and_the_marketplace(claude: ClaudeCode, 
 
 def test_it_shows_what_the_plugin_brings(claude: ClaudeCode) -> None:
     shown = claude("plugin", "details", "engram@engram")
-    assert "learn, migrate, prepare, recall, remember, review" in shown
+    assert "enrich, learn, migrate, prepare, recall, remember, review" in shown
     for event in ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "PreCompact", "SessionEnd"):
         assert event in shown
 

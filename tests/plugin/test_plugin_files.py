@@ -16,7 +16,7 @@ from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugin"
-SKILLS = ("learn", "migrate", "prepare", "recall", "remember", "review")
+SKILLS = ("enrich", "learn", "migrate", "prepare", "recall", "remember", "review")
 
 
 def loaded(path: Path) -> Any:

@@ -24,8 +24,8 @@ NOTHING = "Nothing is known about this."
 
 
 @pytest.fixture
-def mem(backend: Backend) -> Engram:
-    return backend.client()
+def mem(backend: Backend, tmp_path: Path) -> Engram:
+    return backend.client(directory=tmp_path)
 
 
 def texts(hits: Hits) -> list[str]:
@@ -127,7 +127,7 @@ def test_a_candidate_about_something_else_is_not_shown(mem: Engram) -> None:
 def test_an_archived_memory_is_older_with_the_day(mem: Engram) -> None:
     memory = mem.add(SERVER, scope="global")
     mem.update(memory.id, status="archived")
-    mem.add("The staging server was bought in Oslo", scope="global")
+    mem.add("The staging server is now called owl", scope="global")
     [hit] = mem.recall(QUESTION).older
     assert (hit.id, hit.note) == (memory.id, "archived on 2026-03-01")
 
@@ -135,9 +135,31 @@ def test_an_archived_memory_is_older_with_the_day(mem: Engram) -> None:
 def test_a_stale_memory_is_older_and_says_when_it_was_last_confirmed(mem: Engram, clock: Clock) -> None:
     memory = mem.add(SERVER, scope="global", decay_days=30)
     clock.forward(days=400)
+    mem.add("The staging server of the lab is called owl", scope="global")
     found = mem.recall(QUESTION)
     assert [(hit.id, hit.note) for hit in found.older] == [(memory.id, "last confirmed 2026-03-01")]
     assert "No longer current:\n" in found.text and "last confirmed 2026-03-01" in found.text
+
+
+@pytest.mark.parametrize("end", ["archived", "stale"])
+def test_what_is_archived_or_stale_answers_if_nothing_current_does(mem: Engram, clock: Clock, end: str) -> None:
+    memory = mem.add(SERVER, scope="global", decay_days=30 if end == "stale" else None)
+    if end == "archived":
+        mem.update(memory.id, status="archived")
+    clock.forward(days=200)
+    mem.add("The office plants are watered on Mondays", scope="global")
+    note = {"archived": "archived on 2026-03-01", "stale": "last confirmed 2026-03-01"}[end]
+    found = mem.recall(QUESTION)
+    assert [(hit.id, hit.note) for hit in found.hits] == [(memory.id, note)] and list(found.older) == []
+    searched = mem.search(QUESTION)
+    assert [(hit.id, hit.note) for hit in searched][:1] == [(memory.id, note)]
+    assert memory.id not in mem.inject(QUESTION).ids and SERVER not in mem.get_context_block(QUESTION)
+
+
+def test_what_is_archived_answers_no_question_about_something_else(mem: Engram) -> None:
+    mem.update(mem.add(SERVER, scope="global").id, status="archived")
+    mem.add("The office plants are watered on Mondays", scope="global")
+    assert list(mem.recall("Who feeds the office cat?").hits) == []
 
 
 def test_an_expired_memory_is_older_and_says_until_when_it_was_valid(mem: Engram, clock: Clock) -> None:
@@ -175,6 +197,9 @@ def test_matches_of_other_projects_are_counted(mem: Engram) -> None:
     mem.add("The staging server is called sunrise", scope="project:rival")
     found = mem.recall(QUESTION)
     assert [(match.scope, match.count) for match in found.elsewhere] == [("project:acme", 2), ("project:rival", 1)]
+    others = {memory.id for memory in mem.list(scope="everywhere")}
+    traced = repr(mem.recall(QUESTION, explain=True).trace)
+    assert len(others) == 3 and not any(memory_id in traced for memory_id in others)
     assert "2 in project:acme" in found.text and "nightshift" not in found.text
 
 
@@ -253,14 +278,14 @@ def test_what_the_parts_show_is_not_listed_as_filtered(mem: Engram, clock: Clock
 
 
 def test_what_is_only_in_a_part_is_not_recorded_as_used(mem: Engram, clock: Clock) -> None:
-    mem.add(SERVER, scope="global", decay_days=30)
+    mem.add(SERVER, scope="global", valid_until="2026-03-05")
     clock.forward(days=200)
     found = mem.recall(QUESTION)
     assert found.parts.ids and mem.store.uses_of(list(found.parts.ids)) == []
 
 
 def test_an_answer_is_composed_of_hits_alone(mem: Engram, clock: Clock) -> None:
-    mem.add(SERVER, scope="global", decay_days=30)
+    mem.add(SERVER, scope="global", valid_until="2026-03-05")
     clock.forward(days=200)
     found = mem.recall(QUESTION, compose_answer=True)
     assert found.older and found.answer == ""

@@ -357,3 +357,21 @@ def test_the_question_tells_which_of_two_changes_is_meant() -> None:
             for memory, relevance in ((home, 0.6), (moved, 0.6), (other, 0.1))]  # fmt: skip
     found = replacements([home, moved, other], "Where is Greta's studio?", hits)
     assert (found.newest(home.id), found.newest(moved.id)) == (moved, None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "other"),
+    [
+        ("The table saw has a riving knife", "The table saw is switched off before changing the blade"),
+        ("Never deploy on Fridays", "Deployments need approval by Dana"),
+        ("Oak comes from Breuer", "Oak boards are dried for six weeks"),
+    ],
+)
+def test_of_two_rules_that_complement_each_other_none_is_said_to_be_replaced(
+    mem: Engram, clock: Clock, rule: str, other: str
+) -> None:
+    mem.add(rule, scope="global")
+    clock.forward(days=20)
+    mem.add(other, scope="global")
+    for text in (mem.inject(f"work on: {rule}").text, mem.recall(rule).text):
+        assert "may be replaced" not in text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from engram.aio.awaitable import Opened, Opening, Twin, awaited
 from engram.aio.facets import (
+    AsyncEnrichment,
     AsyncGraph,
     AsyncJobs,
     AsyncLineages,
@@ -207,6 +208,11 @@ class AsyncEngram(Twin[Engram], Opened):
     def jobs(self) -> AsyncJobs:
         """Background work on the ledgers."""
         return AsyncJobs(self._threads, self._target.jobs)
+
+    @property
+    def enrichment(self) -> AsyncEnrichment:
+        """Cues for memories that came without them."""
+        return AsyncEnrichment(self._threads, self._target.enrichment)
 
     @property
     def review(self) -> AsyncReview:

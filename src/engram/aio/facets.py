@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from engram.aio.awaitable import Opened, Opening, Twin, awaited
+from engram.capture.enrichment import Enrichment
 from engram.graph.graph import Graph
 from engram.review.lineage import Lineages
 from engram.review.review import Review
@@ -157,6 +158,17 @@ async def _idle(stop: "threading.Event | asyncio.Event", seconds: float) -> None
             return
     else:
         await asyncio.sleep(seconds)
+
+
+class AsyncEnrichment(Twin[Enrichment]):
+    """`mem.enrichment`, awaited."""
+
+    count = awaited(Enrichment.count)
+    next_batch = awaited(Enrichment.next_batch)
+    apply = awaited(Enrichment.apply)
+    undo = awaited(Enrichment.undo)
+    run = awaited(Enrichment.run)
+    schedule = awaited(Enrichment.schedule)
 
 
 class AsyncReview(Twin[Review]):

@@ -109,6 +109,7 @@ class SituationBroadener:
                 source=said.source, learned_by=said.learned_by, verification="unverified", pinned=False, created=now,
                 updated=None, supersedes=(wanted.id,), superseded_by="", lineage="", revision=1, associations=(),
                 session=session or said.session, activation=Activation(), feedback=Feedback(), derivation_count=1, last_verified=None,
+                imported_at=None,
             )  # fmt: skip
             deciding.put(proposed)
         return replace(decision, reason=f"{told} waits for review as {proposed.id}")

@@ -30,7 +30,7 @@ from engram.rules.cues import MAX_CUES, cues_problem, normalize_cues
 from engram.rules.scopes import parse_scope
 from engram.text.invisible import remove_invisible
 
-_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
+_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
 _UNIT = ("confidence", "importance")
 _TEXTS = (
     "statement", "situation", "context", "rationale", "trigger_context", "lineage", "superseded_by", "conflict_key",

@@ -11,6 +11,7 @@ from engram.capture.import_run import LIVE, ImportRun
 from engram.capture.import_trust import has_same_content, with_local_fields
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
+from engram.rules.cues import add_cues
 from engram.rules.sources import IMPORTED, may_replace, origin_of, said_by
 from engram.store.protocol import Image, Transaction
 from engram.store.records import ANSWERING
@@ -71,7 +72,7 @@ class KnownRecords:
         new = changed.but(
             **self._identity(changed, waiting, deciding),
             status="candidate", source=run.source, learned_by=IMPORTED, verification="unverified", pinned=False,
-            supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(),
+            supersedes=(known.id,), superseded_by="", lineage="", revision=1, associations=(), imported_at=run.clock(),
         )  # fmt: skip
         run.added[new.id] = new
         run.by_content[key] = new.id
@@ -95,6 +96,7 @@ class KnownRecords:
     def _changed(self, record: Memory, known: Memory) -> RecordOutcome:
         """The memory as a record of it would have it."""
         run = self.run
+        record = record.but(imported_at=known.imported_at)
         if not run.trusted:
             record = with_local_fields(record, known, keeps_use=run.reading.whole)
         if run.reading.projection is not None:
@@ -187,6 +189,13 @@ class KnownRecords:
         return RecordOutcome("updated", known.id, known.but(**stamped, updated=self.run.clock()))
 
     # -- why a memory stays
+
+    def add_cues(self, record: Memory, known: Memory) -> RecordOutcome:
+        """A memory that says what a record says, with the record's cues; as it is where the file may not change it."""
+        more = add_cues(known.cues, record.cues)
+        if more == known.cues or record.id in self.run.held or self._protection(known):
+            return RecordOutcome("unchanged", known.id)
+        return RecordOutcome("updated", known.id, known.but(cues=more, updated=self.run.clock()))
 
     def _protection(self, known: Memory) -> str:
         """Why no file may change a memory, or "": it is a team's, or a more trusted source said it."""

@@ -20,13 +20,13 @@ def _compared(memory: Memory) -> dict[str, Any]:
     blank = Memory(id="", statement="")
     return to_mapping(
         memory.but(
-            id="", name="", aliases=(), source="", learned_by="", activation=blank.activation, feedback=blank.feedback,
+            id="", name="", aliases=(), source="", learned_by="", imported_at=None, activation=blank.activation, feedback=blank.feedback,
             updated=None, associations=(), supersedes=(), superseded_by="",
         )
     )  # fmt: skip
 
 
-_NOT_COMPARED = frozenset({"id", "name", "aliases", "version", "updated", "associations"})
+_NOT_COMPARED = frozenset({"id", "name", "aliases", "version", "updated", "associations", "imported_at"})
 _COMPARED = tuple(field.name for field in fields(Memory) if field.name not in _NOT_COMPARED)
 _OF_USE = frozenset({"activation"})
 """What each program learns from its own use; that both changed it is no conflict."""

@@ -193,7 +193,8 @@ class ImportSlices:
         key = (content_hash(record.statement), record.scope)
         if twin := run.twin(record, key, deciding):
             if twin not in run.added:
-                return RecordOutcome("unchanged", twin)
+                known = deciding.get(twin)
+                return self.known.add_cues(record, known) if known is not None else RecordOutcome("unchanged", twin)
             return RecordOutcome("skipped", twin, reason=f"another record says exactly this; it is {twin} here")
         if (out := run.decisions.rejected(record)) is not None:
             return RecordOutcome("skipped", out.memory.id, reason=f"{out.memory.id} says this, and was {out.decided}")
@@ -232,6 +233,7 @@ class ImportSlices:
         run.ids.here[record.id] = memory_id
         name = deciding.free_name(record.name or slug(record.situation or record.statement), record.scope)
         memory = run.links.relinked(record.but(id=memory_id, name=name, aliases=aliases), record)
+        memory = memory.but(imported_at=run.clock())
         if (projection := run.reading.projection) is not None:
             days = memory.decay_days if "decay_days" in projection.fields else float(HORIZON_DAYS)
             memory = memory.but(created=memory.created or run.clock(), decay_days=days)

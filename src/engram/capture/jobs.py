@@ -7,6 +7,7 @@ from typing import Any
 from engram.capture.buffer import CAPTURE, CaptureBuffer
 from engram.capture.changes import COMPARE, Changes
 from engram.capture.conversation import JOB, Conversations
+from engram.capture.enrichment import ENRICH_WITH_MODEL, PER_JOB, Enrichment
 from engram.capture.learn import Learner
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
@@ -19,7 +20,7 @@ from engram.sessions.tasks import DERIVE, FACT_EVENTS
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-KINDS = (DERIVE, JOB, COMPARE, CAPTURE)
+KINDS = (DERIVE, JOB, COMPARE, CAPTURE, ENRICH_WITH_MODEL)
 """Every kind of job that has a handler."""
 _COMPARED = 40
 """Memories with the words of a fact that are checked for the same evidence."""
@@ -103,7 +104,13 @@ def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) 
     def compare(job: Job) -> None:
         Changes(store, learner.clock).find([str(memory_id) for memory_id in job.payload["ids"]])
 
-    return {DERIVE: derive, JOB: consult, COMPARE: compare, CAPTURE: buffer.run}
+    def enrich(job: Job) -> None:
+        enrichment = Enrichment(store, learner.clock, conversations.model)
+        enrichment.run(PER_JOB)
+        if enrichment.count():
+            enrichment.schedule()
+
+    return {DERIVE: derive, JOB: consult, COMPARE: compare, CAPTURE: buffer.run, ENRICH_WITH_MODEL: enrich}
 
 
 class JobQueue:

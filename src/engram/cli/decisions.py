@@ -21,6 +21,7 @@ NAMED = 5
 _OPS = {
     "approve": ("promoted", "green"),
     "autopromote": ("promoted", "green"),
+    "enrich": ("given cues", "green"),
     "reject": ("rejected", "yellow"),
     "undo": ("undone", "yellow"),
     "distrust": ("taken out", "red"),

@@ -22,7 +22,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Tasks and documents": {
         "session": "session", "task": "task", "capture": "capture", "harvest": "harvest", "ingest": "documents", "cite": "documents",
-        "ledger": "ledger",
+        "enrich": "enrich", "ledger": "ledger",
     },
     "Store": {
         "init": "setup", "status": "health", "doctor": "health", "config": "setup", "index": "health",

@@ -203,6 +203,7 @@ def injection_data(injection: "Injection", now: datetime) -> dict[str, Any]:
         "consider": [_injected(item, now) for item in injection.consider],
         "related": [_injected(item, now) for item in injection.related],
         "sessions": plain(injection.sessions),
+        "unconfirmed": [hit_data(hit, now, explain=False) for hit in injection.unconfirmed],
         "left_out": plain(injection.left_out),
         "warnings": list(injection.warnings),
     }

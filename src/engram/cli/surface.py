@@ -57,7 +57,9 @@ class Surface:
         """The open store; its warnings go to stderr when it closes."""
         from engram.cli.display import show_in
         from engram.client import Engram
+        from engram.store.scopes import working_directory
 
+        options.setdefault("directory", working_directory())
         with Engram.open(self.home, **options) as mem:
             show_in(mem.time_zone)
             self._clock = mem.upkeep.clock

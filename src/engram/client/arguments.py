@@ -84,7 +84,7 @@ CO_VARKEYWORDS = 0x08
 """The constant of `inspect`, which is slow to import."""
 OWNERS = ("agent_id", "user_id")
 FILTER_TIMES = ("since", "until", "as_of", "known_at")
-FIELD_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
+FIELD_TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified", "imported_at")
 _OF_EVENTS = ("session", "roles")
 """Filters that only apply to events."""
 

@@ -107,12 +107,18 @@ class ContextVerbs(ReadVerbs):
 
     def _about_task(self, query: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
         """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
+        from engram.model.hit import AnswerParts
         from engram.recall.context import BRIEFED
+        from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
+        from engram.recall.unconfirmed import UnconfirmedFinder
 
-        seen = self._seen(scopes, {}).scopes
+        seen = self._scopes_seen(scopes)
         hits = self.search(query, wordings=wordings, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
-        return Recall(query, hits, "", tuple(hits.warnings))
+        others = checked_wordings(wordings)
+        ask = SearchQuery(query, filters=self._filters(scope=seen), wordings=others, task=query, min_relevance=BRIEFED)
+        parts = AnswerParts(unconfirmed=UnconfirmedFinder(self._searcher, self.store).find(ask))
+        return Recall(query, hits, "", tuple(hits.warnings), parts=parts)
 
     @contextmanager
     def _context(
@@ -147,7 +153,7 @@ class ContextVerbs(ReadVerbs):
             return None
         from engram.recall.query import ScopeResolver
 
-        return ScopeResolver(self.store, self._directory(directory), self._clock).scopes_from(None)
+        return ScopeResolver(self.store, self._directory(directory), self._clock).read_scopes()
 
     def _source_query(self, text: str, wordings: Wordings) -> "SearchQuery":
         from engram.recall.query import SearchQuery
@@ -162,7 +168,7 @@ class ContextVerbs(ReadVerbs):
         def listed(since: "datetime", until: "datetime") -> "Sequence[Memory]":
             from datetime import timedelta
 
-            seen = self._seen(self._scopes_in(directory), {}).scopes
+            seen = self._scopes_seen(self._scopes_in(directory))
             return self.list(scope=seen, since=since, until=until + timedelta(seconds=1), limit=limit)
 
         return listed

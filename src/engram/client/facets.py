@@ -16,7 +16,7 @@ from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.argument_limits import limit_verb
-from engram.rules.scopes import GLOBAL, OwnerScopes, is_person
+from engram.rules.scopes import EVERYWHERE, GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
 from engram.store.references import REFERRING, find_memory, find_task, hide_foreign_links, refuse_move, resolve_links
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from engram.capture.conversation import Conversations
     from engram.capture.documents.cite import Citing
     from engram.capture.documents.ingest import Recorder
+    from engram.capture.enrichment import Enrichment
     from engram.capture.learn import Learner
     from engram.capture.signals import SignalPatterns
     from engram.gates.policies import MemoryPolicy
@@ -122,6 +123,8 @@ class Facets:
         self.time_zone = zone
         """The zone in which time phrases, and times without a zone, are read."""
         self.directory = working_directory()
+        self.sees_whole_store = True
+        """Whether a verb that reads and names no scope sees the whole store, or the scopes of the directory, the user and global."""
         self._temporary: str | None = None
         self._policy: str | MemoryPolicy = ""
 
@@ -193,6 +196,13 @@ class Facets:
 
         owner = f"{socket.gethostname()}:{os.getpid()}:{self.store.new_token(3)}"
         return Jobs(self.store, self._clock, handlers(self.store, self._conversations, self._buffer), owner)
+
+    @cached_property
+    def enrichment(self) -> "Enrichment":
+        """Cues for memories that came without them."""
+        from engram.capture.enrichment import Enrichment
+
+        return Enrichment(self.store, self._clock, self.model)
 
     @cached_property
     def model(self) -> "LanguageModel | None":
@@ -289,7 +299,7 @@ class Facets:
 
     @property
     def _scopes(self) -> ScopeResolver:
-        return ScopeResolver(self.store, self.directory, self._clock)
+        return ScopeResolver(self.store, self.directory, self._clock, self.sees_whole_store)
 
     def _filters(self, **given: Any) -> Filters:
         """Filters from plain arguments; raises `InvalidInput` for a type that neither the registry nor the store knows."""
@@ -309,10 +319,15 @@ class Facets:
         raise InvalidInput(f"unknown type {name!r} of an event; known: {', '.join(EVENT_TYPES)}")
 
     def _seen(self, scope: ScopeLike, given: "Mapping[str, Any]") -> Filters:
-        """Filters with the scopes that a caller sees: from a scope, an owner, or the directory."""
+        """Filters with the scopes that a read verb sees: from a scope, an owner, or what the caller sees without one."""
         rest = owned({**given, "scope": scope})
-        named = words(rest.pop("scope"), "scope")
-        return self._filters(**rest, scope=self._scopes.scopes_from(named))
+        seen = self._scopes.read_scopes(words(rest.pop("scope"), "scope"))
+        return self._filters(**rest, scope=EVERYWHERE if seen is None else seen)
+
+    def _scopes_seen(self, scope: ScopeLike) -> str | tuple[str, ...]:
+        """What a read verb sees, as the scope that another one takes."""
+        seen = self._seen(scope, {}).scopes
+        return EVERYWHERE if seen is None else seen
 
     @limit_verb
     @owners_only
@@ -343,6 +358,10 @@ class Facets:
         """A memory the owner may change; raises `NotFound` for one they do not see, `Refused` for one of a wider scope."""
         return find_memory(self.store, ref, self.scopes_for(**cast(Owner, owner)), to_change=True)
 
+    def _asking_scopes(self, owner: Owner) -> OwnerScopes | None:
+        """The scopes of who asks: those of `scopes_for`; None for a question that is asked everywhere."""
+        return None if EVERYWHERE in (named_owner(owner) or ()) else self.scopes_for(**owner)
+
     def _used_in(self, session: str, owner: "Mapping[str, Any]") -> str:
         """The session to record a use in; "" for a session of another person, as if it did not exist."""
         from engram.store.ledger import sees_ledger
@@ -350,7 +369,7 @@ class Facets:
         named = {
             name: value for name, value in owner.items() if name in Owner.__annotations__ and (value or name != "scope")
         }
-        scopes = self.scopes_for(**cast(Owner, named)) if session else None
+        scopes = self._asking_scopes(cast(Owner, named)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
         # A caller in one project may ask about another; only people are kept apart.

@@ -14,6 +14,7 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 from engram.recall.query import SearchQuery, listing
+from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 from engram.store.references import hide_foreign_links
@@ -60,7 +61,7 @@ class ReadVerbs(Facets):
         include_superseded: bool = False,
         **filters: Unpack[SearchFilters],
     ) -> Hits:
-        """Find documents. `scope=None` means everything this store holds.
+        """Find documents.
 
         `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer. All are searched
         at once; `Hit.trace.wording` names the one that found a hit.
@@ -141,7 +142,10 @@ class ReadVerbs(Facets):
         min_relevance: float = MIN_KNOWN,
         **filters: Unpack[AskerFilters],
     ) -> "Recall":
-        """Answer a question from what this directory, its user and everyone know. Recalled memories are reinforced.
+        """Answer a question from memory. Recalled memories are reinforced.
+
+        Without a scope, every verb that reads sees the whole store of a client opened without a directory, and otherwise the scopes of the
+        directory, the user and global; the scope `everywhere` is all of them.
 
         The intent of the question decides what is searched: current facts, past values, the session log, or every version of a
         fact; a time phrase, relative to `question_date` or now, becomes a window in the user's time zone. `Recall.intent` and `.window` say what was understood.
@@ -193,8 +197,7 @@ class ReadVerbs(Facets):
         **owner: Unpack[Owner],
     ) -> Memories:
         """Memories in critical slots, newest first: looked up, not searched for."""
-        seen = self._seen(self._scope_of(owner), {})
-        found = self.list(scope=seen.scopes, types=types, limit=None, critical=True)
+        found = self.list(scope=self._scopes_seen(self._scope_of(owner)), types=types, limit=None, critical=True)
         # Evidence from documents is never critical: one document could fill every place.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
@@ -245,7 +248,7 @@ class ReadVerbs(Facets):
         """
         from engram.sessions.earlier import held_back
 
-        seen = self.scopes_for(**_asker(scope, filters))
+        seen = self._asking_scopes(_asker(scope, filters))
         own = self.sessions.get(session, scopes=seen) if session else None
         summary = own.summary if own is not None and not held_back(self.store, own) else ""
         block = self._blocks.block(
@@ -271,7 +274,8 @@ class ReadVerbs(Facets):
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget.
 
-        What is less relevant to the task than `min_relevance` (0 to 1) is left out, except what is critical, pinned or linked.
+        What is less relevant to the task than `min_relevance` (0 to 1) is left out, except what somebody's health or safety depends on, and
+        what is pinned or linked.
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)
@@ -339,12 +343,12 @@ class ReadVerbs(Facets):
         """What was known and what happened over time, oldest first; `limit` keeps the newest.
 
         Without a subject: memories, replaced ones included, and sessions. With one: the memories and events about it. It sees what
-        `recall` sees from the directory, a scope or an owner.
+        `recall` sees.
         """
         from engram.recall.timeline import entries_of_hits, entries_of_memories, entries_of_sessions, newest
 
         checked_length(limit)
-        scopes = self._seen(self._scope_of(owner), {}).scopes
+        scopes = self._scopes_seen(self._scope_of(owner))
         since, until = aware(since, self.time_zone), aware(until, self.time_zone)
         if about.strip():
             hits = self.search(
@@ -353,7 +357,8 @@ class ReadVerbs(Facets):
             )  # fmt: skip
             return newest(entries_of_hits(hits), limit)
         memories = self.get_history(scopes, limit=limit, since=since, until=until)
-        sessions = self.sessions.list(limit=MOST_FOUND, scopes=scopes)
+        seen = None if scopes == EVERYWHERE else scopes
+        sessions = self.sessions.list(limit=MOST_FOUND, scopes=seen)
         return newest([*entries_of_memories(memories), *entries_of_sessions(sessions, since, until)], limit)
 
     def traverse(
@@ -402,7 +407,7 @@ class ReadVerbs(Facets):
     def _named(self, owner: Owner) -> ScopeLike:
         if owner.get("agent_id") is not None or owner.get("user_id") is not None:
             return self.scopes_for(**owner)
-        return self._filters(scope=owner.get("scope")).scopes
+        return None if owner.get("scope") is None else self._filters(scope=owner["scope"]).scopes
 
     def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
         """The relations found, as lines for a prompt."""

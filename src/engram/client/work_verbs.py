@@ -43,10 +43,12 @@ class WorkVerbs(Facets):
         **owner: Unpack[Owner],
     ) -> "SessionHandle":
         """Start a session: its injection is ready, and its end reinforces what was used. A context manager."""
-        scopes = self._scopes.scopes_from(words(self._scope_of(owner), "scope"))
+        named = words(self._scope_of(owner), "scope")
+        seen = self._scopes.read_scopes(named)
+        scopes = self._scopes.scopes_from(None) if seen is None else seen
         if self.store.paused:
             return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
-        return self.sessions.start(task, scopes, budget)
+        return self.sessions.start(task, scopes, budget, whole_store=seen is None)
 
     def observe(
         self,

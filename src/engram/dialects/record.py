@@ -195,6 +195,7 @@ _MEMORY = Block(
     _text("learned_by"),
     _time("updated"),
     _time("last_verified"),
+    _time("imported_at"),
     Field("decay_days", "decay_days", fields.read_number, fields.write_number, None),
     _text("verification", default="unverified"),
     _text("policy_class"),

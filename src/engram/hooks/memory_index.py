@@ -10,6 +10,7 @@ from typing import Any
 from engram.embedding.plain import code_of_values
 from engram.model.lazy import dataclass, replace
 from engram.models.task_vectors import TaskTable, likeness
+from engram.rules.cues import situation_with_cues
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import Home
 from engram.store.files.index.search import TASKS, document_frequencies
@@ -42,8 +43,8 @@ class IndexedMemory:
 
     @property
     def situation(self) -> str:
-        """When it matters, "" if it does not say."""
-        return str(self.record.get("situation", "") or "")
+        """When it matters, and its cues; "" if it has neither."""
+        return situation_with_cues(str(self.record.get("situation", "") or ""), self.record.get("cues") or ())
 
     @property
     def statement(self) -> str:

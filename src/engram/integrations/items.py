@@ -17,7 +17,7 @@ from engram.model.errors import InvalidInput, Refused, StoreBusy
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.rules.eligibility import is_over
-from engram.rules.scopes import MAX_SCOPE_LENGTH, parse_scope
+from engram.rules.scopes import EVERYWHERE, MAX_SCOPE_LENGTH, parse_scope
 from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Transaction
 from engram.text.display import quoted
@@ -112,6 +112,7 @@ class KeyedItems:
             tags=(self.kind,),
             domain="/".join(map(_label, prefix)) or None,
             status=PRESENT,
+            scope=EVERYWHERE,
         )
         found = [(item, hit.relevance) for hit in hits if hit.memory is not None and (item := self._item(hit.memory))]
         kept = [(item, relevance) for item, relevance in found if item.is_indexed]

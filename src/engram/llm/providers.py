@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 
-TASKS = ("facts", "question", "permutations", "summary", "answer", "passages", "findings")
+TASKS = ("facts", "question", "permutations", "summary", "answer", "passages", "findings", "cues")
 """The tasks there are prompts for."""
 LONGEST_VALUE = 24_000
 """Characters of one value that are sent, about 6,000 tokens; of a longer one, the beginning and the end."""

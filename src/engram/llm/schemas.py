@@ -59,6 +59,21 @@ class Permutations:
 
 
 @dataclass(frozen=True)
+class StatementCues:
+    """The cues of one statement, by the id in brackets before it."""
+
+    id: str
+    cues: list[str]
+
+
+@dataclass(frozen=True)
+class SuggestedCues:
+    """Cues for statements of a memory."""
+
+    memories: list[StatementCues]
+
+
+@dataclass(frozen=True)
 class SessionSummary:
     """What a session was about and where it stands."""
 

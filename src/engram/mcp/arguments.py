@@ -5,7 +5,7 @@ Every description is read by a model with every conversation, so each says only 
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from engram.model.arguments import MAX_WORDINGS
@@ -13,6 +13,7 @@ from engram.model.errors import UnreadableData
 from engram.model.memory import FORMS, Signal
 from engram.readers.json_reader import parse_json
 from engram.recall.cutoff import HELPFUL, MIN_KNOWN
+from engram.rules.scopes import EVERYWHERE
 
 
 def _listed(value: Any) -> Any:
@@ -32,6 +33,13 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _one_scope(value: str) -> str:
+    """A scope; that of the whole store is its owner's, on the command line and in Python."""
+    if value.strip() == EVERYWHERE:
+        raise ValueError("name one scope, such as project:acme")
+    return value
+
+
 Words = Annotated[list[str], BeforeValidator(_listed)]
 Wordings = Annotated[
     list[str],
@@ -42,13 +50,15 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 Cues = Annotated[
     Words,
     Field(
-        description="Up to 8 short phrases under which somebody may look for this later: synonyms, the question it answers, the symptom."
+        description="Up to 8 short phrases under which somebody may look for this later, in other words: synonyms, the question it answers, "
+        'the symptom. "Staging listens on 6543": ["psql connection refused", "which port does postgres use"].'
     ),
 ]
 SessionId = Annotated[str, Field(description="From session_start.")]
 Ref = Annotated[str, Field(min_length=1, description="Id, name or alias.")]
 SeenFrom = Annotated[
     str,
+    AfterValidator(_one_scope),
     Field(
         description="`here` (this project), user, global or kind:name, with the wider ones. Default: all seen from here."
     ),
@@ -146,7 +156,7 @@ class RememberArguments(Arguments):
 
     fact: str = Field(min_length=1, description="One sentence that stands on its own.")
     kind: Kind = Field(default="preference", description="From identity on, a person must approve it.")
-    cues: Cues = Field(default_factory=list)
+    cues: Words = Field(default_factory=list, description="As in learn.")
     confidence: float = Field(default=0.6, ge=0, le=1)
     session_id: SessionId = ""
 
@@ -253,6 +263,13 @@ class TimelineArguments(Arguments):
     until: Until = ""
     scope: SeenFrom = ""
     limit: Whole = Field(default=30, ge=1, le=100)
+
+
+class EnrichArguments(Arguments):
+    """Cues for the last batch, and the size of the next."""
+
+    cues: dict[str, list[str]] = Field(default_factory=dict, description="By id; [] where none fit.")
+    limit: Whole = Field(default=50, ge=0, le=100)
 
 
 class SessionStart(Arguments):

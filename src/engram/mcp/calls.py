@@ -26,6 +26,7 @@ from pydantic import ValidationError
 
 from engram.mcp.approval import DISAGREED, ApprovalQuestion, PersonNeeded, decide
 from engram.mcp.client_log import ClientLog
+from engram.mcp.client_model import enrich_with_client
 from engram.mcp.redaction import redacted
 from engram.mcp.results import ToolResult
 from engram.model.errors import EngramError, InvalidInput, NotFound
@@ -147,6 +148,8 @@ class ToolCaller:
             answer = (params.input_responses or {}).get(DECISION)
             return await self._decided(ctx, tool, given, question, answer)
         answered_call = await self._run(ctx, tool, partial(answered, tool=tool, arguments=given))
+        if tool.is_quiet_moment:
+            await enrich_with_client(ctx, self.memory, self.turn, self.log)
         if answered_call.question is None:
             return answered_call.result
         return await self._ask(ctx, tool, given, answered_call)

@@ -1,4 +1,4 @@
-"""The prompts: how to recall, prepare, learn, remember and review with this memory, as text files in `skills/`.
+"""The prompts: how to recall, prepare, learn, remember, review and enrich with this memory, as text files in `skills/`.
 
 The first lines of a file are its title, its description and its arguments (`name: what it is`); the text follows a blank line.
 """
@@ -27,7 +27,7 @@ from engram.model.lazy import cached_property, dataclass
 from engram.text.display import quoted
 
 FOLDER = Path(__file__).with_name("skills")
-NAMES = ("recall", "prepare", "learn", "remember", "review")
+NAMES = ("recall", "prepare", "learn", "remember", "review", "enrich")
 _PLACE = re.compile(r"\{(\w+)\}")
 _GAP = re.compile(r"\n{3,}")
 Context = ServerRequestContext[Any, Any]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engram.recall.briefing import Briefing
     from engram.recall.context import RecalledContext
     from engram.recall.recaller import Recall as Found
+    from engram.review.bulk import BulkDecision
     from engram.review.explanation import Explanation
 
 NO_SESSIONS = "No recent sessions of this project."
@@ -117,10 +118,14 @@ def _parts(found: "Found | None") -> dict[str, Any]:
     return {
         "memories": _remembered(found.hits),
         "possible": _remembered(found.possible),
-        "unconfirmed": _remembered(hit for hit in found.unconfirmed if hit.note == USER_WORDS),
+        "unconfirmed": _in_users_words(found.unconfirmed),
         "older": _remembered(found.older),
         "elsewhere": {match.scope: match.count for match in found.elsewhere},
     }
+
+
+def _in_users_words(hits: "Iterable[Hit]") -> list[Remembered]:
+    return _remembered(hit for hit in hits if hit.note == USER_WORDS)
 
 
 def _remembered(hits: "Iterable[Hit]") -> list[Remembered]:
@@ -133,6 +138,7 @@ class Prepared(ToolResult):
     directives: list[MemoryCard] = Field(description="Most relevant to the task; corrections and constraints first.")
     consider: list[MemoryCard] = Field(description="Possibly relevant.")
     related: list[MemoryCard] = Field(description="What is linked to the directives.")
+    unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review: no directions.")
     text: Text = Field(description="The same, phrased for a prompt.")
     tokens: int
     warnings: list[Text]
@@ -144,6 +150,7 @@ class Prepared(ToolResult):
             directives=[MemoryCard.of(item) for item in injection.directives],
             consider=[MemoryCard.of(item) for item in injection.consider],
             related=[MemoryCard.of(item) for item in injection.related],
+            unconfirmed=_in_users_words(injection.unconfirmed),
             text=injection.text,
             tokens=injection.tokens,
             **{"warnings": list(injection.warnings), **more},
@@ -318,6 +325,31 @@ class Timeline(ToolResult):
     def as_text(self) -> str:
         """A line for each."""
         return "\n".join([QUOTED, *(entry.as_text() for entry in self.entries)]) if self.entries else "Nothing then."
+
+
+class EnrichedBatch(ToolResult):
+    """What became of the cues that were given, and the next memories that lack cues."""
+
+    left: int
+    refused: dict[Text, Text]
+    text: Text
+
+    @classmethod
+    def of(cls, applied: "BulkDecision", batch: "Sequence[Memory]", left: int) -> Self:
+        """The cues that were stored, and the next batch."""
+        from engram.capture.enrichment import DECLINED, render_batch
+
+        refused = {i: why for i, why in applied.left.items() if why != DECLINED}
+        stored = [f"Cues stored: {len(applied.done)}."] if applied.done or applied.left else []
+        lines = [*stored, *(f"Refused {word(i)}: {notice(why)}" for i, why in refused.items())]
+        lines.append(f"Memories without cues: {left}." if left else "Every memory has its cues.")
+        if batch:
+            lines += ["Call enrich again with cues for these, quoted as evidence:", render_batch(batch)]
+        return cls(left=left, refused=refused, text="\n".join(lines))
+
+    def as_text(self) -> str:
+        """What was stored, and a line for each memory of the batch."""
+        return self.text
 
 
 class Ended(ToolResult):

@@ -86,5 +86,6 @@ def _run(home: str | None, load: "Callable[[], Callable[[LazyMemory], Any]]") ->
 
 def _opened(home: str | None) -> "Engram":
     from engram.client import Engram
+    from engram.store.scopes import working_directory
 
-    return Engram.open(home)
+    return Engram.open(home, directory=working_directory())

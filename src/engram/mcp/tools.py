@@ -15,6 +15,7 @@ from engram.mcp.results import (
     Briefed,
     Changed,
     Ended,
+    EnrichedBatch,
     Forgotten,
     Learned,
     MemoryList,
@@ -70,6 +71,8 @@ class Tool:
     effect: Effect = Effect()
     not_found: str = ""
     """What to do when nothing has the given id."""
+    is_quiet_moment: bool = False
+    """After it, the client's model may be asked for cues (`engram.mcp.client_model`)."""
     changes: Callable[[Any], dict[str, Any]] = lambda given: {}
     """The fields that a call changes, for what is carried out once a person agreed."""
 
@@ -295,6 +298,13 @@ def _session_end(call: "Call", given: arguments.SessionEnd) -> Ended:
     return Ended.of(mem.sessions.end(given.session_id, given.summary, scopes=seen(mem, given.scope)))
 
 
+def _enrich(call: "Call", given: arguments.EnrichArguments) -> EnrichedBatch:
+    enrichment, scopes = call.mem.enrichment, seen(call.mem)
+    applied = enrichment.apply(given.cues, actor=AGENT, scopes=scopes)
+    batch = enrichment.next_batch(given.limit, scopes=scopes) if given.limit else []
+    return EnrichedBatch.of(applied, batch, enrichment.count(scopes=scopes))
+
+
 _IDS = "Ids come from recall, list, timeline, inject and session_start."
 
 TOOLS: dict[str, Tool] = {
@@ -410,6 +420,14 @@ TOOLS: dict[str, Tool] = {
             READS,
         ),
         Tool(
+            "enrich",
+            "Give memories cues",
+            "At a quiet moment: returns memories that lack cues, as in learn. The next call gives their cues and returns the next ones.",
+            arguments.EnrichArguments,
+            EnrichedBatch,
+            _enrich,
+        ),
+        Tool(
             "session_start",
             "Start a session",
             "Start a session about a task. Returns a session_id and what to know for the task.",
@@ -426,6 +444,7 @@ TOOLS: dict[str, Tool] = {
             _session_end,
             Effect(idempotent=True),
             not_found="session_start starts one and returns its session_id.",
+            is_quiet_moment=True,
         ),
     )
 }

@@ -74,6 +74,7 @@ class MemoryFields(TypedDict, total=False):
     conflict_key: str
     critical_slot: str
     last_verified: Time
+    imported_at: Time
     decay_days: float | None
     verification: str
     policy_class: str

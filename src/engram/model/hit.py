@@ -170,7 +170,7 @@ class Injection(Displayed):
     """What an agent is given at the start of a task."""
 
     _SHOWN = ("ids", "tokens")
-    _HIDDEN = frozenset(("directives", "consider", "related", "sessions", "text"))
+    _HIDDEN = frozenset(("directives", "consider", "related", "sessions", "unconfirmed", "text"))
 
     directives: tuple[Injected, ...] = ()
     consider: tuple[Injected, ...] = ()
@@ -182,6 +182,8 @@ class Injection(Displayed):
     warnings: tuple[str, ...] = ()
     sessions: tuple[EarlierSession, ...] = ()
     """At the start of a session: how earlier ones about the task ended, or else the last one."""
+    unconfirmed: Hits = field(default_factory=Hits)
+    """Statements about the task that wait for review; the text quotes those that the ledger proves to be the user's own words."""
 
     @property
     def items(self) -> tuple[Injected, ...]:

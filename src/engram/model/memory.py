@@ -125,7 +125,18 @@ class Memory(Displayed):
 
     _SHOWN = ("id", "type", "status", "statement")
     _HIDDEN = frozenset(
-        ("version", "created", "updated", "activation", "source", "learned_by", "last_verified", "decay_days", "extra")
+        (
+            "version",
+            "created",
+            "updated",
+            "activation",
+            "source",
+            "learned_by",
+            "last_verified",
+            "imported_at",
+            "decay_days",
+            "extra",
+        )
     )
 
     id: str
@@ -176,6 +187,8 @@ class Memory(Displayed):
     source: str = ""
     learned_by: str = ""
     last_verified: datetime | None = None
+    imported_at: datetime | None = None
+    """When it came from a file; it is as fresh as if it had been confirmed then."""
     decay_days: float | None = None
     """Days after which the memory counts as stale unless verified again; None: never."""
     verification: str = "unverified"

@@ -13,7 +13,7 @@ from engram.capture.transcripts.harness import problem_of
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.recall.cutoff import ABOUT
 from engram.recall.query import SearchQuery
-from engram.recall.recaller import Recall, label_of, line_of, part_lines, remark_of
+from engram.recall.recaller import Recall, is_summary, label_of, line_of, newest_summaries_first, part_lines, remark_of
 from engram.recall.sources.catalog import Cancelled, SourceCatalog
 from engram.recall.sources.refinement import CONSIDERED, SourceRefiner
 from engram.recall.sources.sessions import is_here, short_name, spoken_lines
@@ -313,8 +313,8 @@ def _section(phase: str, where: str, text: str, relevance: float) -> ContextSect
 
 def _memory_sections(found: Iterable[Recall]) -> Iterator[ContextSection]:
     for recall in found:
-        for hit in recall.hits:
-            dated = recall.intent != "current"
+        for hit in newest_summaries_first(recall.hits):
+            dated = recall.intent != "current" or is_summary(hit)
             line = line_of(hit, dated=dated, zone=recall.zone)
             text = notice(hit.stretch or hit.text) + remark_of(hit, dated=dated, zone=recall.zone)
             yield ContextSection("memories", TITLES["memories"], label_of(hit), text, line, hit.relevance, hit.id)

@@ -52,6 +52,8 @@ class Replacements:
     """For each outdated memory, by id: those that came instead of it, oldest first."""
     unsure: frozenset[tuple[str, str]] = frozenset()
     """Pairs (older, newer) of which the newer one is less trusted, or waits for review: it is mentioned and does not come first."""
+    unmentioned: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of which the newer one comes first, but is not likely enough a replacement to say so."""
 
     def __bool__(self) -> bool:
         return bool(self.newer)
@@ -85,7 +87,8 @@ class Replacements:
 
     def note(self, memory: Memory, *, quotes_waiting: bool = True) -> str:
         """What a reader should know about an outdated memory; "" where it is not. A prompt nobody asked for quotes nothing that waits for review."""
-        newer = self.newest(memory.id) or next(reversed(self.newer.get(memory.id, ())), None)
+        mentioned = replace(self, newer=self._mentioned()) if self.unmentioned else self
+        newer = mentioned.newest(memory.id) or next(reversed(mentioned.newer.get(memory.id, ())), None)
         if newer is None:
             return ""
         how = "superseded by" if memory.status == "superseded" else "may be replaced by"
@@ -93,6 +96,12 @@ class Replacements:
         is_quoted = newer.status in LIVE or (quotes_waiting and _waits_alone(newer))
         says = f": {quoted(cut(newer.statement, QUOTED))}" if is_quoted else ""
         return f"{how} {word(newer.id)}{says}{wait}"
+
+    def _mentioned(self) -> dict[str, tuple[Memory, ...]]:
+        return {
+            older: tuple(newer for newer in found if (older, newer.id) not in self.unmentioned)
+            for older, found in self.newer.items()
+        }
 
 
 def replacements(
@@ -123,7 +132,7 @@ def replacements(
     ]
     linked = [step for step in recorded if _is_only_linked(*step)]
     # A rival that is unlikely replaced nothing; a link that is unlikely is still mentioned.
-    doubtful = _unlikely([*linked, *rivals], question, hits)
+    doubtful, unlikely = _doubtful([*linked, *rivals], question, hits)
     newer: dict[str, list[Memory]] = {}
     unsure = set()
     for early, late in sorted(
@@ -132,26 +141,35 @@ def replacements(
         newer.setdefault(early.id, []).append(late)
         if early.superseded_by != late.id and not (_may_come_first(early, late) and _ids(early, late) not in doubtful):
             unsure.add(_ids(early, late))
-    return Replacements({older: tuple(found) for older, found in newer.items()}, frozenset(unsure))
+    unmentioned = unlikely & {_ids(*step) for step in rivals}
+    return Replacements(
+        {older: tuple(found) for older, found in newer.items()}, frozenset(unsure), frozenset(unmentioned)
+    )
 
 
 def _ids(early: Memory, late: Memory) -> tuple[str, str]:
     return early.id, late.id
 
 
-def _unlikely(steps: Sequence[tuple[Memory, Memory]], question: str, hits: Sequence[Hit]) -> set[tuple[str, str]]:
-    """The steps in which the newer one has probably not taken the older one's place as the answer."""
+def _doubtful(
+    steps: Sequence[tuple[Memory, Memory]], question: str, hits: Sequence[Hit]
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """The steps in which the newer one has probably not taken the older one's place as the answer; and those too unlikely to be mentioned."""
     if not steps:
-        return set()
-    from engram.recall.succession import REPLACED, Claim, probabilities
+        return set(), set()
+    from engram.recall.succession import MENTIONED, REPLACED, Claim, probabilities
 
     relevance = {hit.id: hit.relevance for hit in hits}
 
     def claim(memory: Memory) -> Claim:
         return Claim(memory.statement, relevance.get(memory.id, 0.0))
 
-    likely = probabilities(question, [(claim(early), claim(late)) for early, late in steps], best_of(hits))
-    return {_ids(*step) for step, each in zip(steps, likely, strict=True) if each < REPLACED}
+    found = probabilities(question, [(claim(early), claim(late)) for early, late in steps], best_of(hits))
+    likely = {_ids(*step): each for step, each in zip(steps, found, strict=True)}
+    return (
+        {ids for ids, each in likely.items() if each < REPLACED},
+        {ids for ids, each in likely.items() if each < MENTIONED},
+    )
 
 
 def _counts(early: Memory, late: Memory) -> bool:

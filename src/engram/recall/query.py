@@ -11,7 +11,7 @@ from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import checked_relevance
 from engram.rules.eligibility import is_valid
-from engram.rules.scopes import parse_scope, shows
+from engram.rules.scopes import EVERYWHERE, parse_scope, shows
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Query, Store
 
@@ -52,6 +52,17 @@ class ScopeResolver:
     store: Store
     directory: Path
     clock: Callable[[], datetime]
+    whole_store: bool = False
+    """Whether a caller who names no scope sees the whole store: a program that opened it without a directory."""
+
+    def read_scopes(self, named: ScopeLike = None) -> tuple[str, ...] | None:
+        """The scopes that a read verb sees: those named with the wider ones; without one the whole store (None), or for a caller in a
+        directory its scopes, the user's and global.
+        """
+        names = _tuple(named)
+        if names is None:
+            return None if self.whole_store else self.scopes_from(None)
+        return None if EVERYWHERE in names else self.scopes_from(names)
 
     def scopes_from(self, scope: ScopeLike) -> tuple[str, ...]:
         """The scopes a caller sees: those named with the wider ones, or those of the directory."""
@@ -111,7 +122,9 @@ class ScopeResolver:
         scopes = _tuple(scope)
         return Filters(
             kinds=_tuple(kinds) or ("memory",),
-            scopes=tuple(self.scope_named(s) for s in scopes) if scopes is not None else None,
+            scopes=self.read_scopes(scopes)
+            if scopes is None or EVERYWHERE in scopes
+            else tuple(map(self.scope_named, scopes)),
             statuses=_statuses(status),
             types=_tuple(types),
             tags=_tuple(tags),

@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, ModelError, StoreDenied, StoreReadOnly
+from engram.model.event import SUMMARY_ROLE
 from engram.model.hit import NOTHING_KNOWN, USER_WORDS, AnswerParts, Hit, Hits, Injection, ScopeMatches
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
@@ -17,7 +18,7 @@ from engram.recall.freshness import compared
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.rules.sources import EVIDENCE, is_evidence
+from engram.rules.sources import EVIDENCE
 from engram.store.protocol import Filters, Store
 from engram.text.display import notice, quoted, word
 from engram.text.time.windows import Window
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from engram.recall.trace import Trace
 
 
-PINNED_POOL = 100
-"""Pinned memories offered to an injection; those its limits cut are named."""
-INJECT_POOL = 24
-"""Hits considered for an injection: the most it can contain, and some that the budget may skip."""
 MIN_BUDGET = 50
 
 
@@ -145,38 +142,22 @@ class Recaller:
             raise InvalidInput(f"A budget of {budget} tokens is too small (minimum {MIN_BUDGET}).")
         from engram.embedding.tokenizer import count_tokens
         from engram.recall.prompt import inject
+        from engram.recall.task_memories import TaskMemoryFinder
+        from engram.recall.unconfirmed import UnconfirmedFinder, phrase_unconfirmed, with_unconfirmed
 
         now = self.clock()
-        hits = self._offered(
-            SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance, task=task).checked()
-        )
+        query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
+        hits = TaskMemoryFinder(self.searcher, self.store).find(query)
+        waiting = UnconfirmedFinder(self.searcher, self.store).find(query)
+        section = phrase_unconfirmed(waiting, budget, count_tokens)
+        room = budget - (count_tokens(section) + 2 if section else 0)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
-            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
+            hits, room, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
         )
+        chosen = with_unconfirmed(chosen, waiting, section, budget, count_tokens)
         warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
-
-    def _offered(self, query: SearchQuery) -> Hits:
-        hits = self.searcher.search(query) if query.text.strip() else Hits()
-        known = {hit.id for hit in hits}
-        for memory in self._always(query.filters):
-            if memory.id not in known:
-                known.add(memory.id)
-                hits.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))
-        return hits
-
-    def _always(self, filters: Filters) -> list[Memory]:
-        """What is offered for any task: all critical memories, and the newest pinned ones.
-
-        A critical slot or a pin that came with a document does not count, nor does a constraint that says when it matters.
-        """
-
-        def listed(narrowed: Filters) -> list[Memory]:
-            return [memory for memory in self.store.listing(narrowed) if not is_evidence(memory)]
-
-        critical = [m for m in listed(replace(filters, critical=True)) if not _matters_in_its_situation(m)]
-        return critical + listed(replace(filters, pinned=True))[:PINNED_POOL]
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
@@ -202,11 +183,6 @@ class Recaller:
         return ""
 
 
-def _matters_in_its_situation(memory: Memory) -> bool:
-    """Whether a critical memory matters in its situation only; what concerns health or safety matters always."""
-    return memory.critical_slot == "hard_constraint" and bool(memory.situation.strip()) and not memory.pinned
-
-
 def part_lines(parts: AnswerParts, zone: tzinfo | None) -> list[tuple[str, list[str]]]:
     """The heading and the lines of each part that is not empty. A candidate is quoted only if it is in the user's own words."""
     waiting = [line_of(hit, zone=zone) for hit in parts.unconfirmed if hit.note == USER_WORDS]
@@ -227,8 +203,25 @@ def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> st
 
 
 def line_of(hit: Hit, *, dated: bool = False, zone: tzinfo | None = None) -> str:
-    """A hit as one line: its id and type, then its text as a quotation."""
+    """A hit as one line: its id and type, then its text as a quotation, and the day of a session's summary."""
+    dated = dated or is_summary(hit)
     return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
+
+
+def is_summary(hit: Hit) -> bool:
+    """Whether a hit is the summary of a session: it says what was so at its end."""
+    return hit.event is not None and hit.event.role == SUMMARY_ROLE
+
+
+def newest_summaries_first(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, with the newest summary of a session at the place of the first one: an older one may be outdated."""
+    summaries = iter(sorted(filter(is_summary, hits), key=_moment_of, reverse=True))
+    return [next(summaries) if is_summary(hit) else hit for hit in hits]
+
+
+def _moment_of(hit: Hit) -> datetime:
+    assert hit.event is not None
+    return hit.event.at
 
 
 def label_of(hit: Hit) -> str:

@@ -13,9 +13,11 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
+from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
+from engram.recall.spelling import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -30,7 +32,7 @@ from engram.rules.strength import (
     schema_boost,
 )
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
+from engram.store.protocol import LIVE, Candidates, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
@@ -135,14 +137,17 @@ class Searcher:
         return replace(self, log=[] if explain else None, reads=SharedReads(self.store))
 
     def search(self, query: SearchQuery) -> Hits:
-        """The best documents, best first. Archived memories answer only when nothing current does."""
+        """The best documents, best first. Archived and stale memories answer only when nothing current does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked(), self.reads
+        corrections = reads.corrections(query.text, query.filters) if not query.everything else {}
+        query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
-        if not hits and _may_be_archived(query.filters):
-            archived = self._search(replace(query, filters=replace(query.filters, statuses=("archived",))), reads)
-            hits.extend(replace(hit, note="archived") for hit in archived)
+        if is_unanswered(query, hits):
+            found = self._search(outdated_query(query), reads)
+            hits = combine_with_outdated(query, hits, found, self.clock(), self.zone)
+        hits.warnings += describe(corrections)
         return hits
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
@@ -291,10 +296,6 @@ class Searcher:
         return Hit(
             record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
         )  # fmt: skip
-
-
-def _may_be_archived(filters: Filters) -> bool:
-    return filters.statuses == LIVE and "memory" in filters.kinds and not filters.as_of and not filters.outside
 
 
 def _vector(query: SearchQuery, reads: SharedReads) -> "Vectors | None":

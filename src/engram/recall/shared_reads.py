@@ -1,8 +1,9 @@
 """What the searches of one recall read from the store. They ask for much the same with different filters, so that each thing is read once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from engram.recall.spelling import find_corrections
 from engram.store.protocol import Candidates, Filters, Query, Store, StoredRecord
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class SharedReads:
         self._candidates: list[tuple[Query, Filters, Candidates]] = []
         self._records: dict[int, StoredRecord] = {}
         self._has_situations: bool | None = None
+        self._corrections: dict[str, Mapping[str, str]] = {}
 
     def may_have_situations(self) -> bool:
         """Whether a memory may say when it matters."""
@@ -36,6 +38,12 @@ class SharedReads:
             found = self._store.embed([text])
             self._vectors[text] = found[0] if found is not None else None
         return self._vectors[text]
+
+    def corrections(self, text: str, filters: Filters) -> Mapping[str, str]:
+        """The misspelled words of a question, and the stored words they stand for."""
+        if text not in self._corrections:
+            self._corrections[text] = find_corrections(self._store, text, filters)
+        return self._corrections[text]
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""

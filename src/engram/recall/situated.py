@@ -17,6 +17,7 @@ from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked, scaled_to_best
 from engram.recall.relevance import NONE_KNOWN, as_match
+from engram.rules.cues import situation_with_cues
 from engram.rules.numbers import NEAREST_TO_TASK
 from engram.store.protocol import StoredRecord
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from array import array
 
 __all__ = [
+    "BY_ITS_WORDS",
     "SITUATION",
+    "compare_task",
     "is_about_task",
     "is_question",
     "is_situated",
@@ -75,12 +78,12 @@ def is_situated(hit: Hit) -> bool:
 
 def likenesses_to(text: str, memories: Sequence[Memory]) -> list[float]:
     """How like a question or task each memory is."""
-    return _compared(text).likenesses(memories)
+    return compare_task(text).likenesses(memories)
 
 
 def task_vector(task: str) -> "array[float]":
     """The vector of a task, for the store."""
-    return _compared(task).vector
+    return compare_task(task).vector
 
 
 def judged_by_situation(
@@ -92,7 +95,7 @@ def judged_by_situation(
     """
     considered, asked = [*found, *near], is_question(query.task)
     memories = {place: one.record for place, (one, _) in enumerate(considered) if isinstance(one.record, Memory)}
-    likes = dict(zip(memories, _compared(query.task).likenesses(list(memories.values())), strict=True))
+    likes = dict(zip(memories, compare_task(query.task).likenesses(list(memories.values())), strict=True))
     nearest = set(sorted(likes, key=lambda place: -likes[place])[:NEAREST_TO_TASK])
     judged: list[Considered] = []
     for place, (record, ranked) in enumerate(considered):
@@ -162,7 +165,8 @@ def _table() -> TaskTable:
 
 
 @lru_cache(maxsize=8)
-def _compared(task: str) -> ComparedTask:
+def compare_task(task: str) -> ComparedTask:
+    """A task, ready to be compared with memories."""
     return ComparedTask(task)
 
 
@@ -171,7 +175,7 @@ _kept: dict[tuple[str, str], bytes] = {}
 
 def _vectors(memories: Sequence[Memory]) -> list[bytes]:
     """The task vectors of memories; those of earlier questions are kept."""
-    keys = [("; ".join(filter(None, (memory.situation, *memory.cues))), memory.statement) for memory in memories]
+    keys = [(situation_with_cues(memory.situation, memory.cues), memory.statement) for memory in memories]
     known = {key: found for key in keys if (found := _kept.get(key)) is not None}
     missing = [key for key in dict.fromkeys(keys) if key not in known]
     if missing:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from engram.recall.parse import ParsedQuestion
 
 OTHER_MATCHES = "what else matches"
-ELSEWHERE = "matches in other projects"
-"""The purposes of the searches for the parts of an answer besides its hits."""
+"""The purpose of the search for the parts of an answer besides its hits."""
 _KINDS = {"memory": "memories", "event": "the session log"}
 
 
@@ -58,7 +57,7 @@ def traced(question: "ParsedQuestion", answer: TracedAnswer, searches: Sequence[
     """The trace of an answer and its searches."""
     # The hit that dates an anchor need not be about the question.
     own = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}
-    for_hits = {number: search for number, search in own.items() if search.purpose not in (OTHER_MATCHES, ELSEWHERE)}
+    for_hits = {number: search for number, search in own.items() if search.purpose != OTHER_MATCHES}
     origins = {hit.id: _origin(hit, for_hits) for hit in answer.hits}
     in_answer = origins.keys() | answer.parts.ids
     left: dict[str, Filtered] = {}

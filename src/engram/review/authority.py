@@ -12,7 +12,7 @@ from engram.store.history import OUT, decided_by_person, placed_by
 from engram.store.protocol import Image
 
 _OF_USE = frozenset((
-    "activation", "feedback", "derivation_count", "last_verified", "updated", "version",
+    "activation", "feedback", "derivation_count", "last_verified", "imported_at", "updated", "version",
     # These follow from decisions, which are asked about by themselves; and what waits for a memory marks it as disputed.
     "status", "superseded_by", "lineage", "revision", "associations", "verification",
 ))  # fmt: skip

@@ -90,7 +90,7 @@ def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
 
 RENEWED = (
     "id", "updated", "lineage", "revision", "supersedes", "superseded_by", "status", "valid_from", "valid_until",
-    "occurred_at", "feedback", "activation", "derivation_count", "last_verified", "verification", "consolidated", "evidence",
+    "occurred_at", "feedback", "activation", "derivation_count", "last_verified", "imported_at", "verification", "consolidated", "evidence",
 )  # fmt: skip
 """The fields a new version does not inherit."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["MAX_CUES", "MAX_CUE_CHARS", "add_cues", "cues_problem", "normalize_cues"]
+__all__ = ["MAX_CUES", "MAX_CUE_CHARS", "add_cues", "cues_problem", "normalize_cues", "situation_with_cues"]
 
 MAX_CUES = 8
 MAX_CUE_CHARS = 120
@@ -33,3 +33,8 @@ def cues_problem(cues: Sequence[str]) -> str:
 def add_cues(known: Sequence[str], new: Iterable[str]) -> tuple[str, ...]:
     """The known cues, then the new ones, as many as a memory may have."""
     return normalize_cues((*known, *new))[:MAX_CUES]
+
+
+def situation_with_cues(situation: str, cues: Iterable[str]) -> str:
+    """What a task is compared with: when the memory matters, and under what somebody may look for it."""
+    return "; ".join(filter(None, (situation, *cues)))

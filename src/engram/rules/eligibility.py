@@ -42,10 +42,15 @@ def horizon(memory: Memory) -> float | None:
     return memory.decay_days * (0.5 + memory.confidence / 2)
 
 
+def fresh_since(memory: Memory) -> datetime | None:
+    """When a memory was confirmed or imported last, or else created: its horizon begins then."""
+    return max(filter(None, (memory.last_verified, memory.imported_at)), default=memory.created)
+
+
 def is_stale(memory: Memory, now: datetime) -> bool:
     """Whether a memory is past its freshness horizon."""
     days = horizon(memory)
-    return days is not None and days_between(memory.last_verified or memory.created, now) > days
+    return days is not None and days_between(fresh_since(memory), now) > days
 
 
 def is_speculative(memory: Memory) -> bool:
@@ -56,7 +61,7 @@ def is_speculative(memory: Memory) -> bool:
 
 def has_expired(memory: Memory, now: datetime) -> bool:
     """Whether a guess has waited longer than it is kept without another capture that confirms it (spec 5)."""
-    return is_speculative(memory) and days_between(memory.last_verified or memory.created, now) > n.SPECULATIVE_DAYS
+    return is_speculative(memory) and days_between(fresh_since(memory), now) > n.SPECULATIVE_DAYS
 
 
 def is_valid(memory: Memory, at: datetime) -> bool:

@@ -41,15 +41,17 @@ class EarlierSessions:
     count: Counter
     zone: tzinfo
 
-    def about(self, task: str, scopes: tuple[str, ...], now: datetime, budget: int) -> tuple[EarlierSession, ...]:
-        """The summaries to mention at the start of a session about a task, within their share of the budget."""
+    def about(
+        self, task: str, scopes: tuple[str, ...] | None, now: datetime, budget: int
+    ) -> tuple[EarlierSession, ...]:
+        """The summaries to mention at the start of a session about a task, the newest first, within their share of the budget."""
         if budget < LEAST_BUDGET:
             return ()
-        found = list(self._relevant(task, scopes)) or self._last(scopes, now)
+        found = sorted(self._relevant(task, scopes), key=_end_of, reverse=True) or self._last(scopes, now)
         room = int(budget * SHARE) // max(len(found), 1)
         return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
 
-    def _relevant(self, task: str, scopes: tuple[str, ...]) -> Iterator[Session]:
+    def _relevant(self, task: str, scopes: tuple[str, ...] | None) -> Iterator[Session]:
         """The sessions whose events are about the task, best first; a summary is such an event."""
         filters = Filters(kinds=("event",), scopes=scopes)
         hits = self.searcher.search(SearchQuery(task, _EVENTS_READ, filters=filters, min_relevance=HELPFUL).checked())
@@ -59,7 +61,7 @@ class EarlierSessions:
         for _, session in zip(range(MOST_SESSIONS), summarised, strict=False):
             yield session
 
-    def _last(self, scopes: tuple[str, ...], now: datetime) -> list[Session]:
+    def _last(self, scopes: tuple[str, ...] | None, now: datetime) -> list[Session]:
         """The last session that ended, if that was recently."""
         sessions = self.searcher.store.sessions(_LAST_ONES, scopes)
         recent = (one for one in sessions if one.summary and one.ended and now - one.ended <= RECENT)
@@ -69,14 +71,18 @@ class EarlierSessions:
         return not held_back(self.searcher.store, session)
 
     def _line(self, session: Session, room: int) -> str:
-        ended = f", {local(session.ended, self.zone):%Y-%m-%d}" if session.ended else ""
+        day = f"{local(_end_of(session), self.zone):%Y-%m-%d}"
 
         def phrased(summary: str) -> str:
-            return f"- [{word(session.id)}{ended}] {quoted(summary)}"
+            return f"- [{word(session.id)}, {day}] {quoted(summary)}"
 
         return phrased(
             longest_fitting(session.summary, lambda cut: self.count(phrased(cut)) <= room, _LEAST_CHARACTERS)
         )
+
+
+def _end_of(session: Session) -> datetime:
+    return session.ended or session.started
 
 
 def held_back(store: Store, session: Session) -> str:

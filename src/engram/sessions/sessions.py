@@ -45,8 +45,10 @@ class Sessions:
     before_end: Callable[[str], None] | None = None
     """Called with the id of a session that is about to end, while its ledger is open."""
 
-    def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
-        """Begin a session and choose its injection."""
+    def start(
+        self, task: str, scopes: tuple[str, ...], budget: int | None = None, *, whole_store: bool = False
+    ) -> "SessionHandle":
+        """Begin a session of these scopes and choose its injection, from them or from the whole store."""
         now = self.clock()
         session_id = f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
         session = self.store.screen.session(Session(session_id, storable(task), scopes, now))
@@ -59,12 +61,12 @@ class Sessions:
             self.store.sync(seconds=SYNC_SECONDS)
         except (StoreReadOnly, StoreDenied) as error:
             warnings.append(f"{error}; this session is not stored")
-        filters = Filters(scopes=scopes, valid_at=now)
+        filters = Filters(scopes=None if whole_store else scopes, valid_at=now)
         injection = Injection()
         if task.strip():
             injection = self._injection(task, filters, self.settings.budget if budget is None else budget, session)
         injection = replace(injection, warnings=(*injection.warnings, *warnings))
-        return SessionHandle(self, session, injection)
+        return SessionHandle(self, session, injection, whole_store)
 
     def _injection(self, task: str, filters: Filters, budget: int, session: Session) -> Injection:
         """What memory knows about the task, and how earlier sessions about it ended."""
@@ -72,7 +74,7 @@ class Sessions:
         from engram.sessions.earlier import EarlierSessions, cost, with_sessions
 
         found = EarlierSessions(self.recaller.searcher, count_tokens, self.zone)
-        earlier = found.about(task, session.scopes, session.started, budget) if type(budget) is int else ()
+        earlier = found.about(task, filters.scopes, session.started, budget) if type(budget) is int else ()
         room = budget - cost(earlier, count_tokens)
         injection = self.recaller.inject(task, filters, room, session.id)
         return replace(with_sessions(injection, earlier, count_tokens), budget=budget)
@@ -190,6 +192,8 @@ class SessionHandle:
     sessions: Sessions
     session: Session
     injection: Injection
+    whole_store: bool = False
+    """Whether it sees the whole store, not only its own scopes."""
 
     @property
     def id(self) -> str:
@@ -208,7 +212,7 @@ class SessionHandle:
 
     def feedback(self, ref: str, signal: str) -> Memory:
         """Rate a memory that this session sees."""
-        scopes = self.session.scopes or None
+        scopes = None if self.whole_store else self.session.scopes or None
         return feedback.rate(self.sessions.store, ref, signal, self.sessions.clock(), self.id, scopes=scopes)
 
     def end(self, summary: str = "") -> Session:

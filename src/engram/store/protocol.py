@@ -59,6 +59,9 @@ class Filters:
     roles: tuple[str, ...] | None = None
     """The speakers of events."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    without_cues: bool = False
+    """Only memories of the owner's own store that have no cues."""
+    except_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +334,10 @@ class Store(Protocol):
     def owner_of(self, document_id: str) -> str | None:
         """The scope of a memory or an event; None if the id is unknown."""
 
-    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
-        """Memories, newest first."""
+    def listing(
+        self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
+    ) -> list[Memory]:
+        """Memories, newest first; with `most_used`, those that were used most come before."""
 
     def count(self, filters: Filters) -> int:
         """The number of documents that pass the filters."""

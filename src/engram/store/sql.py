@@ -68,6 +68,10 @@ class FilterCondition(ABC):
         """Require a memory in a critical slot."""
 
     @abstractmethod
+    def add_without_cues(self) -> None:
+        """Require a memory of the owner's own store that has no cues."""
+
+    @abstractmethod
     def add_tags(self, tags: Sequence[str]) -> None:
         """Require every one of these tags, in lower case."""
 
@@ -95,6 +99,10 @@ class FilterCondition(ABC):
             self.add_critical()
         if filters.tags:
             self.add_tags([tag.lower() for tag in filters.tags])
+        if filters.without_cues:
+            self.add_without_cues()
+        if filters.except_ids:
+            self.not_among("d.id", filters.except_ids)
         if filters.domain is not None:
             self.add_domain(filters.domain, filters.domain + "/")
 

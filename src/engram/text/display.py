@@ -128,12 +128,14 @@ _CLOSING = str.maketrans({"“": "‘", "”": "’", "„": "‚", "‟": "‛"
 _NAME = r"[^\W\d][\w.-]*+(?::[\w.-]++)*+"
 _LONG_NAME = r"[^\W\d][\w.-]++(?::[\w.-]++)*+"
 _CLOSE = r"\s*+(?:/\s*+)?[>＞﹥]"
+_LONGEST_TAG = 200
+"""Characters between the brackets of a tag up to which the closing one is replaced together with the opening one."""
 # The argument of a generic type after a word, as in `List<int>` or `Map<K, V>`.
 _TYPE = (
     r"(?:[A-Z]|[A-Z][a-z0-9]\w*|(?:u?int|float|[iuf])\d{0,3}|[iu]size|double|long|short|char|byte|bytes|bool|boolean|str|string"
     r"|number|object|any|void|unknown|never)[>＞﹥]"
 )
-# Tags of prompts anywhere; any tag name not directly after a word; after a word, only what continues like a tag; with a space
+# Both brackets of a tag, but not those of `->`, `=>` and comparisons. Tags of prompts anywhere; any tag name not directly after a word; after a word, only what continues like a tag; with a space
 # after the angle bracket, only what is closed or has an attribute. `a < b`, `x<y` and `List<int>` are left alone.
 _MARKUP = lazy_pattern(
     r"[<＜﹤](?:(?=[/|!?]"
@@ -141,6 +143,7 @@ _MARKUP = lazy_pattern(
     r"|(?<!\w[<＜﹤])(?=[^\W\d])"
     rf"|(?<=\w[<＜﹤])(?!{_TYPE})(?=(?:{_LONG_NAME})[\s/]|(?:{_NAME})(?:{_CLOSE}|\s++[\w:-]++\s*+=(?!=)))"
     rf"|(?=\s++(?:[/|!?]\s*+[^\W\d]|(?:{_LONG_NAME}){_CLOSE}|(?:{_NAME})\s++[\w:-]++\s*+=\s*+[\"'“”‘’])))"
+    rf"(?:(?P<inside>[^<＜﹤>＞﹥\n]{{0,{_LONGEST_TAG}}}+)(?<!=)(?:(?<!-)|(?<=--))[>＞﹥])?"
 )
 _ONE_WORD = lazy_pattern(r"[\w.:@+/-]{1,100}")
 MARK = "> "
@@ -169,7 +172,11 @@ def inert(text: str) -> str:
 
 def unmarked(text: str) -> str:
     """The text with its markup disabled, for a JSON value whose hidden characters are escaped by JSON."""
-    return text if _OPENING.isdisjoint(text) else _MARKUP.sub("‹", text)
+    return text if _OPENING.isdisjoint(text) else _MARKUP.sub(_disarm, text)
+
+
+def _disarm(found: re.Match[str]) -> str:
+    return "‹" if found["inside"] is None else f"‹{found['inside']}›"
 
 
 def quoted_lines(text: str) -> str:

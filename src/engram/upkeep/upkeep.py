@@ -25,7 +25,7 @@ from engram.text.display import counted, notice
 SAMPLE = 2000
 """How many of the newest statements are measured, and of the last decisions read."""
 ENOUGH = 20
-"""With fewer proposals the pass rate is not judged."""
+"""With fewer proposals the pass rate is not judged, and with fewer memories that lack cues nothing is advised."""
 GATE_DAYS = 30
 SESSIONS_READ = 200
 """How many of the last sessions' summaries the doctor reads."""
@@ -53,6 +53,7 @@ def diagnose(store: Store, now: datetime, seconds: float = SECONDS) -> Report:
         _ledgers_finding(store),
         _gates(store, now),
         _statements(store),
+        _cues(store, now),
         _captures(store, now),
         _jobs(store, now),
         _summaries(store),
@@ -133,6 +134,14 @@ def _is_far(memory: Memory) -> bool:
     low, high = n.STATEMENT_WORDS
     words = len(memory.statement.split())
     return words < low / FAR or words > high * FAR
+
+
+def _cues(store: Store, now: datetime) -> Finding:
+    from engram.capture.enrichment import count_without_cues
+
+    count = count_without_cues(store, now)
+    fix = "`engram enrich`, or the skill /enrich, lets your agent give them" if count >= ENOUGH else ""
+    return Finding.of("cues", True, counted(count, "memory lacks cues", "memories lack cues"), fix)
 
 
 def _captures(store: Store, now: datetime) -> Finding:
@@ -333,5 +342,8 @@ class Upkeep:
         return diagnose(self.store, self.clock(), seconds)
 
     def status(self, *, scopes: Scopes = None) -> dict[str, Any]:
-        """What the store contains, what was injected last, and whether it is paused; of the whole store, or of these scopes."""
-        return {**status(self.store, scopes), "paused": self.paused}
+        """What the store contains, what was injected last, what lacks cues, and whether it is paused; of the whole store, or of these scopes."""
+        from engram.capture.enrichment import count_without_cues
+
+        without_cues = count_without_cues(self.store, self.clock(), scopes)
+        return {**status(self.store, scopes), "without_cues": without_cues, "paused": self.paused}

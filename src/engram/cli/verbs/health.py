@@ -200,7 +200,7 @@ def status(surface: Surface) -> None:
 def _draw_status(found: dict[str, Any], now: datetime) -> None:
     total = sum(found["statuses"].values())
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
-    waiting, turns = found["waiting_for_review"], ""
+    waiting, lacking, turns = found["waiting_for_review"], found["without_cues"], ""
     if found["waiting_turns"]:
         turns = f"{counted(found['waiting_turns'], 'turn waits', 'turns wait')} for extraction: engram capture --flush"
     display.fields(
@@ -217,6 +217,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
                 else "",
             ),
             ("captured", turns),
+            ("cues", f"{counted(lacking, 'memory lacks', 'memories lack')} them: engram enrich" if lacking else ""),
             ("paused", ("yes: engram resume ends that", "yellow") if found["paused"] else ""),
             ("problems", ("; ".join(found["problems"]), "red") if found["problems"] else ""),
         ]

@@ -98,6 +98,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
 def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
     """The same from a server's store, through the ordinary engine: it has no index here that could be read."""
     from engram.client import Engram
+    from engram.recall.outdated import may_answer
     from engram.store.records import image
 
     try:
@@ -108,9 +109,11 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
                 return _answer(prompt, [])
             scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), mem.store.scope_links())
             found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes)
+            now = mem.upkeep.clock()
     except (EngramError, OSError) as error:
         return _answer(prompt, [], f"no memory to ask: {error}")
-    hits = [(hit.score, hit.memory) for hit in found if hit.memory is not None]
+    # A prompt is given what is current alone.
+    hits = [(hit.score, hit.memory) for hit in found if hit.memory is not None and not may_answer(hit, now)]
     return _answer(prompt, [_hit(memory.id, score, image(memory)) for score, memory in hits])
 
 

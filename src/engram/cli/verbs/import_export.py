@@ -12,6 +12,7 @@ from engram.cli.surface import Surface
 from engram.cli.verbs.options import Scopes, filters
 from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
+from engram.rules.scopes import EVERYWHERE
 
 if TYPE_CHECKING:
     from engram import Engram
@@ -198,7 +199,7 @@ def export(
     if format_ not in FORMATS:
         raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS)}")
     with surface.memory() as mem:
-        memories = mem.list(limit=None, **filters(scope=scope, status=status or ["any"]))
+        memories = mem.list(limit=None, **filters(scope=scope or [EVERYWHERE], status=status or ["any"]))
         own = set(mem.store.owned([memory.id for memory in memories]))
         chosen = [memory for memory in reversed(memories) if memory.id in own]
         with progress("Exporting") as report:

@@ -90,7 +90,7 @@ def _show_event(event: Any) -> None:
 def list_(
     surface: Surface, filters: StoreFilters, critical: Critical = False, limit: Limit = 50, offset: Offset = 0
 ) -> None:
-    """List memories, newest first.
+    """List memories of this directory, its user and everywhere, newest first.
 
     A list of nothing but feedback and facts (--type feedback --type fact) is for a program `type | name | situation`, last changed first.
     """
@@ -104,9 +104,9 @@ def list_(
         if not found and critical:
             surface.hint("engram: nothing critical here; the policy defines the critical slots: `engram config policy`")
         elif not found and (asked or offset):
-            surface.hint("engram: nothing matches; without filters `engram list` shows every current memory")
+            surface.hint(f"engram: nothing matches{filters.wider}; without filters `engram list` shows what is current")
         elif not found:
-            surface.hint('engram: nothing here yet; `engram learn "…"` stores a first memory')
+            surface.hint(f'engram: nothing here yet{filters.wider}; `engram learn "…"` stores a first memory')
         elif len(found) == limit:
             surface.hint(f"engram: the newest {limit}; --limit and --offset show others")
 

@@ -6,6 +6,7 @@ from engram.cli.parser import Argument, Option, Options
 from engram.model.errors import InvalidInput
 from engram.model.memory import STATUSES
 from engram.model.types import known_types, memory_type
+from engram.rules.scopes import EVERYWHERE
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -56,6 +57,9 @@ class MemoryFilters(Options):
     """Which memories: recall, search and list."""
 
     scope: Scopes = None
+    everywhere: Annotated[
+        bool, Option("--everywhere", help="In every scope, not only this directory's, the user's and global.")
+    ] = False
     type_: Annotated[list[str] | None, Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")] = (
         None
     )
@@ -68,16 +72,23 @@ class MemoryFilters(Options):
     as_of: Annotated[str | None, Option("--as-of", metavar="TIME", help="What was true at this time.")] = None
     known_at: Annotated[str | None, Option("--known-at", metavar="TIME", help="What Engram knew at this time.")] = None
 
+    @property
+    def wider(self) -> str:
+        """The end of a hint: how to look in every scope, unless the caller chose scopes."""
+        return "" if self.everywhere or self.scope else "; --everywhere looks in every scope"
+
     def chosen(self, **more: Any) -> dict[str, Any]:
         """The filters that were given, as the client takes them. Raises `InvalidInput` for an unknown status or kind."""
+        if self.everywhere and self.scope:
+            raise InvalidInput("--everywhere and --scope both choose the scopes; give one of them")
         return filters(
-            scope=self.scope, types=self.type_, tags=self.tag, domain=self.domain, since=self.since, until=self.until,
+            scope=[EVERYWHERE] if self.everywhere else self.scope, types=self.type_, tags=self.tag, domain=self.domain, since=self.since, until=self.until,
             as_of=self.as_of, known_at=self.known_at, **more,
         )  # fmt: skip
 
 
 class StoreFilters(MemoryFilters):
-    """The same over the whole store: search and list."""
+    """The same with a status and metadata: search and list."""
 
     status: Statuses = None
     meta: Annotated[
@@ -248,7 +259,9 @@ def _check_known(what: str, given: list[str] | None, known: tuple[str, ...]) -> 
 def check_types(mem: "Engram", types: list[str] | None) -> None:
     """Refuse a type that neither the registry nor any memory here has: imported files may bring their own."""
     for name in types or ():
-        if not any(entry.name == name for entry in known_types()) and not mem.list(limit=1, types=[name], status="any"):
+        if not any(entry.name == name for entry in known_types()) and not mem.list(
+            limit=1, types=[name], status="any", scope=EVERYWHERE
+        ):
             memory_type(name)
 
 

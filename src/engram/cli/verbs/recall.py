@@ -227,7 +227,9 @@ def _show(
     )
     if not found.hits:
         nothing = "no memory about this" if from_sources or found.text != NOTHING_KNOWN else "nothing found"
-        surface.hint(f"engram: {nothing}; `engram search` looks in every scope")
+        surface.hint(f"engram: {nothing}; `engram search` shows weaker matches, --everywhere those of every scope")
+    elif found.elsewhere:
+        surface.hint("engram: --everywhere shows what other projects know, too")
 
 
 def _show_sources(sections: "Sequence[ContextSection]", *, apart: bool) -> None:
@@ -252,7 +254,7 @@ def search(
     queries: Queries = None,
     min_relevance: MinRelevance = 0.0,
 ) -> None:
-    """Find memories or ledger events in the whole store. Searching does not reinforce them."""
+    """Find memories or ledger events of this directory, its user and everywhere. Searching does not reinforce them."""
     asked = filters.chosen(kinds=kind, session=in_session)
     if queries is not None and not deep:
         raise InvalidInput("--queries needs --deep")
@@ -275,7 +277,7 @@ def search(
         }
         surface.answer(data, lambda: views.hits(found, now, explain=ranking.explain))
         if not found:
-            surface.hint("engram: nothing found")
+            surface.hint(f"engram: nothing found{filters.wider}")
 
 
 def inject(

@@ -57,6 +57,7 @@ from engram.recall.cutoff import (
 )
 from engram.recall.expansion import BY_RULES
 from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
+from engram.recall.outdated import may_answer
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, selects
 from engram.recall.search import Searcher
@@ -211,6 +212,7 @@ FROM_LOG = "the session log, since no memory is as relevant"
 PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
 NEWEST_FIRST = "what holds now comes before what it replaced"
+OUTDATED = "archived and stale memories, since no current one answers"
 EVIDENCE_LAST = "evidence from documents comes after what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
@@ -244,10 +246,24 @@ class Answerer:
         answered = self._with_task(question, query, answered)
         finder = PartFinder(self.searcher, self.store, self.clock, self.floor, question.at.tzinfo)
         parts = finder.find(replace(query, text=question.text), answered.hits)
+        if not answered.hits and question.window is None:
+            answered, parts = self._answer_from_outdated(answered, parts, query.limit)
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return _with_parts(replace(answered, notes=notes, anchor=anchored.anchor_id), parts)
+
+    def _answer_from_outdated(
+        self, answered: TracedAnswer, parts: AnswerParts, limit: int
+    ) -> tuple[TracedAnswer, AnswerParts]:
+        """The answer from the archived and stale memories of the part `older`, where there are any."""
+        now = self.clock()
+        hits = kept(parts.older, lambda hit: may_answer(hit, now))
+        if not hits:
+            return answered, parts
+        older = kept(parts.older, lambda hit: not may_answer(hit, now))
+        answered = replace(answered, hits=first(among(answered.hits, hits), limit), method=OUTDATED)
+        return answered, replace(parts, older=older)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""

@@ -23,6 +23,7 @@ from engram.recall.search import Searcher
 from engram.recall.trace import leaving_out
 from engram.rules.eligibility import is_effective
 from engram.rules.numbers import RELEVANCE_SCALE
+from engram.rules.scopes import GLOBAL, USER
 from engram.store.protocol import LIVE, Filters, Store
 from engram.store.records import in_order, start_of
 from engram.text.entities import entities
@@ -56,7 +57,6 @@ __all__ = [
 
 NAMED = "key"
 """The name in a hit's trace for a match by conflict key."""
-USER = "user"
 _SELF = frozenset(("my", "i"))
 _CARRIERS = frozenset(("do", "does", "did", "have", "has", "had", "am", "is", "was", "are", "were"))
 _PARTS = lazy_pattern(r"[^a-z0-9]+")
@@ -481,16 +481,18 @@ class FactFinder:
         wanted = found - set(of_policies[1:])
         first = [looked_up(hit, NAMED) for hit in hits if hit.memory is not None and hit.memory.conflict_key in wanted]
         if not first:
-            first = [self._hit(memory) for memory in self._heads(slots, query.filters)]
+            first = [self._hit(memory) for memory in self._heads(slots, query.filters, hits)]
         ids = {hit.id for hit in first}
         hits[:] = [*first, *(hit for hit in hits if hit.id not in ids)][: query.limit]
         return hits
 
-    def _heads(self, slots: SlotQuery, filters: Filters) -> list[Memory]:
+    def _heads(self, slots: SlotQuery, filters: Filters, near: Hits) -> list[Memory]:
         """The current versions of the fact, by its conflict key: in a large store a search may miss them."""
         plain = replace(filters, scopes=None, statuses=None, valid_at=None, as_of=False) == Filters(statuses=None)
+        # Of a whole store, the scopes of everyone and of what was found nearby.
+        scopes = filters.scopes or dict.fromkeys((GLOBAL, USER, *(hit.memory.scope for hit in near if hit.memory)))
         for key in slots.conflict_keys if plain else ():
-            heads = [memory for scope in filters.scopes or () for memory in self.store.heads(key, scope)]
+            heads = [memory for scope in scopes for memory in self.store.heads(key, scope)]
             if filters.valid_at is not None and not filters.as_of:
                 heads = [memory for memory in heads if is_effective(memory, self.clock())]
             if heads:

@@ -3,24 +3,21 @@
 The reader is a model or a person. Both can judge a labelled hint; neither can judge what was withheld.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 
-from engram.model.hit import USER_WORDS, WAITS, AnswerParts, Hit, Hits, ScopeMatches
+from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
-from engram.model.memory import Memory
-from engram.recall.cutoff import among
+from engram.recall.cutoff import MIN_KNOWN, among
+from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.recall.trace import ELSEWHERE, OTHER_MATCHES
-from engram.rules.eligibility import eligibility, is_effective, is_stale
+from engram.recall.trace import OTHER_MATCHES
+from engram.recall.unconfirmed import UnconfirmedFinder, least_unconfirmed
 from engram.store.protocol import LIVE, Store
-from engram.text.display import word
-from engram.text.polarity import read
-from engram.text.time.zone import local
-from engram.text.tokens import query_terms, tokens
 
-__all__ = ["MAX_PART", "PartFinder", "quotes_user"]
+__all__ = ["MAX_PART", "PartFinder"]
 
 MAX_PART = 3
 """Hits of one part."""
@@ -32,9 +29,6 @@ _FAR = 0.1
 MIN_POSSIBLE = 0.005
 """The floor of what is possibly related: a question in another language than the memory that answers it may be no nearer."""
 _ANY = (*LIVE, "candidate", "superseded", "archived")
-_USERS = frozenset(("user", "human"))
-_SPEAKER = frozenset(tokens("the user's"))
-"""How a statement names the person who says "I" in the event."""
 
 
 @dataclass(slots=True)
@@ -53,7 +47,7 @@ class PartFinder:
         found = self.searcher.search(
             replace(query, filters=every, limit=max(WIDE, query.limit), outdated=True, purpose=OTHER_MATCHES)
         )
-        taken = _Taken(known)
+        taken, waiting = _Taken(known), UnconfirmedFinder(replace(self.searcher, log=None), self.store)
         possible: list[Hit] = []
         unconfirmed: list[Hit] = []
         older: list[Hit] = []
@@ -62,9 +56,9 @@ class PartFinder:
                 continue
             about = hit.relevance >= self.floor
             if hit.memory is not None and hit.memory.status == "candidate":
-                note = USER_WORDS if quotes_user(self.store, hit.memory) else WAITS
-                unconfirmed += [replace(hit, note=note)] if about and len(unconfirmed) < MAX_PART else []
-            elif hit.memory is not None and (ended := self._describe_end(hit.memory)):
+                if hit.relevance >= least_unconfirmed(self.floor) and len(unconfirmed) < MAX_PART:
+                    unconfirmed.append(waiting.mark(hit, query.filters))
+            elif hit.memory is not None and (ended := describe_end(hit.memory, self.clock(), self.zone)):
                 older += [replace(hit, note=ended)] if about else []
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
@@ -85,40 +79,16 @@ class PartFinder:
         best = max((hit.relevance for hit in known), default=0.0)
         return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
 
-    def _describe_end(self, memory: Memory) -> str:
-        """Until when a memory was current; "" if it is current."""
-        now = self.clock()
-        if memory.status == "superseded":
-            until = memory.valid_until or memory.updated
-            by = f" by {word(memory.superseded_by)}" if memory.superseded_by else ""
-            return f"superseded{by}{self._on(until)}"
-        if memory.status == "archived":
-            return f"archived{self._on(memory.updated)}"
-        if not is_effective(memory, now):
-            return f"valid until {self._day(memory.valid_until)}" if memory.valid_until else "not yet valid"
-        if is_stale(memory, now):
-            return f"last confirmed {self._day(memory.last_verified or memory.created)}"
-        state = eligibility(memory, now)
-        return "" if state.found else state.state
-
-    def _on(self, moment: datetime | None) -> str:
-        return f" on {self._day(moment)}" if moment is not None else ""
-
-    def _day(self, moment: datetime | None) -> str:
-        return "" if moment is None else f"{local(moment, self.zone) if self.zone else moment:%Y-%m-%d}"
-
     def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
-        """How many memories of each other project match, the most first."""
+        """How many memories of each other project match, the most first. Its search leaves no trace: ids of other projects are not shown."""
         seen = query.filters.scopes
         if not query.elsewhere or seen is None:
             return ()
         others = replace(query.filters, kinds=("memory",), scopes=None, outside=seen)
-        found = self.searcher.search(replace(query, filters=others, purpose=ELSEWHERE))
-        counts: dict[str, int] = {}
-        for hit in found:
-            if hit.memory is not None and hit.relevance >= self.floor:
-                counts[hit.memory.scope] = counts.get(hit.memory.scope, 0) + 1
-        return tuple(ScopeMatches(scope, count) for scope, count in sorted(counts.items(), key=lambda one: -one[1]))
+        least = max(self.floor, MIN_KNOWN)
+        found = replace(self.searcher, log=None).search(replace(query, filters=others, limit=WIDE, min_relevance=least))
+        counts = Counter(hit.memory.scope for hit in found if hit.memory is not None)
+        return tuple(ScopeMatches(scope, count) for scope, count in counts.most_common())
 
 
 class _Taken:
@@ -144,17 +114,3 @@ class _Taken:
         """Whether the answer has another version of a memory, or what replaced it."""
         memory = hit.memory
         return memory is not None and (memory.lineage in self._facts or memory.superseded_by in self._ids)
-
-
-def quotes_user(store: Store, memory: Memory) -> bool:
-    """Whether a candidate says nothing but what the user says in the events it was made from.
-
-    A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page.
-    """
-    events = (store.event(evidence.event) for evidence in memory.evidence)
-    users = [event for event in events if event is not None and event.role in _USERS]
-    own_terms = {term for event in users for term in tokens(event.content)}
-    if not users or not set(query_terms(memory.statement)) <= own_terms | _SPEAKER:
-        return False
-    stated, denied = read(memory.statement), {term for event in users for term in read(event.content).negated}
-    return stated.negated == stated.content & denied

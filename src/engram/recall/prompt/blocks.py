@@ -9,6 +9,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.cutoff import HELPFUL, is_about, said_first
+from engram.recall.outdated import may_answer
 from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, remark_of
@@ -109,7 +110,8 @@ class Blocks:
 
     def _found(self, query: str, filters: Filters, floor: float) -> list[Hit]:
         search = SearchQuery(query, POOL, filters=filters, min_relevance=floor).checked()
-        return said_first(self.searcher.search(search)) if query.strip() else []
+        found, now = self.searcher.search(search) if query.strip() else Hits(), self.clock()
+        return said_first([hit for hit in found if not may_answer(hit, now)])
 
 
 def critical_section(store: Store, filters: Filters) -> list[PromptSection]:

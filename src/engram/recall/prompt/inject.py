@@ -178,6 +178,8 @@ def build(
     draft = _InjectionDraft(count, budget)
     draft.used = count(_header(budget)) + 1
     draft.replaced = replaced or draft.replaced
+    for left_out in hits.filtered:
+        draft.refuse(left_out.id, left_out.reason)
     candidates = _eligible(hits, now, draft)
     draft.open("directives")
     placed = _fill(draft, "directives", [c for c in candidates if c[1].directive])

@@ -186,10 +186,12 @@ class FilesReader(RefreshedStore):
         return row[0] if row else None
 
     @repairs_index
-    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
-        """Memories, newest first."""
+    def listing(
+        self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
+    ) -> list[Memory]:
+        """Memories, newest first, or those used most."""
         self._refresh()
-        listed = self.context.index.listed(filters, limit, offset)
+        listed = self.context.index.listed(filters, limit, offset, most_used=most_used)
         if len(listed) > LOOKED_AT:
             return [decode_record(record) for record in listed]
         numbers = self.numbers([json.loads(record)["id"] for record in listed])

@@ -73,6 +73,9 @@ class PostgresCondition(FilterCondition):
             "d.id IN (SELECT c.id FROM engram.agent_memory c WHERE c.tenant = %(tenant)s AND c.critical_slot <> '')"
         )
 
+    def add_without_cues(self) -> None:
+        self.add("d.cues = ''")
+
     def add_tags(self, tags: Sequence[str]) -> None:
         self.add("d.tags @> {}::text[]", list(tags))
 

@@ -174,10 +174,13 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         rows = self._run("owner_of", id=document_id)
         return str(rows[0][0]) if rows else None
 
-    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
-        """Memories, newest first."""
+    def listing(
+        self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
+    ) -> list[Memory]:
+        """Memories, newest first, or those used most."""
         condition, values = where(filters)
-        text = statement("listed").format(condition=condition)
+        uses = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, " if most_used else ""
+        text = statement("listed").format(condition=condition, uses=uses)
         rows = self.context.database.query(text, {**values, "limit": limit, "offset": offset})
         return [decode_record(record) for (record,) in rows]
 

@@ -401,13 +401,14 @@ class Index:
         """All rows of a named statement."""
         return self.db.execute(self._sql[name], values).fetchall()
 
-    def listed(self, filters: Filters, limit: int | None, offset: int) -> list[str]:
-        """Records that pass the filters, newest first."""
+    def listed(self, filters: Filters, limit: int | None, offset: int, *, most_used: bool = False) -> list[str]:
+        """Records that pass the filters, newest first, or those used most."""
         condition, values = where(filters)
         few = "INDEXED BY docs_pinned" if filters.pinned else "INDEXED BY docs_critical" if filters.critical else ""
+        uses = "coalesce(json_extract(r.record, '$.activation.frequency'), 0) DESC, " if most_used else ""
         rows = self.db.execute(
             f"SELECT r.record FROM docs d {few} JOIN records r ON r.n = d.n WHERE {condition} "
-            "ORDER BY d.time DESC, d.n DESC LIMIT ? OFFSET ?",
+            f"ORDER BY {uses}d.time DESC, d.n DESC LIMIT ? OFFSET ?",
             (*values, -1 if limit is None else limit, offset),
         )
         return [record for (record,) in rows]

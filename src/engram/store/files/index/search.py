@@ -62,6 +62,11 @@ class SqliteCondition(FilterCondition):
     def add_critical(self) -> None:
         self.add("d.critical <> ''")
 
+    def add_without_cues(self) -> None:
+        self.add("EXISTS (SELECT 1 FROM texts t WHERE t.n = d.n AND t.cues = '')")
+        # The files of team stores have absolute paths.
+        self.add("NOT EXISTS (SELECT 1 FROM places p WHERE p.id = d.id AND substr(p.path, 1, 1) = '/')")
+
     def add_tags(self, tags: Sequence[str]) -> None:
         for tag in tags:
             self.add("EXISTS (SELECT 1 FROM tags t WHERE t.n = d.n AND t.tag = {})", tag)

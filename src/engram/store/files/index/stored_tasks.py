@@ -17,7 +17,7 @@ from engram.model.lazy import cached_property, dataclass
 
 Vector = bytes
 _HEADER = struct.Struct("<8sqqqqqI")
-_MAGIC = b"engtask2"
+_MAGIC = b"engtask3"
 _CODE = BITS // 8
 NO_VECTOR = bytes(BITS)
 UNFINISHED = -1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engram.embedding.plain import BITS, code_of_bytes
 from engram.model.lazy import replace
 from engram.models.task_vectors import TaskTable
+from engram.rules.cues import situation_with_cues
 from engram.store.files.index.search import TASKS, Ranking, best_rows
 from engram.store.files.index.stored_tasks import MOST_COMPARED, UNFINISHED, StoredTasks, TasksState
 
@@ -120,7 +121,7 @@ class TaskNeighbours:
         if not records:
             return
         read = [(n, json.loads(record)) for n, record in records]
-        vectors = self._table.notes([(one.get("situation") or "", one.get("statement") or "") for _, one in read])
+        vectors = self._table.notes([_texts(one) for _, one in read])
         added = np.frombuffer(b"".join(vectors), dtype=np.int8).reshape(-1, BITS)
         kept = {n: row for n, row in self._rows.items() if n not in changes}
         self._vectors = np.concatenate([self._vectors[list(kept.values())], added])
@@ -137,6 +138,11 @@ class TaskNeighbours:
             self._path
         )
         self._unsaved = 0
+
+
+def _texts(record: dict[str, Any]) -> tuple[str, str]:
+    """The two parts of a record that its vector is made of."""
+    return situation_with_cues(record.get("situation") or "", record.get("cues") or ()), record.get("statement") or ""
 
 
 def _active(db: sqlite3.Connection, since: int) -> list[tuple[int, int]]:

@@ -82,7 +82,7 @@ ORDER BY near.distance, near.n
 
 -- name: listed
 SELECT m.record::text FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = d.id
-WHERE {condition} ORDER BY d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFSET %(offset)s
+WHERE {condition} ORDER BY {uses}d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: counted
 SELECT count(*) FROM engram.documents d WHERE {condition}

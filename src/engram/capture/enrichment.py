@@ -1,0 +1,241 @@
+"""`mem.enrichment`: cues for memories that came without them, written by the calling agent or by a model, in batches.
+
+The gates judge each cue as an agent's word, whoever passes it on. An id that was declined or refused is not handed out again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.model.arguments import checked_length, checked_limit
+from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.lazy import dataclass
+from engram.model.memory import Memory
+from engram.model.task import Job
+from engram.review.bulk import BulkDecision, new_bulk, sliced
+from engram.rules.argument_limits import limit_arguments
+from engram.rules.cues import MAX_CUE_CHARS, MAX_CUES
+from engram.rules.scopes import changeable_scopes
+from engram.rules.sources import is_evidence, origin_of
+from engram.store.protocol import Filters, Progress, Store
+from engram.store.records import CURRENT
+from engram.store.references import Scopes, find_locked, find_memory
+from engram.text.display import cut, quoted, word
+from engram.text.tokens import tokens
+
+if TYPE_CHECKING:
+    from engram.llm.model import LanguageModel
+
+__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "count_without_cues", "render_batch"]
+
+ENRICH = "enrich"
+"""The operation in the journal."""
+ENRICH_WITH_MODEL = "enrich_with_model"
+"""The kind of job that asks the model."""
+STATE = "enrichment"
+AGENT = "agent"
+DECLINED = "declined"
+MAX_BATCH = 200
+MAX_STATEMENT_CHARS = 400
+"""Characters of a statement that a batch quotes."""
+PER_CALL, PER_JOB = 10, 50
+"""Memories that the model reads in one call, and in one job."""
+MAX_DECLINED, MAX_BATCHES = 10_000, 20
+"""Declined ids, and batches for `undo`, that are kept; the oldest are dropped."""
+Suggest = Callable[[Sequence[Memory]], Mapping[str, Sequence[str]]]
+"""Cues for memories, by their ids."""
+
+
+@limit_arguments
+@dataclass(slots=True)
+class Enrichment:
+    """`mem.enrichment`: hand out statements that lack cues, and store the cues."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    model: "LanguageModel | None" = None
+
+    def count(self, *, scopes: Scopes = None) -> int:
+        """The number of current memories that lack cues and were not declined."""
+        return count_without_cues(self.store, self.clock(), scopes)
+
+    def next_batch(self, limit: int = 50, *, scopes: Scopes = None) -> list[Memory]:
+        """The memories that lack cues, most used first, then newest; `render_batch` quotes them for a model."""
+        return self.store.listing(
+            _filters(self.store, self.clock(), scopes), checked_limit(limit, most=MAX_BATCH), most_used=True
+        )
+
+    def apply(self, cues: Mapping[str, Sequence[str]], *, actor: str = AGENT, scopes: Scopes = None) -> BulkDecision:
+        """Store cues by the id of their memory; an empty list declines one. `left` has the reason for each that got none.
+
+        Memories that have cues keep theirs.
+        """
+        return self._apply(new_bulk(self.store), cues, actor, scopes)
+
+    def _apply(self, decision: str, cues: Mapping[str, Sequence[str]], actor: str, scopes: Scopes) -> BulkDecision:
+        done, left, wanted = list[Memory](), dict[str, str](), dict[str, tuple[str, ...]]()
+        for ref, given in cues.items():
+            try:
+                memory = find_memory(self.store, ref, scopes, to_change=True)
+                _refuse_enriched(memory)
+                wanted[memory.id] = _checked_cues(given)
+            except (InvalidInput, NotFound, Refused) as error:
+                left[ref] = str(error)
+        declined = [i for i, given in wanted.items() if not given]
+        for ids in sliced([i for i, given in wanted.items() if given]):
+            done += self._write(ids, wanted, actor, decision, left)
+            declined += [i for i in ids if i in left]
+        left |= {i: DECLINED for i in declined if i not in left}
+        if done or declined:
+            self._note(decision, declined)
+        return BulkDecision(decision, ENRICH, tuple(done), left)
+
+    def undo(self, *, actor: str = "manual", scopes: Scopes = None) -> BulkDecision:
+        """Take back the cues of the last batch; raises `NotFound` where there is none."""
+        from engram.review.undo import undo_bulk
+
+        batches = self.store.state(STATE).get("batches", [])
+        if not batches:
+            raise NotFound("no enrichment to undo")
+        last = batches[-1]
+        has_cues = bool(self.store.decisions(1, session=last))
+        undone = undo_bulk(self.store, last, self.clock(), actor=actor, scopes=scopes) if has_cues else None
+
+        def forget(state: Mapping[str, Any]) -> dict[str, Any]:
+            kept = {i: batch for i, batch in state.get(DECLINED, {}).items() if batch != last}
+            return {DECLINED: kept, "batches": [batch for batch in state.get("batches", []) if batch != last]}
+
+        self.store.change_state(STATE, forget)
+        return undone or BulkDecision(last, "undo")
+
+    def run(
+        self,
+        limit: int | None = None,
+        *,
+        suggest: Suggest | None = None,
+        progress: Progress = lambda *_: None,
+        actor: str = AGENT,
+        scopes: Scopes = None,
+    ) -> BulkDecision:
+        """Ask the configured model, or `suggest`, for the cues of up to `limit` memories (default: all that lack them).
+
+        What it leaves out is declined. Raises `ModelError` where the model does not answer; what was stored before stays.
+        """
+        suggest = suggest or self._ask_model
+        count, most = self.count(scopes=scopes), checked_length(limit)
+        total = count if most is None else min(count, most)
+        decision, done, left = new_bulk(self.store), list[Memory](), dict[str, str]()
+        progress("Asking for cues", 0, total)
+        while (read := len(done) + len(left)) < total:
+            batch = self.next_batch(min(PER_CALL, total - read), scopes=scopes)
+            if not batch:
+                break
+            found = suggest(batch)
+            given = {memory.id: _usable_cues(found.get(memory.id, ())) for memory in batch}
+            applied = self._apply(decision, given, actor, scopes)
+            done += applied.done
+            left |= applied.left
+            progress("Asking for cues", len(done) + len(left), total)
+        return BulkDecision(decision, ENRICH, tuple(done), left)
+
+    def schedule(self) -> Job:
+        """Queue a job that asks the model for the cues of `PER_JOB` memories, and queues the next one until none is left."""
+        self._required_model()
+        waiting = [job for job in self.store.jobs(["waiting"]) if job.kind == ENRICH_WITH_MODEL]
+        if waiting:
+            return waiting[0]
+        now = self.clock()
+        job = Job(f"{ENRICH_WITH_MODEL}:{self.store.new_token(4)}", ENRICH_WITH_MODEL, now, now)
+        self.store.enqueue([job])
+        return job
+
+    def _write(
+        self, ids: Sequence[str], cues: Mapping[str, tuple[str, ...]], actor: str, decision: str, left: dict[str, str]
+    ) -> list[Memory]:
+        """Store the cues of some memories as one entry; where one is refused, store the others one by one."""
+        try:
+            written, now = list[Memory](), self.clock()
+            with self.store.deciding(ENRICH, actor=actor, session=decision, about=ids) as deciding:
+                for memory_id in ids:
+                    memory = find_locked(deciding, memory_id)
+                    _refuse_enriched(memory)
+                    written.append(memory.but(cues=cues[memory_id], updated=now))
+                    deciding.put(written[-1])
+        except (InvalidInput, NotFound, Refused) as error:
+            if len(ids) == 1:
+                left[ids[0]] = str(error)
+                return []
+            return [memory for i in ids for memory in self._write([i], cues, actor, decision, left)]
+        return written
+
+    def _note(self, decision: str, declined: Sequence[str]) -> None:
+        def add(state: Mapping[str, Any]) -> dict[str, Any]:
+            known = {**state.get(DECLINED, {}), **dict.fromkeys(declined, decision)}
+            batches = dict.fromkeys([*state.get("batches", []), decision])
+            return {DECLINED: dict(list(known.items())[-MAX_DECLINED:]), "batches": list(batches)[-MAX_BATCHES:]}
+
+        self.store.change_state(STATE, add)
+
+    def _required_model(self) -> "LanguageModel":
+        if self.model is None:
+            raise InvalidInput(
+                "no model is configured: `engram config model openai:MODEL`; or let your agent give the cues"
+            )
+        return self.model
+
+    def _ask_model(self, batch: Sequence[Memory]) -> dict[str, list[str]]:
+        from engram.llm.schemas import SuggestedCues
+
+        answer = self._required_model().ask("cues", SuggestedCues, {"statements": render_batch(batch)})
+        return {one.id: one.cues for one in answer.memories}
+
+
+def count_without_cues(store: Store, now: datetime, scopes: Scopes = None) -> int:
+    """The number of current memories that lack cues and were not declined, of those that this caller may change."""
+    return store.count(_filters(store, now, scopes))
+
+
+def _filters(store: Store, now: datetime, scopes: Scopes) -> Filters:
+    own = changeable_scopes(scopes)
+    return Filters(
+        scopes=tuple(own) if own is not None else None,
+        statuses=CURRENT,
+        valid_at=now,
+        without_cues=True,
+        except_ids=tuple(store.state(STATE).get(DECLINED, ())),
+    )
+
+
+def render_batch(memories: Sequence[Memory]) -> str:
+    """The memories as lines for a model: the id, the quoted statement, and whom it comes from if nobody vouches for it."""
+    return "\n".join(_render(memory) for memory in memories)
+
+
+def _render(memory: Memory) -> str:
+    when = f" When: {quoted(cut(memory.situation, MAX_STATEMENT_CHARS))}." if memory.situation.strip() else ""
+    source = f" (from {origin_of(memory)}, unconfirmed)" if is_evidence(memory) else ""
+    return f"[{word(memory.id)}] {quoted(cut(memory.statement, MAX_STATEMENT_CHARS))}{when}{source}"
+
+
+def _refuse_enriched(memory: Memory) -> None:
+    """Raise `Refused` for a memory that needs no cues."""
+    if memory.cues:
+        raise Refused(f"{memory.id} has cues already; `update` changes them")
+    if memory.status not in CURRENT:
+        raise Refused(f"{memory.id} is {memory.status}; only current memories get cues")
+
+
+def _checked_cues(given: Any) -> tuple[str, ...]:
+    """The cues; raises `InvalidInput` for too many, for long ones, and for those without a word to search for."""
+    from engram.capture.draft import checked_fields
+
+    cues: tuple[str, ...] = checked_fields({"cues": given or ()})["cues"]
+    if cues and not any(tokens(cue) for cue in cues):
+        raise InvalidInput("these cues have no word to search for")
+    return cues
+
+
+def _usable_cues(given: Sequence[str]) -> list[str]:
+    """The cues of a model that are within the limits."""
+    found = (" ".join(cue.split()) for cue in given)
+    return [cue for cue in dict.fromkeys(found) if cue and len(cue) <= MAX_CUE_CHARS and any(tokens(cue))][:MAX_CUES]

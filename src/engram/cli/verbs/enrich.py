@@ -1,0 +1,82 @@
+"""enrich: cues for memories that came without them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from engram.cli.decisions import draw_bulk, hint_undo
+from engram.cli.display import block, progress
+from engram.cli.parser import Argument, Option
+from engram.cli.records import bulk_data, memory_data
+from engram.cli.surface import FAILED, Surface, text_or_stdin
+from engram.model.errors import InvalidInput
+from engram.text.display import counted
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.review.bulk import BulkDecision
+
+Cues = Annotated[
+    str | None,
+    Argument(
+        "[FILE]", 'Cues as JSON, {"ID": ["cue", …], …}; [] declines a memory; - reads stdin. Default: print a batch.'
+    ),
+]
+Limit = Annotated[
+    int | None, Option("--limit", "-n", metavar="N", help="Memories in a batch (50), or for the model (all).")
+]
+WithModel = Annotated[bool, Option("--with-model", help="Let the configured model give the cues.")]
+Undo = Annotated[bool, Option("--undo", help="Take back the cues of the last batch.")]
+BATCH = 50
+
+
+def enrich(
+    surface: Surface, file: Cues = None, limit: Limit = None, with_model: WithModel = False, undo: Undo = False
+) -> None:
+    """Give cues to memories that came without them.
+
+    Prints memories that lack cues, most used first, each quoted after its id, and stores the cues that come back. Memories that have
+    cues, or were declined, are not printed again. The gates judge the cues as an agent's word.
+    """
+    if sum((file is not None, with_model, undo)) > 1:
+        raise InvalidInput("give cues, --with-model or --undo: only one of them")
+    with surface.memory() as mem:
+        if undo:
+            _report(surface, mem.enrichment.undo(actor=surface.actor))
+        elif with_model:
+            with progress("Asking for cues") as report:
+                found = mem.enrichment.run(limit, progress=report)
+            _report(surface, found)
+        elif file is not None:
+            _report(surface, mem.enrichment.apply(_read_cues(file)))
+        else:
+            _print_batch(surface, mem, BATCH if limit is None else limit)
+
+
+def _report(surface: Surface, decision: "BulkDecision") -> None:
+    """Print what became of the cues; exit 1 where some were refused."""
+    from engram.capture.enrichment import DECLINED
+
+    surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
+    hint_undo(surface, decision)
+    if any(why != DECLINED for why in decision.left.values()):
+        raise SystemExit(FAILED)
+
+
+def _read_cues(file: str) -> dict[str, list[str]]:
+    from engram.readers.json_reader import parse_json_object
+
+    text = text_or_stdin("-") if file == "-" else Path(file).read_text("utf-8-sig")
+    cues = parse_json_object(text)
+    if not all(isinstance(given, list) for given in cues.values()):
+        raise InvalidInput('cues are written as {"ID": ["cue", …], …}')
+    return cues
+
+
+def _print_batch(surface: Surface, mem: "Engram", limit: int) -> None:
+    from engram.capture.enrichment import render_batch
+
+    batch, count = mem.enrichment.next_batch(limit), mem.enrichment.count()
+    data = {"without_cues": count, "memories": [memory_data(memory, surface.now) for memory in batch]}
+    surface.answer(data, lambda: block(render_batch(batch)) if batch else None)
+    lack = counted(count, "memory lacks cues", "memories lack cues")
+    surface.hint(f"engram: {lack}" + ("; `engram enrich FILE` stores them" if batch else ""))

@@ -1,0 +1,106 @@
+"""Typing errors in a question: a word that neither the store nor the bundled vocabulary has, one letter away from a word of the store.
+
+The bundled vocabulary contains the common English words, so "dessert" is not taken for a stored "desert". Words with digits are
+identifiers, of which one that differs in a letter is another thing.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from engram.embedding.tokenizer import word_rows
+from engram.model.lazy import replace
+from engram.recall.query import SearchQuery
+from engram.store.protocol import Filters, Store
+from engram.text.stems import word_of
+from engram.text.tokens import query_terms
+
+__all__ = ["correct_spelling", "describe", "find_corrections"]
+
+MIN_LETTERS = 5
+MAX_LETTERS = 20
+MAX_CORRECTED = 3
+"""A question with more unknown words than this is in another language, or not about anything stored."""
+MAX_WORDS = 40
+"""Words of a question up to which it is checked; a longer text is pasted."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_ENDING = re.compile(r"(?:(?<=([b-df-hj-np-tv-z]))\1)?(?:e?s|e?d|e?rs?|ings?|ly|y|ness|less|able)$")
+"""What derives a word from another one: "pasted", "sitter", "pager"."""
+_WORD = re.compile(r"(?<![\w./@#:\\-])[A-Za-z]+(?![\w/@#:\\-]|\.\w)")
+
+
+def correct_spelling(query: SearchQuery, corrections: Mapping[str, str]) -> SearchQuery:
+    """The query with its misspelled words replaced."""
+    if not corrections:
+        return query
+
+    def corrected(text: str) -> str:
+        return _WORD.sub(lambda found: corrections.get(found[0].lower(), found[0]), text)
+
+    return replace(query, text=corrected(query.text), question=corrected(query.question), task=corrected(query.task))
+
+
+def describe(corrections: Mapping[str, str]) -> list[str]:
+    """A warning that names each corrected word."""
+    return [f"Nothing mentions “{typed}”; searched for “{stored}”." for typed, stored in corrections.items()]
+
+
+def find_corrections(store: Store, text: str, filters: Filters) -> dict[str, str]:
+    """The misspelled words of a question, in lower case, and the stored words they stand for."""
+    text = text[: MAX_WORDS * MAX_LETTERS]
+    found = _WORD.findall(text)
+    is_english = not any(letter.isalpha() and not letter.isascii() for letter in text)
+    if len(found) > MAX_WORDS or not is_english:
+        return {}
+    unknown = list(dict.fromkeys(word.lower() for word in found if _may_be_misspelled(word)))
+    if not unknown:
+        return {}
+    terms = {word: query_terms(word)[0] for word in unknown}
+    stored = store.frequencies(list(terms.values()))
+    unknown = [word for word in unknown if terms[word] not in stored]
+    if not 0 < len(unknown) <= min(MAX_CORRECTED, max(1, len(found) // 2)):
+        return {}
+    corrections = {word: _closest(store, word, filters) for word in unknown}
+    return {word: stored_word for word, stored_word in corrections.items() if stored_word}
+
+
+def _may_be_misspelled(word: str) -> bool:
+    """Whether the bundled vocabulary has neither the word as a whole nor the one it is derived from."""
+    if not word[1:].islower() or not MIN_LETTERS <= len(word) <= MAX_LETTERS or not query_terms(word):
+        return False
+    lower = word.lower()
+    base = _ENDING.sub("", lower)
+    return not any(map(_is_common, (lower, base, f"{base}e")))
+
+
+def _is_common(word: str) -> bool:
+    return len(word_rows[word]) == 1
+
+
+def _closest(store: Store, word: str, filters: Filters) -> str:
+    """The commonest stored word that is one edit away; "" if there is none."""
+    edits: dict[str, str] = {}
+    for edit in edits_of(word):
+        term = query_terms(edit)[:1]
+        # Of a common word's stem, only a common form is the word.
+        if term and (_is_common(edit) or not _is_common(word_of(term[0]))):
+            edits.setdefault(term[0], edit)
+    found = store.frequencies(list(edits))
+    if filters.scopes is not None and found:
+        visible = store.known_terms(list(found), filters.scopes)
+        found = {term: count for term, count in found.items() if term in visible}
+    best = max(found, key=lambda term: (found[term], term), default="")
+    return edits[best] if best else ""
+
+
+def edits_of(word: str) -> Iterator[str]:
+    """The spellings one deletion, transposition, replacement or insertion away that begin with the same letter."""
+    for at in range(1, len(word)):
+        before, behind = word[:at], word[at:]
+        yield before + behind[1:]
+        if len(behind) > 1:
+            yield before + behind[1] + behind[0] + behind[2:]
+        for letter in _LETTERS:
+            yield before + letter + behind[1:]
+            yield before + letter + behind
+    for letter in _LETTERS:
+        yield word + letter
