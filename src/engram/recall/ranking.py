@@ -75,6 +75,25 @@ def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
     return [_rank_alone(store, candidates, each) for candidates, each in asked]
 
 
+def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
+    """One ranking of the same question in two languages: each document as the reading says for which it is more relevant, and a reading
+    counts as much as its best document.
+    """
+    from engram.recall.relevance import as_match
+
+    weights = [as_match(max((ranked.relevance for ranked in ranking), default=0.0)) for ranking in readings]
+    best: dict[int, Ranked] = {}
+    for ranking, weight in zip(readings, weights, strict=True):
+        for ranked in ranking:
+            shares = {name: share * weight for name, share in ranked.shares.items()}
+            found = replace(ranked, shares=shares, match=ranked.match * weight)
+            if ranked.n not in best or best[ranked.n].relevance < ranked.relevance:
+                best[ranked.n] = found
+    joined = sorted(best.values(), key=lambda ranked: (-ranked.match, ranked.n))
+    scaled = scaled_to_best([ranked.shares for ranked in joined])
+    return [replace(ranked, match=sum(own.values()), shares=own) for ranked, own in zip(joined, scaled, strict=True)]
+
+
 def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
     """A ranking for each wording, of what any of them found; it is read once."""
     placed, judged = judge(store, asked)
