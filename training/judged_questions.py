@@ -220,8 +220,8 @@ def everything(data_sets: Sequence[str]) -> Iterator[Judged]:
     """Every question of the named data sets and of our writers."""
     for each in data_sets:
         name, _, paths = each.partition("=")
-        path, _, distractors = paths.partition("+")
-        yield from of_data_set(name, Path(path), Path(distractors) if distractors else None)
+        file, _, distractors = paths.partition("+")
+        yield from of_data_set(name, Path(file), Path(distractors) if distractors else None)
     for path in sorted((WRITERS / "memories").glob("*.json")):
         yield from of_memories(path)
         yield from of_memories(path, others=True)
