@@ -9,7 +9,7 @@ from engram.client.facets import PAUSED
 from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
-from engram.recall.cutoff import ABOUT
+from engram.recall.cutoff import ABOUT, HELPFUL
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -110,20 +110,24 @@ class ContextVerbs(ReadVerbs):
             known = _recalled(task, page, stopped, notes, context, context.summary(task, page))
         return Briefing(task, queries, known, f"{heading}\n\n{known.text}" if known.sections else "")
 
-    def _about_task(self, query: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
+    def _about_task(self, text: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
         """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
         from engram.model.hit import AnswerParts
-        from engram.recall.context import BRIEFED
         from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
-        from engram.recall.unconfirmed import UnconfirmedFinder
+        from engram.recall.task_memories import TaskMemoryFinder
 
-        seen = self._scopes_seen(scopes)
-        hits = self.search(query, wordings=wordings, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
-        others = checked_wordings(wordings)
-        ask = SearchQuery(query, filters=self._filters(scope=seen), wordings=others, task=query, min_relevance=BRIEFED)
-        parts = AnswerParts(unconfirmed=UnconfirmedFinder(self._searcher, self.store).find(ask))
-        return Recall(query, hits, "", tuple(hits.warnings), parts=parts)
+        query = SearchQuery(
+            text,
+            MOST_FOR_TASK,
+            wordings=checked_wordings(wordings),
+            filters=self._seen(scopes, {}),
+            min_relevance=HELPFUL,
+            task=text,
+        )
+        finder = TaskMemoryFinder(self._recaller.searcher, self.store)
+        hits = finder.find_about(query)
+        return Recall(text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=finder.find_waiting(query)))
 
     @contextmanager
     def _context(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from engram.model.hit import EarlierSession
     from engram.model.memory import Memory
 
-BRIEFED = 0.03
-"""The floor of memories in a briefing: a task names less of what matters for it than a question does."""
 BUDGET = 10_240
 """Bytes of the answer to a question."""
 RECENT = 15_360

@@ -13,11 +13,12 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
+from engram.recall.folding import fold_events, is_manifest
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
+from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
-from engram.recall.spelling import correct_spelling, describe
+from engram.recall.typos import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -140,8 +141,9 @@ class Searcher:
         """The best documents, best first. Archived and stale memories answer only when nothing current does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
-        query, reads = query.checked(), self.reads
-        corrections = reads.corrections(query.text, query.filters) if not query.everything else {}
+        query, reads = query.checked().in_english(), self.reads
+        is_read = query.everything or query.original
+        corrections = {} if is_read else reads.corrections(query.text, query.filters)
         query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
         if is_unanswered(query, hits):
@@ -163,6 +165,8 @@ class Searcher:
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
             weighed = self._weighed(query, considered)
+        if query.folding:
+            weighed = fold_events(weighed, lambda scored: scored.found.record)
         relevant = [scored for scored in weighed if scored.place.relevance >= query.min_relevance]
         hits = Hits([self._hit(query, scored) for scored in relevant[: query.limit]])
         hits.filtered = [
@@ -224,14 +228,17 @@ class Searcher:
             pairs = self._disputed(pairs)
         found = {place.n: record for record, place in pairs}
         if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
-            from engram.recall.rereading import reread
+            from engram.recall.likeness import add_likeness
 
             known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
             rankings = [
-                [place for _, place in reread(each.question or each.text, ranking)]
+                [place for _, place in add_likeness(each.question or each.text, ranking)]
                 for (_, each), ranking in zip(asked, known, strict=True)
             ]
-        fused = fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
+        texts = [each.text for _, each in asked]
+        if query.original:
+            rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
+        fused = fuse_wordings(rankings, texts)[: query.places]
         return [(found[place.n], place) for place in fused if place.n in found], filtered
 
     def _records(
@@ -365,6 +372,8 @@ def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> st
         return "other metadata"
     if isinstance(record, Event) and VERBATIM in record.metadata and "artifact" not in (filters.types or ()):
         return "the exact words of a memory: a search for artifacts finds them"
+    if isinstance(record, Event) and is_manifest(record) and "observation" not in (filters.types or ()):
+        return "says which document was read, not what is in it"
     # A hand edit picked up during this search may have changed the status.
     if isinstance(record, Event) or filters.statuses is None or filters.as_of:
         return ""
