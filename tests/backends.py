@@ -39,9 +39,9 @@ class Backend(ABC):
     def client(self, time_zone: str | None = None, directory: Path | None = None) -> Engram:
         """The store as a program has it, or one that was opened in a directory."""
         opened = self._open.enter_context(self._client(time_zone))
+        opened.sees_whole_store = True
         if directory is not None:
             opened.directory = directory
-        opened.sees_whole_store = directory is None
         return opened
 
     def store(self, embedder: Embedder | None = None, *, keyword_only: bool = False) -> Store:

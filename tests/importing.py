@@ -23,7 +23,7 @@ def imported_path(mem: Engram, path: Path, *, format_: str = "", trusted: bool =
 
 def everything(mem: Engram) -> list[Memory]:
     """Every memory, whatever became of it."""
-    return mem.list(status="any", limit=None)
+    return mem.list(status="any", limit=None, scope="everywhere")
 
 
 def with_words(mem: Engram, statement: str) -> Memory:

@@ -102,7 +102,8 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
                 home, cache = Path(temporary, "home"), Path(temporary, "cache")
             client = cls._on_files(home, cache, create, where, setup, now)
             client._temporary = temporary
-        client.directory, client.sees_whole_store = where, directory is None
+        client.directory = where
+        client.sees_whole_store = directory is None
         return client
 
     @classmethod

@@ -5,6 +5,7 @@ A process that only recalls never loads the gates, one that only writes never lo
 
 from collections.abc import Callable
 from datetime import datetime, tzinfo
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -122,11 +123,20 @@ class Facets:
         self._clock = clock
         self.time_zone = zone
         """The zone in which time phrases, and times without a zone, are read."""
-        self.directory = working_directory()
+        self._working_directory = working_directory()
         self.sees_whole_store = True
         """Whether a verb that reads and names no scope sees the whole store, or the scopes of the directory, the user and global."""
         self._temporary: str | None = None
         self._policy: str | MemoryPolicy = ""
+
+    @property
+    def directory(self) -> Path:
+        """Where the agent works. A client that is given one no longer sees the whole store."""
+        return self._working_directory
+
+    @directory.setter
+    def directory(self, directory: Path) -> None:
+        self._working_directory, self.sees_whole_store = directory, False
 
     @cached_property
     def _learner(self) -> "Learner":
