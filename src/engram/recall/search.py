@@ -18,7 +18,6 @@ from engram.recall.outdated import combine_with_outdated, is_unanswered, outdate
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
-from engram.recall.shared_terms import drop_shared_terms
 from engram.recall.spelling import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
@@ -198,10 +197,6 @@ class Searcher:
     def _retrieved(self, query: SearchQuery, reads: SharedReads) -> tuple[Candidates, SearchQuery]:
         query = with_terms(replace(query, vector=_vector(query, reads)), self.zone)
         candidates = reads.candidates(query.store_query, query.store_filters)
-        distinct = drop_shared_terms(query, candidates)
-        if distinct is not query:
-            query = replace(distinct, vector=_vector(distinct, reads))
-            candidates = reads.candidates(query.store_query, query.store_filters)
         return candidates, replace(query, known_then=self._known_then(query.filters.known_at))
 
     def _known_then(self, known_at: datetime | None) -> dict[int, Memory | None]:
