@@ -247,7 +247,7 @@ class ReadVerbs(Facets):
         min_relevance: float = HELPFUL,
         **filters: Unpack[AskerFilters],
     ) -> str:
-        """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
+        """Prompt-ready text: the session's summary, the critical facts that concern the query, then what else it needs, within the budget.
 
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.

@@ -14,6 +14,7 @@ from engram.embedding.protocol import EmbedderError, unit_rows
 from engram.embedding.tokenizer import DATA, LONGEST_WORD, count_tokens, word_rows, words
 from engram.model.lazy import cached_property
 from engram.text.confusables import fold_text
+from engram.text.translation import translate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -86,4 +87,6 @@ def _mapped(name: str) -> npt.NDArray[Any]:
 def _rows_of(text: str) -> Sequence[int]:
     if text.isascii() and text.isalpha() and len(text) <= LONGEST_WORD:  # a word, of which a search embeds a thousand
         return word_rows[text.lower()]
-    return [row for word in words(fold_text(text[:CHARACTERS_READ])) for row in word_rows[word]][:TOKENS_READ]
+    return [row for word in words(translate(fold_text(text[:CHARACTERS_READ]))) for row in word_rows[word]][
+        :TOKENS_READ
+    ]

@@ -24,6 +24,7 @@ from engram.embedding.products import dot
 from engram.embedding.tokenizer import words
 from engram.model.errors import EmbedderError
 from engram.model.lazy import cached_property
+from engram.text.translation import translate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,7 +137,7 @@ class TaskTable:
         return array("b", [round(value / largest * ROUNDED) for value in vector]).tobytes()
 
     def _summed(self, text: str, side: int) -> list[float]:
-        read = words(text[:CHARACTERS_READ])[:WORDS_READ]
+        read = words(translate(text[:CHARACTERS_READ]))[:WORDS_READ]
         total, scales = self.table.summed(read), self._scales(side)
         for place in self._places(read):
             row, scale = self._row(side, place), scales[place]
@@ -165,7 +166,7 @@ class TaskTable:
         from engram.embedding.protocol import unit_rows
         from engram.embedding.static import StaticEmbedder
 
-        read = [words(text[:CHARACTERS_READ])[:WORDS_READ] for text in texts]
+        read = [words(translate(text[:CHARACTERS_READ]))[:WORDS_READ] for text in texts]
         total = StaticEmbedder().summed([" ".join(one) for one in read])
         rows, scales = self._matrix, np.asarray(self._scales(NOTES))
         for place, one in enumerate(read):

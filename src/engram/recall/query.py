@@ -14,6 +14,7 @@ from engram.rules.eligibility import is_valid
 from engram.rules.scopes import EVERYWHERE, parse_scope, shows
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Query, Store
+from engram.text.translation import translate
 
 if TYPE_CHECKING:
     from array import array
@@ -216,7 +217,7 @@ POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
 WEIGHED, SPARE, SPARE_SHARE, LEAST_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
-others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `rereading` compares them with one another."""
+others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `likeness` compares them with one another."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Time spans a question names: since, until, in seconds."""
 
@@ -240,7 +241,7 @@ class SearchQuery:
     elsewhere: bool = False
     """Whether an answer counts what other projects know."""
     outdated: bool = False
-    """Whether stale and expired memories are found, too."""
+    """Whether stale and expired memories are found, too, and what is no longer current ranks as if it were."""
     folding: bool = False
     """Whether an event is left out if a memory that was extracted from it is found."""
     everything: bool = False
@@ -251,6 +252,8 @@ class SearchQuery:
     """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
     purpose: str = "the question"
     """What the search is for, as a trace shows it."""
+    original: str = ""
+    """The question in its own language, where the text is its translation; what either finds is an answer."""
     terms: tuple[str, ...] = ()
     """The question's index terms, without those of its dates."""
     vector: "Vectors | None" = None
@@ -275,11 +278,20 @@ class SearchQuery:
         checked_relevance(self.min_relevance)
         return self
 
+    def in_english(self) -> "SearchQuery":
+        """The query with its text, its question and its task in English words, if they are in another language that is known."""
+        text = translate(self.text)
+        if text == self.text or self.original:
+            return self
+        return replace(
+            self, text=text, original=self.text, question=translate(self.question), task=translate(self.task)
+        )
+
     @property
     def alternatives(self) -> "list[SearchQuery]":
-        """Each wording as a query of its own."""
-        alone = replace(self, wordings=(), question="", task="")
-        return [replace(alone, text=wording) for wording in self.wordings]
+        """The other reading of the question and each wording as a query of its own."""
+        alone = replace(self, wordings=(), question="", task="", original="")
+        return [replace(alone, text=wording) for wording in (*filter(None, [self.original]), *self.wordings)]
 
     @property
     def lexical_terms(self) -> tuple[str, ...]:

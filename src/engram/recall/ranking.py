@@ -75,6 +75,25 @@ def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
     return [_rank_alone(store, candidates, each) for candidates, each in asked]
 
 
+def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
+    """One ranking of the same question in two languages: each document as the reading says for which it is more relevant, and a reading
+    counts as much as its best document.
+    """
+    from engram.recall.relevance import as_match
+
+    weights = [as_match(max((ranked.relevance for ranked in ranking), default=0.0)) for ranking in readings]
+    best: dict[int, Ranked] = {}
+    for ranking, weight in zip(readings, weights, strict=True):
+        for ranked in ranking:
+            shares = {name: share * weight for name, share in ranked.shares.items()}
+            found = replace(ranked, shares=shares, match=ranked.match * weight)
+            if ranked.n not in best or best[ranked.n].relevance < ranked.relevance:
+                best[ranked.n] = found
+    joined = sorted(best.values(), key=lambda ranked: (-ranked.match, ranked.n))
+    scaled = scaled_to_best([ranked.shares for ranked in joined])
+    return [replace(ranked, match=sum(own.values()), shares=own) for ranked, own in zip(joined, scaled, strict=True)]
+
+
 def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
     """A ranking for each wording, of what any of them found; it is read once."""
     placed, judged = judge(store, asked)
@@ -153,12 +172,15 @@ def _best_judged(
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
-    from engram.recall.fusion import repeated, score, weighed
+    from engram.recall.fusion import copied, repeated, score, weighed
 
     parts = weighed(judged.evidence)
-    if asks_for_several(query.text) and any(place.parent for place in placed):
-        parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
+    has_sessions = any(place.parent for place in placed)
+    if has_sessions:
+        parts["copied"] = copied(score(parts), judged.passages, eligible)
+    if has_sessions and asks_for_several(query.text):
+        parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     numbers = np.array([place.n for place in placed], dtype=np.int64)
     rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][: query.places]
     columns = {name: values[rows].tolist() for name, values in parts.items()}

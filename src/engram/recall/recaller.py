@@ -28,6 +28,7 @@ from engram.text.display import notice, quoted, word
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.time.zone import SYSTEM, in_zone
+from engram.text.translation import translate
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -115,7 +116,8 @@ class Recaller:
     def answered(self, query: SearchQuery, at: datetime | None = None) -> Recall:
         """Parse the question, search, and phrase the answer; with a trace if the query asks for one. Records no use."""
         moment = in_zone(at or self.clock(), self.zone)
-        question = parse(query.text, moment) if query.narrowed else self.understood(query.text, moment)
+        asked, query = query.text, query.in_english()
+        question = parse(query.text, moment) if query.narrowed else self.understood(asked, moment)
         searcher = self.searcher.for_recall(explain=query.explain)
         floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
         answer = self._answer(searcher, question, query, floor)
@@ -132,7 +134,7 @@ class Recaller:
         sections = [lines_of(hits, question.intent, moment.tzinfo)]
         sections += ["\n".join((heading, *lines)) for heading, lines in part_lines(parts, moment.tzinfo)]
         text = "\n\n".join(filter(None, sections)) or NOTHING_KNOWN
-        return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
+        return Recall(asked, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, parts=parts)  # fmt: skip
 
     def _answer(self, searcher: Searcher, question: ParsedQuestion, query: SearchQuery, floor: float) -> TracedAnswer:
@@ -145,8 +147,10 @@ class Recaller:
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""
-        question = parse(text, at)
-        return self.refine(question, at) if self.refine is not None else question
+        question = parse(translate(text), at)
+        if self.refine is None:
+            return question
+        return replace(self.refine(replace(question, text=text), at), text=question.text)
 
     def inject(
         self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = HELPFUL
@@ -159,19 +163,21 @@ class Recaller:
         from engram.embedding.tokenizer import count_tokens
         from engram.recall.prompt import inject
         from engram.recall.task_memories import TaskMemoryFinder
-        from engram.recall.unconfirmed import UnconfirmedFinder, phrase_unconfirmed, with_unconfirmed
 
         now = self.clock()
         query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
-        hits = TaskMemoryFinder(self.searcher, self.store).find(query)
-        waiting = UnconfirmedFinder(self.searcher, self.store).find(query)
-        section = phrase_unconfirmed(waiting, budget, count_tokens)
-        room = budget - (count_tokens(section) + 2 if section else 0)
+        finder = TaskMemoryFinder(self.searcher, self.store)
+        hits, waiting = finder.find(query), finder.find_waiting(query)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
-            hits, room, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
+            hits,
+            budget,
+            count_tokens,
+            now,
+            lambda directives: self._spread(directives, hits, filters, now),
+            replaced,
+            waiting,
         )
-        chosen = with_unconfirmed(chosen, waiting, section, budget, count_tokens)
         warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 
@@ -261,6 +267,7 @@ MOST_QUOTED = 3
 NEAR_ENOUGH = 0.75
 """The share of the best score from which another hit belongs to the answer."""
 UNKNOWN = "Nothing that is known answers the question."
+UNSURE = "No memory answers the question for sure; see the other parts of the answer."
 
 
 def answering(model: "LanguageModel") -> Composer:
@@ -277,7 +284,7 @@ def answering(model: "LanguageModel") -> Composer:
 def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     """The answer, and a warning or "". Where the model fails, the memories are quoted instead."""
     if not recall.hits:
-        return "", UNKNOWN
+        return "", UNKNOWN if recall.text == NOTHING_KNOWN else UNSURE
     if ask is None:
         return _quoted_answer(recall), ""
     try:

@@ -16,9 +16,9 @@ from engram.recall.cutoff import LOOKED_UP, below
 from engram.recall.folding import fold_events, is_manifest
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
-from engram.recall.ranking import Asked, Ranked, fuse_wordings, rank, with_excerpts
+from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
-from engram.recall.spelling import correct_spelling, describe
+from engram.recall.typos import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -141,8 +141,9 @@ class Searcher:
         """The best documents, best first. Archived and stale memories answer only when nothing current does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
-        query, reads = query.checked(), self.reads
-        corrections = reads.corrections(query.text, query.filters) if not query.everything else {}
+        query, reads = query.checked().in_english(), self.reads
+        is_read = query.everything or query.original
+        corrections = {} if is_read else reads.corrections(query.text, query.filters)
         query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
         if is_unanswered(query, hits):
@@ -227,14 +228,17 @@ class Searcher:
             pairs = self._disputed(pairs)
         found = {place.n: record for record, place in pairs}
         if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
-            from engram.recall.rereading import reread
+            from engram.recall.likeness import add_likeness
 
             known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
             rankings = [
-                [place for _, place in reread(each.question or each.text, ranking)]
+                [place for _, place in add_likeness(each.question or each.text, ranking)]
                 for (_, each), ranking in zip(asked, known, strict=True)
             ]
-        fused = fuse_wordings(rankings, [each.text for _, each in asked])[: query.places]
+        texts = [each.text for _, each in asked]
+        if query.original:
+            rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
+        fused = fuse_wordings(rankings, texts)[: query.places]
         return [(found[place.n], place) for place in fused if place.n in found], filtered
 
     def _records(
@@ -346,8 +350,9 @@ def _scored(
     note = "" if state.state == "active" else state.state
     if query.mode != "hybrid":
         return Scored(found, place, place.match, parts, note)
-    # A memory that is not current was asked for by its status, or as of a time when it was current.
-    weight = replace(state, weight=1.0) if query.filters.as_of or not state.weight else state
+    # A memory that is not current was asked for: by its status, as of a time when it was current, or together with current ones.
+    asked_for = query.filters.as_of or query.outdated or not state.weight
+    weight = replace(state, weight=1.0) if asked_for else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
 

@@ -10,6 +10,7 @@ from engram.model.event import Event
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.text.tokens import marked_terms, tokens
+from engram.text.translation import translation
 
 MAX_INDEXED_CHARS = 200_000
 """Only this much of a longer text is searchable; all of it is stored. Bounds the work of one write."""
@@ -75,7 +76,7 @@ def memory_document(memory: Memory) -> Document:
         statement=_terms([statement]),
         about=_terms(about),
         support=_terms(support),
-        cues=_terms(memory.cues),
+        cues=_terms([*memory.cues, translation(statement)]),
         meaning=meaning_of(memory),
         tags=tuple(tag.lower() for tag in memory.tags),
         lineage=memory.lineage,
@@ -124,7 +125,7 @@ def event_document(event: Event, scope: str) -> Document:
         statement=marked_terms(content),
         about=_terms([event.role]),
         support="",
-        cues="",
+        cues=_terms([translation(content)]),
         meaning=spoken(event.role, content),
         role=event.role,
     )

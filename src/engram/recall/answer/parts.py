@@ -15,7 +15,7 @@ from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.trace import OTHER_MATCHES
-from engram.recall.unconfirmed import UnconfirmedFinder, least_unconfirmed
+from engram.recall.unconfirmed import ProofFinder, least_unconfirmed
 from engram.store.protocol import LIVE, Store
 
 __all__ = ["MAX_PART", "PartFinder"]
@@ -48,7 +48,7 @@ class PartFinder:
         found = self.searcher.search(
             replace(query, filters=every, limit=max(WIDE, query.limit), outdated=True, purpose=OTHER_MATCHES)
         )
-        taken, waiting = _Taken(known), UnconfirmedFinder(replace(self.searcher, log=None), self.store)
+        taken, proof = _Taken(known), ProofFinder(replace(self.searcher, log=None), self.store)
         possible: list[Hit] = []
         unconfirmed: list[Hit] = []
         older: list[Hit] = []
@@ -58,7 +58,7 @@ class PartFinder:
             about = hit.relevance >= self.floor
             if hit.memory is not None and hit.memory.status == "candidate":
                 if hit.relevance >= least_unconfirmed(self.floor) and len(unconfirmed) < MAX_PART:
-                    unconfirmed.append(waiting.mark(hit, query.filters))
+                    unconfirmed.append(proof.mark(hit, query.filters))
             elif hit.memory is not None and (ended := describe_end(hit.memory, self.clock(), self.zone)):
                 older += [replace(hit, note=ended)] if about else []
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.recall.sources.reader import PassageRow, ReadSource
 
-VERSION = 3
-"""Of the schema, of how sources are cut, redacted and tokenized: a change of any of them is a new file."""
+VERSION = 4
+"""Of the schema, of how sources are cut, redacted, tokenized and embedded: a change of any of them is a new file."""
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _NEAREST = 256
 """Passages nearest to a question of any kind, among which those of most kinds are."""

@@ -35,7 +35,7 @@ FEATURES = {
 its writer adds it to `store.json` before the first use (`Requirements.add`), and an Engram that does not know it refuses the store."""
 _WITH_REQUIREMENTS = 2
 """The format from which on `store.json` lists requirements; earlier versions of Engram refuse it by its number."""
-INDEX_SCHEMA = 8
+INDEX_SCHEMA = 9
 _LONGEST_NAME = 120
 _SAFE_NAME = lazy_pattern(rf"[A-Za-z0-9@:+,=_ -]{{1,{_LONGEST_NAME}}}")
 _OWN_FILE = lazy_pattern(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 CACHE_SECONDS = 2.0
 """Seconds until settings are read again: another process may re-embed or pause the store at any time."""
-FOLDING = 1
-"""The version of the folding of text; a tenant's `folding` names the one that its index has."""
+FOLDING = 2
+"""The version of the folding and translation of text; a tenant's `folding` names the one that its index has."""
 
 
 class TenantSettings:

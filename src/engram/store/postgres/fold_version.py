@@ -1,7 +1,7 @@
-"""Brings the index of a tenant up to date after a change of how text is folded (`engram.text.confusables`).
+"""Brings the index of a tenant up to date after a change of how text is folded (`engram.text.confusables`) or translated.
 
 The content hash and the terms of a memory are taken from its folded text. Those that an older Engram wrote are found by the new ones only
-after this; memories whose text folding does not change stay as they are.
+after this; memories that neither changes stay as they are.
 """
 
 from contextlib import suppress
@@ -14,6 +14,7 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.write import DocumentRow, write_documents
 from engram.store.records import decode_record
 from engram.text.confusables import fold_text
+from engram.text.translation import translation
 
 __all__ = ["refold"]
 
@@ -57,4 +58,4 @@ def _refold_slice(context: TenantContext, after: str) -> str:
 
 def _is_folded_otherwise(memory: Memory) -> bool:
     texts = (memory.statement, memory.situation, memory.rationale, *memory.tags, *memory.cues, *memory.entities)
-    return any(fold_text(text) != text for text in texts)
+    return any(fold_text(text) != text for text in texts) or bool(translation(memory.statement))

@@ -1,0 +1,112 @@
+"""Writes the tables of src/engram/text/data/translations from those in training/translations.
+
+    python training/build_translations.py
+
+Each row there has an English word and its translations. A translation of one language is written to the table of that language, with the
+English words for it; the words of function_words.txt also to signs.txt, which says in which language a sentence is. The tables are
+written by hand for this project: nothing in them is copied from a dictionary. To them come the
+words that are those of English but for their spelling (cognates.py).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cognates import spell_cognates
+
+from engram.embedding.tokenizer import DATA
+from engram.text.inflection import fold
+from engram.text.languages import LANGUAGES
+from engram.text.translation import dictionary
+from engram.text.word_tables import read_table
+
+SOURCES = Path(__file__).parent / "translations"
+OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "translations"
+FUNCTION_WORDS, SHARED_WORDS, COGNATES = "function_words.txt", "shared_words.txt", "cognates.txt"
+MIN_COGNATE = 6
+
+
+def rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
+    """English and the translations into each language, of every row of a table."""
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        english, *columns = line.split("|")
+        if len(columns) != len(LANGUAGES):
+            raise SystemExit(f"{path.name}:{number}: {len(columns)} languages, not {len(LANGUAGES)}")
+        yield english.strip(), tuple([key_of(word) for word in column.split()] for column in columns)
+
+
+def key_of(written: str) -> str:
+    """A word or phrase as the tables spell it: lower-case words of letters between single blanks."""
+    return " ".join("".join(char if char.isalpha() else " " for char in written.lower()).split())
+
+
+def is_sign(word: str) -> bool:
+    """Whether a function word says something of the language: the letter of "l'eau" or of an option does not."""
+    return len(word) > 1 or word in "aeioyàèéêó"
+
+
+def collect() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
+    """The English for every key, and the function words, by language. Of two meanings the first counts, function words before all others."""
+    meanings: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
+    signs: dict[str, set[str]] = {language: set() for language in LANGUAGES}
+    tables = (path for path in SOURCES.glob("*.txt") if path.name not in (SHARED_WORDS, COGNATES))
+    for path in sorted(tables, key=lambda path: (path.name != FUNCTION_WORDS, path.name)):
+        for english, columns in rows(path):
+            for language, keys in zip(LANGUAGES, columns, strict=True):
+                for key in keys:
+                    meanings[language].setdefault(key, english)
+                    if path.name == FUNCTION_WORDS and " " not in key and is_sign(key):
+                        signs[language].add(key)
+    return meanings, signs
+
+
+def add_cognates(meanings: dict[str, dict[str, str]]) -> None:
+    """Add the English words that each language spells in its own way, if it has no other meaning for that spelling."""
+    table = list(rows(SOURCES / COGNATES))
+    for at, language in enumerate(LANGUAGES):
+        endings = [(english, columns[at]) for english, columns in table]
+        for word in english_vocabulary():
+            for spelled in spell_cognates(word, language, endings) if len(word) >= MIN_COGNATE else ():
+                if spelled != word:
+                    meanings[language].setdefault(spelled, word)
+
+
+def write() -> None:
+    """Write all tables."""
+    OUTPUT.mkdir(exist_ok=True)
+    meanings, signs = collect()
+    for keys in meanings.values():
+        for key, english in list(keys.items()):
+            keys.setdefault(fold(key), english)
+    add_cognates(meanings)
+    for language, keys in meanings.items():
+        lines = [f"{key}\t{english}\n" for key, english in sorted(keys.items())]
+        (OUTPUT / f"{language}.txt").write_text("".join(lines), "utf-8")
+        print(f"{language}: {len(lines)} keys, {sum(map(len, lines)) // 1024} kB")
+    english_words = {
+        word for table in ("stopwords.txt", "questionwords.txt") for row in read_table(table) for word in row
+    }
+    english_words = {word for word in english_words if is_sign(word)}
+    shared = read_table(str(SOURCES / SHARED_WORDS))
+    sign_rows = [
+        f"shared {' '.join(sorted({word for row in shared for word in row}))}\n",
+        f"en {' '.join(sorted(english_words))}\n",
+    ]
+    for language, words in signs.items():
+        folded = {fold(word) for word in words}
+        sign_rows.append(f"{language} {' '.join(sorted(words | (folded - english_words)))}\n")
+    (OUTPUT / "signs.txt").write_text("".join(sign_rows), "utf-8")
+    dictionary.cache_clear()
+    found = [word for word in english_vocabulary() if any(dictionary(each).knows(word) for each in LANGUAGES)]
+    (OUTPUT / "english.txt").write_text("".join(f"{word}\n" for word in sorted(found)), "utf-8")
+
+
+def english_vocabulary() -> list[str]:
+    """The words of the bundled embedder's vocabulary."""
+    pieces = (DATA / "vocabulary.txt").read_text("utf-8").split()
+    return [piece for piece in pieces if piece.isascii() and piece.isalpha()]
+
+
+if __name__ == "__main__":
+    write()
