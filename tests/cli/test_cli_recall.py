@@ -134,7 +134,7 @@ def test_events_are_found_when_asked_for(cli: Console) -> None:
     cli.json("session", "observe", session, "user", "The pizza oven is broken again")
     found = cli.json("search", "pizza oven", "--kind", "event", "--in-session", session)["hits"]
     assert found[0]["event"]["content"] == "The pizza oven is broken again"
-    assert cli.json("search", "pizza oven")["hits"] == []
+    assert cli.json("search", "pizza oven", "--kind", "memory")["hits"] == []
 
 
 def test_inject_prints_the_text_for_a_prompt(cli: Console) -> None:
