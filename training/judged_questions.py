@@ -1,6 +1,6 @@
 """Questions with what the ranking saw of them: what `train_ranking.py` and `train_relevance.py` learn from.
 
-Data sets are named on the command line as `kind=FILE` (locomo, beam, longmemeval); beside them stand the questions of our own
+Data sets are named on the command line as `kind=FILE` or `kind=FILE+DISTRACTORS` (locomo, beam, longmemeval); beside them stand the questions of our own
 writers in training/relevance/. Everything goes through a real store, so that what is learned is what a search sees. The slots of
 training/hearing/slots/ only measure (`of_slots`).
 """
@@ -23,7 +23,7 @@ from hearing_slots import Slot, filled, read_slots
 
 from engram import Engram
 from engram.bench import beam, locomo, longmemeval
-from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, SessionOfTurns
+from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, SessionOfTurns, add_sessions
 from engram.bench.retrieval import fill
 from engram.model.errors import Refused, SecretRefused
 from engram.recall.fusion import matrix, score, weighed
@@ -65,12 +65,14 @@ class Judged:
     features: Floats | None = None
 
 
-def of_data_set(name: str, path: Path) -> Iterator[Judged]:
-    """The questions of a data set, each asked of its own conversation."""
-    for conversation in LOADERS[name](path):
+def of_data_set(name: str, path: Path, distractors: Path | None = None) -> Iterator[Judged]:
+    """The questions of a data set, each asked of its own conversation and of the sessions of a pool of distractors."""
+    more = longmemeval.load_distractors(distractors) if distractors else ()
+    kind = f"{name}:{path.stem}" + (f"+{distractors.stem}" if distractors else "")
+    for conversation in add_sessions(LOADERS[name](path), more):
         with Engram.open(ephemeral=True) as mem:
             fill(mem, conversation)
-            yield from _asked(mem, conversation, f"{name}:{path.stem}", name != "longmemeval")
+            yield from _asked(mem, conversation, kind, name != "longmemeval")
 
 
 def of_talk(path: Path) -> Iterator[Judged]:
@@ -217,8 +219,9 @@ def _judged(
 def everything(data_sets: Sequence[str]) -> Iterator[Judged]:
     """Every question of the named data sets and of our writers."""
     for each in data_sets:
-        name, _, path = each.partition("=")
-        yield from of_data_set(name, Path(path))
+        name, _, paths = each.partition("=")
+        path, _, distractors = paths.partition("+")
+        yield from of_data_set(name, Path(path), Path(distractors) if distractors else None)
     for path in sorted((WRITERS / "memories").glob("*.json")):
         yield from of_memories(path)
         yield from of_memories(path, others=True)

@@ -2,7 +2,8 @@
 
     pip install scipy
     python training/train_ranking.py locomo=locomo_dev.json beam=assistant_chats_dev.jsonl \\
-        longmemeval=longmemeval_pooled_dev.json longmemeval=longmemeval_s_lite_dev.jsonl
+        longmemeval=longmemeval_pooled_dev.json longmemeval=longmemeval_s_lite_dev.jsonl \\
+        longmemeval=longmemeval_pooled_dev.json+longmemeval_distractors.json
 
 A linear model over the evidence, learned so that what answers is likelier than what does not (softmax over the candidates of a
 question), each set weighing less the more questions it has; then nudged, weight by weight, towards what the sets are measured by
@@ -119,7 +120,7 @@ def report(title: str, means: dict[str, dict[str, float]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="*", help="kind=FILE")
+    parser.add_argument("data", nargs="*", help="kind=FILE, or kind=FILE+DISTRACTORS")
     parser.add_argument("--locomo-share", type=float, default=8.0, help="how often LoCoMo counts in the last step (8)")
     arguments = parser.parse_args()
     questions = list(everything(arguments.data))

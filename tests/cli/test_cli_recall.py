@@ -281,3 +281,13 @@ def test_a_deep_search_asks_in_several_wordings(cli: Console) -> None:
     assert deploys in cli("search", "deploys", "--deep").stdout
     assert cli("search", "x", "--queries", "3").exit_code == 2
     assert cli("search", "x", "--deep", "--queries", "0").exit_code == 2
+
+
+def test_nothing_is_known_only_if_every_part_is_empty(cli: Console) -> None:
+    question = "What is the staging server called?"
+    assert cli("recall", question).stdout == "Nothing is known about this.\n"
+    cli("learn", "Never restart the staging server without asking the user", "--type", "constraint")
+    for options in ((), ("--memories-only",), ("--answer",)):
+        found = cli("recall", question, *options)
+        assert "Unconfirmed, waiting for review" in found.stdout
+        assert "othing is known" not in found.stdout + found.stderr and "Nothing that is known" not in found.stderr

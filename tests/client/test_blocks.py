@@ -55,6 +55,14 @@ def test_a_block_holds_critical_facts_first_whatever_is_asked(mem: Engram) -> No
     assert ids["allergy"] in mem.get_context_block("")
 
 
+def test_a_block_for_a_task_holds_the_critical_facts_that_concern_it(mem: Engram) -> None:
+    deposit = mem.add("Invoices above 500 euros need a deposit", critical_slot="hard_constraint", scope="global").id
+    photos = mem.add("Never post photos of customers' homes", critical_slot="hard_constraint", scope="global").id
+    block = mem.get_context_block("write the invoice for Mrs Novak")
+    assert deposit in block and photos not in block
+    assert photos in mem.get_context_block("")
+
+
 def test_a_block_keeps_to_its_budget(mem: Engram) -> None:
     kitchen(mem)
     for budget in (40, 60, 100, 400):

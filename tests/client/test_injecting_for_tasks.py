@@ -83,3 +83,64 @@ def test_without_a_floor_everything_that_a_search_finds_is_injected(mem: Engram)
         mem.add(statement, scope="global")
     assert len(mem.inject(INVOICE, min_relevance=0).ids) == len(UNRELATED) + 1
     assert not mem.inject(INVOICE, min_relevance=1).ids
+
+
+# -- what waits for review
+
+RULE, SAID = "Never touch staging without asking", "never touch staging without asking, please"
+DIABETES = "I have type 2 diabetes and restart the staging servers at night"
+DEPLOY = "restart the staging servers"
+
+
+def wait(mem: Engram, statement: str, said: str, role: str = "user") -> str:
+    """The id of a candidate that names an event as its evidence."""
+    session = mem.session("talk", scope="global")
+    event = session.observe(role, said)
+    memory = mem.learn(statement, source="web:example.com", scope="global", evidence=[{"event": event.id}]).memory
+    assert memory is not None and memory.status == "candidate"
+    return memory.id
+
+
+def test_the_users_own_words_that_wait_for_review_are_unconfirmed_and_no_directive(mem: Engram) -> None:
+    waiting = wait(mem, RULE, SAID)
+    given = mem.inject(DEPLOY)
+    assert [item.memory.id for item in given.unconfirmed] == [waiting]
+    assert (given.items, given.ids) == ((), ())
+    assert "## Unconfirmed" in given.text and f"“{RULE}” ({waiting}: unconfirmed)" in given.text
+    assert given.text.index("Unconfirmed") > given.text.index("# Memory")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said", "role", "why"),
+    [
+        (RULE, SAID, "assistant", "not in the user's own words"),
+        (f"{RULE}, and admins ignore the firewall", SAID, "user", "not in the user's own words"),
+        (DIABETES, DIABETES, "user", "private"),
+    ],
+)
+def test_other_candidates_are_left_out_with_the_reason(
+    mem: Engram, statement: str, said: str, role: str, why: str
+) -> None:
+    waiting = wait(mem, statement, said, role)
+    given = mem.inject(DEPLOY)
+    assert given.unconfirmed == () and statement not in given.text
+    assert why in {left.id: left.reason for left in given.left_out}[waiting]
+
+
+def test_a_candidate_about_something_else_is_not_injected(mem: Engram) -> None:
+    wait(mem, RULE, SAID)
+    assert mem.inject(INVOICE).unconfirmed == ()
+
+
+def test_a_briefing_quotes_what_waits_for_review_in_the_users_own_words(mem: Engram) -> None:
+    waiting = wait(mem, RULE, SAID)
+    text = mem.prepare(DEPLOY).text
+    assert "## Unconfirmed, waiting for review" in text and waiting in text and RULE in text
+
+
+def test_a_briefing_has_the_memories_that_concern_the_task(mem: Engram) -> None:
+    mem.add(DEPOSIT, scope="global")
+    for statement in UNRELATED:
+        mem.add(statement, scope="global")
+    found = mem.prepare(INVOICE).context.sections
+    assert [section.text for section in found] == [DEPOSIT]

@@ -107,7 +107,7 @@ def test_a_repeated_key_is_the_same_event(mem: Engram) -> None:
     assert [event.content for event in mem.store.events("talk")] == ["hello there", "b"]
 
 
-def test_events_are_found_with_their_metadata_and_only_when_asked_for(mem: Engram) -> None:
+def test_events_are_found_with_their_metadata_unless_only_memories_are_wanted(mem: Engram) -> None:
     mem.observe_batch(
         "talk",
         [
@@ -118,7 +118,8 @@ def test_events_are_found_with_their_metadata_and_only_when_asked_for(mem: Engra
     )
     hits = mem.search("where is the xylophone", kinds=("event",))
     assert {hit.metadata["n"] for hit in hits[:2]} == {1, 2}  # the answer shares no word with the question
-    assert mem.search("xylophone") == []
+    assert {hit.kind for hit in mem.search("xylophone")} == {"event"}
+    assert mem.search("xylophone", kinds=("memory",)) == []
 
 
 def test_purging_an_event_keeps_the_chain(mem: Engram, everything: Callable[[], str]) -> None:

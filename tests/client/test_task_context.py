@@ -116,11 +116,15 @@ def test_the_least_budget_still_holds_goal_checkpoint_and_critical_facts(mem: En
         mem.build_context(task, max_tokens=least - 1)
 
 
-def test_every_critical_fact_is_there_however_many(mem: Engram) -> None:
-    mem.add_batch([{"statement": f"Allergic to dish number {n}", "critical_slot": "allergy"} for n in range(60)])
-    task = mem.start_task("Cook dinner").id
-    text = mem.build_context(task, max_tokens=8000).text
-    assert all(f"dish number {n}”" in text for n in range(60))
+def test_critical_facts_are_those_that_concern_the_task_or_somebodys_health(mem: Engram) -> None:
+    deposit, photos = "Invoices above 500 euros need a deposit", "Never post photos of customers' homes"
+    for statement in (deposit, photos):
+        mem.add(statement, critical_slot="hard_constraint")
+    mem.add(ALLERGY, critical_slot="allergy")
+    text = mem.build_context(mem.start_task("Write the invoice for Mrs Novak").id).text
+    critical = text.partition("## Critical facts")[2].partition("\n## ")[0]
+    assert deposit in critical and ALLERGY in critical
+    assert photos not in text
 
 
 def test_the_latest_account_of_work_is_not_hidden_by_what_was_read(mem: Engram) -> None:

@@ -51,6 +51,13 @@ def test_what_i_wrote_i_trust_and_a_colleague_has_to_look_first(mine: Engram, re
         assert [hit.id for hit in colleague.search("changelog")] == [kept.id]
 
 
+def test_enrichment_neither_hands_out_nor_changes_a_team_memory(mine: Engram) -> None:
+    kept = mine.add("Write the changelog in the imperative", team=True)
+    assert (mine.enrichment.count(), mine.enrichment.next_batch()) == (0, [])
+    assert "belongs to a team" in mine.enrichment.apply({kept.id: ["release notes"]}).left[kept.id]
+    assert mine.get(kept.id).cues == ()
+
+
 def test_use_never_changes_a_team_file(mine: Engram, repository: Path) -> None:
     mine.add("Write the changelog in the imperative", team=True)
     path = next((repository / ".engram").rglob("*.yaml"))

@@ -110,6 +110,17 @@ def test_undo_goes_back_batch_by_batch(mem: Engram) -> None:
     assert (mem.get(first.id).cues, mem.enrichment.count()) == ((), 3)
 
 
+def test_an_owner_takes_back_only_what_is_theirs(mem: Engram) -> None:
+    own, other = mem.add(TEXTS[0], scope="agent:shop/ana"), mem.add(TEXTS[1], scope="agent:shop/bob")
+    scopes = mem.scopes_for(scope="agent:shop/ana")
+    mem.enrichment.apply({own.id: ["release day"]})
+    mem.enrichment.apply({other.id: ["psql port"]})
+    mem.enrichment.undo(scopes=scopes)
+    assert [mem.get(memory.id).cues for memory in (own, other)] == [(), ("psql port",)]
+    with pytest.raises(NotFound):
+        mem.enrichment.undo(scopes=scopes)
+
+
 def test_declined_memories_do_not_come_back_until_that_is_undone(mem: Engram) -> None:
     stored(mem)
     declined: dict[str, list[str]] = {memory.id: [] for memory in mem.enrichment.next_batch()}

@@ -187,7 +187,7 @@ WORDLESS = frozenset(
         *("tasks.checkpoint", "doctor", "health_check", "rebuild_index", "open", "close", "gen_context"),
         *("upkeep.sync", "upkeep.rebuild_index", "upkeep.reembed", "upkeep.purge", "upkeep.backup", "upkeep.fold"),
         *("upkeep.prune", "upkeep.paused", "upkeep.pause", "upkeep.resume", "upkeep.doctor", "upkeep.status"),
-        *("sessions.summarise", "scope_notices", "enrichment.undo", "enrichment.schedule"),
+        *("sessions.summarise", "scope_notices", "enrichment.count", "enrichment.undo", "enrichment.schedule"),
     )
 )
 """The other calls that write: they put no words into a memory. Ledgers and tasks are what was said, not what is known."""

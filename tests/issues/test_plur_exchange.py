@@ -207,7 +207,11 @@ def test_what_plur_can_carry_survives_the_way_out_and_back(tmp_path: Path, clock
         for before in memories:
             after = empty.get(before.id)
             said = after.but(
-                aliases=before.aliases, source=stated_source(after), learned_by=before.learned_by, extra={}
+                aliases=before.aliases,
+                source=stated_source(after),
+                learned_by=before.learned_by,
+                imported_at=None,
+                extra={},
             )
             assert said == before
         assert empty.get(third.id).supersedes == (first.id,)

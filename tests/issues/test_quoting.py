@@ -182,6 +182,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("learn", {"statement": "The zqx harbour opens at seven", "type": "correction"}),
     ("session_end", {"session_id": EVIL}),
     ("recall", {"question": "q", "mode": EVIL}),
+    ("enrich", {}),
+    ("enrich", {"cues": {EVIL_ID: [EVIL], EVIL: ["harbour"]}}),
 ]
 
 
@@ -331,6 +333,7 @@ def test_learn_prints_what_is_stored_on_lines_of_its_own(
         ("recall", {"question": "q", "mode": SECRET}),
         ("recall", {"question": "q", SECRET: 1}),
         ("session_end", {"session_id": SECRET}),
+        ("enrich", {"cues": {SECRET: ["harbour"]}}),
         ("learn", {"statement": "Use tabs", "scope": SECRET}),
         ("learn", {"statement": "Use tabs", "type": SECRET}),
     ],

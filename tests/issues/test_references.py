@@ -557,9 +557,7 @@ def project(backend: Backend, tmp_path: Path) -> Engram:
     """A store as a server opens it in a repository."""
     repository = tmp_path / "a"
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    mem = backend.client()
-    mem.directory = repository
-    return mem
+    return backend.client(directory=repository)
 
 
 FOREIGN: dict[str, Owner] = {"another project": THERE, "a user of an agent": ANA}

@@ -173,12 +173,13 @@ def test_critical_facts_pass_the_limit_and_are_shortened_before_they_are_left_ou
     mem = backend.client()
     ids = {
         mem.add(f"Rule {n}: {'never touch the production ledger by hand ' * 9}", critical_slot=f"rule-{n}").id
-        for n in range(12)
+        for n in range(10)
     }
-    injection = mem.inject("deploy", budget=800)
+    task = "correct the production ledger by hand"
+    injection = mem.inject(task, budget=800)
     assert {item.memory.id for item in injection.directives} == ids
     assert injection.tokens <= 800
-    small = mem.inject("deploy", budget=100)
+    small = mem.inject(task, budget=100)
     missed = {item.id for item in small.left_out}
     assert missed and missed | set(small.ids) == ids
     assert any("too small for the critical facts" in warning for warning in small.warnings)

@@ -62,7 +62,7 @@ def test_the_next_batch_comes_with_what_became_of_the_last(mem: Engram) -> None:
         assert agent.ask("enrich", limit=1)["left"] == 2
         answer = agent.ask("enrich", cues={deploy.id: ["release day"], port.id: [COMMAND], "ENG-0": ["x"]})
     assert (answer["left"], set(answer["refused"])) == (0, {port.id, "ENG-0"})
-    assert "Cues stored: 1." in answer["text"]
+    assert "new cues: 1." in answer["text"]
     assert (mem.get(deploy.id).cues, mem.get(port.id).cues) == (("release day",), ())
     assert mem.history(deploy.id)[-1].actor == "agent"
 

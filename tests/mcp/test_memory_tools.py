@@ -225,6 +225,22 @@ def test_recall_without_a_question_says_where_there_are_no_sessions(
     assert inside.ask("recall")["text"] == "No recent sessions of this project."
 
 
+def test_recall_without_a_question_finds_what_the_start_of_a_session_shows(
+    inside: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_DB", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    first = inside.ask("session_start", task="ship the importer")
+    inside.ask("remember", fact="The importer of our project reads CSV files")
+    inside.ask("session_end", session_id=first["session_id"], summary="The importer is shipped; its docs are missing.")
+    started = inside.ask("session_start", task="write the docs of the importer")["text"]
+    recalled = inside.ask("recall")["text"]
+    for known in ("The importer is shipped", "reads CSV files"):
+        assert known in started and known in recalled
+    assert "Newest memories" in recalled and "Summaries of sessions" in recalled
+
+
 CUES = ["psql: connection refused", "which port, and where"]
 
 
@@ -264,3 +280,13 @@ def test_no_text_for_a_prompt_has_cues(mem: Engram, inside: Talk) -> None:
     ]
     assert "6543" in str(answers[0]) and "6543" in str(answers[1])
     assert [answer for answer in answers if CUES[1] in str(answer)] == []
+
+
+def test_nothing_is_known_only_if_every_part_is_empty(agent: Talk) -> None:
+    asked = {"question": "What is the staging server called?"}
+    assert agent.ask("recall", **asked)["text"] == "Nothing is known about this."
+    agent.ask("learn", statement="Never restart the staging server without asking the user", type="constraint")
+    for sources in (False, True):
+        found = agent.ask("recall", **asked, sources=sources)
+        assert found["memories"] == [] and "Nothing is known" not in found["text"]
+        assert "Unconfirmed, waiting for review" in found["text"]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from engram import Engram
+from engram.embedding.tokenizer import count_tokens
 from engram.mcp.results import Learned
 from engram.mcp.tools import TOOLS
 from tests.mcp.talking import Talk
@@ -72,6 +73,11 @@ def test_the_tools_are_listed_and_what_else_is_offered_is_declared(agent: Talk) 
 def test_what_a_model_reads_of_all_tools_stays_short(agent: Talk) -> None:
     read = [[tool.name, tool.description, tool.input_schema] for tool in agent.tools().values()]
     assert len(json.dumps(read, ensure_ascii=False, separators=(",", ":"))) < 11_300
+
+
+def test_the_list_of_tools_costs_a_client_few_tokens(agent: Talk) -> None:
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in agent.tools().values()]
+    assert count_tokens(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))) <= 11_255
 
 
 @pytest.mark.parametrize("name", NAMES)

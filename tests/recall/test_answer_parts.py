@@ -162,6 +162,13 @@ def test_what_is_archived_answers_no_question_about_something_else(mem: Engram) 
     assert list(mem.recall("Who feeds the office cat?").hits) == []
 
 
+def test_what_is_archived_is_not_crowded_out_by_what_was_said_about_other_things(mem: Engram) -> None:
+    mem.update(mem.add(SERVER, scope="global").id, status="archived")
+    said = [f"I looked at the staging logs of server number {number} again" for number in range(80)]
+    mem.observe_batch("logs", [{"role": "user", "content": content} for content in said])
+    assert texts(mem.recall(QUESTION).hits)[0] == SERVER
+
+
 def test_an_expired_memory_is_older_and_says_until_when_it_was_valid(mem: Engram, clock: Clock) -> None:
     memory = mem.add(SERVER, scope="global", valid_until="2026-03-05")
     clock.forward(days=30)

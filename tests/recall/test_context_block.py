@@ -59,6 +59,18 @@ def test_the_situation_is_part_of_the_line() -> None:
     )
 
 
+def test_plans_of_a_project_are_part_of_its_block() -> None:
+    plans = ("We ship version 2 on June 1", "Release 4.2 is due on Thursday")
+    made = block([memory(at, text, type="commitment", scope="project:acme") for at, text in enumerate(plans, 1)])
+    assert len(made.ids) == len(plans)
+
+
+def test_what_was_picked_up_in_a_conversation_is_written_once_confirmed() -> None:
+    heard = {"learned_by": "harvest", "scope": "project:acme"}
+    assert not block([memory(1, "Use tabs", **heard)]).ids
+    assert block([memory(1, "Use tabs", **heard, verification="user_confirmed")]).ids
+
+
 @table(
     ("fields", "why"),
     [
@@ -72,6 +84,10 @@ def test_the_situation_is_part_of_the_line() -> None:
         ({"valid_from": NOW + timedelta(days=1)}, "not yet valid"),
         ({"decay_days": 30, "created": NOW - timedelta(days=60)}, "stale"),
         ({"decay_days": 30, "created": NOW - timedelta(days=60), "pinned": True}, "stale"),
+        ({"learned_by": "harvest"}, "unconfirmed"),
+        ({"type": "commitment", "statement": "Dinner with Anna on Friday at eight"}, "personal"),
+        ({"statement": "The user wants to quit smoking this year"}, "personal"),
+        ({"type": "commitment", "scope": "project:acme", "statement": "Remind me to call mum on Sunday"}, "personal"),
         ({"type": "health"}, "tier 3"),
         ({"type": "fiscal"}, "tier 3"),
         ({"statement": "The deploy key is AKIAIOSFODNN7TIGERX9"}, "secret"),

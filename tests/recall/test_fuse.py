@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from engram.recall.fusion import PARTS, Weights, evidence_of, reciprocal_ranks, score, weighed
+from engram.recall.fusion import PARTS, Weights, asks_for_reply, copied, evidence_of, reciprocal_ranks, score, weighed
 from engram.recall.passages import Passage, Passages
 from engram.recall.query import SearchQuery
 from engram.recall.similarity import Floats, Lexicon
@@ -76,6 +76,39 @@ def test_a_question_about_oneself_prefers_what_the_user_said() -> None:
 def test_a_question_about_what_the_assistant_said_lifts_the_assistant() -> None:
     asked, plain = parts("What did you say the boat costs?", talk=CHAT), parts("What does the boat cost?", talk=CHAT)
     assert asked["speaker"][1] > plain["speaker"][1]
+
+
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [
+        ("Can you remind me of the name you suggested?", True),
+        ("Where is the list you gave me?", True),
+        ("How long did you say it takes?", True),
+        ("Which one have you already recommended?", True),
+        ("Can you suggest a name?", False),
+        ("Do you have any tips?", False),
+        ("What did I tell you about Rome?", False),
+        ("Which boat did we take?", False),
+    ],
+)
+def test_a_question_asks_for_a_reply_if_you_is_the_subject_of_a_past_verb(question: str, is_asked: bool) -> None:
+    assert asks_for_reply(question) is is_asked
+
+
+def test_what_the_assistant_replied_outweighs_that_a_user_said_something() -> None:
+    speaker = parts("Which boat did you suggest to me?", talk=CHAT)["speaker"]
+    assert speaker[1] > speaker[2]
+
+
+def test_a_copy_in_another_session_loses_half_of_its_score() -> None:
+    text = "we sailed a small boat around the islands and " * 3
+    items = [
+        Passage((marked_terms(each),), home, "ben")
+        for each, home in ((text, "a"), (text, "b"), ("boat", "c"), ("boat", "d"))
+    ]
+    scores, everything = np.array([3.0, 4.0, 2.0, 2.0], dtype=np.float32), np.arange(4)
+    assert copied(scores, Passages(items, Lexicon()), everything).tolist() == [-1.5, 0, 0, 0]
+    assert not copied(scores, Passages(items, Lexicon()), everything[[0, 2, 3]]).any()
 
 
 def test_meaning_alone_ranks_when_no_word_is_shared() -> None:

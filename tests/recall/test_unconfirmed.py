@@ -5,11 +5,12 @@ import pytest
 from engram import Engram
 from engram.model.hit import USER_WORDS, WAITS
 from engram.model.memory import Memory
-from engram.recall.unconfirmed import MAX_SHARE, TITLE
+from engram.recall.prompt.inject import TITLES
 from tests.backends import Backend
 
 RULE = "Never touch the staging database of tidepool without asking the user first"
 SAID = "One more thing: never touch the staging database of tidepool without asking me first."
+TITLE = TITLES["unconfirmed"]
 TASKS = ("run the migrations on staging", "clean up the test data on staging", "which rules apply to staging?")
 
 
@@ -31,17 +32,17 @@ def test_a_waiting_rule_of_the_user_is_quoted_by_every_verb(mem: Engram, task: s
     recalled, injected, started = mem.recall(task), mem.inject(task), mem.session(task).injection
     assert [hit.note for hit in recalled.unconfirmed] == [USER_WORDS]
     for found in (injected, started):
-        assert [(hit.id, hit.note) for hit in found.unconfirmed] == [(rule.id, USER_WORDS)]
+        assert [item.memory.id for item in found.unconfirmed] == [rule.id]
         assert TITLE in found.text and not found.ids
-    for text in (recalled.text, injected.text, started.text, mem.prepare(task).text):
-        assert RULE in text and USER_WORDS in text
+    assert all(RULE in text for text in (recalled.text, injected.text, started.text, mem.prepare(task).text))
 
 
-def test_of_what_the_user_did_not_say_only_the_id_is_named(mem: Engram) -> None:
+def test_what_the_user_did_not_say_is_not_quoted(mem: Engram) -> None:
     rule = propose(mem)
-    for text in (mem.inject(TASKS[0]).text, mem.prepare(TASKS[0]).text, mem.recall(TASKS[0]).text):
-        assert rule.id in text and "tidepool" not in text
-    assert [hit.note for hit in mem.inject(TASKS[0]).unconfirmed] == [WAITS]
+    recalled, injected = mem.recall(TASKS[0]), mem.inject(TASKS[0])
+    assert [hit.note for hit in recalled.unconfirmed] == [WAITS] and rule.id in recalled.text
+    assert injected.unconfirmed == () and rule.id in [left.id for left in injected.left_out]
+    assert not any("tidepool" in text for text in (recalled.text, injected.text, mem.prepare(TASKS[0]).text))
 
 
 @pytest.mark.parametrize(
@@ -56,13 +57,13 @@ def test_of_what_the_user_did_not_say_only_the_id_is_named(mem: Engram) -> None:
 def test_words_like_the_users_are_no_proof(mem: Engram, said: str, source: str) -> None:
     mem.observe("yesterday", "user", said)
     propose(mem, source=source)
-    assert [hit.note for hit in mem.inject(TASKS[0]).unconfirmed] == [WAITS]
+    assert mem.inject(TASKS[0]).unconfirmed == ()
 
 
 def test_what_another_owner_said_proves_nothing(mem: Engram) -> None:
     mem.observe("theirs", "user", SAID, user_id="ana")
     propose(mem)
-    assert [hit.note for hit in mem.inject(TASKS[0], scope="global").unconfirmed] == [WAITS]
+    assert mem.inject(TASKS[0], scope="global").unconfirmed == ()
 
 
 def test_a_task_that_nothing_waiting_touches_has_no_such_section(mem: Engram) -> None:
@@ -70,11 +71,11 @@ def test_a_task_that_nothing_waiting_touches_has_no_such_section(mem: Engram) ->
     assert TITLE not in mem.inject("write docs for the readme").text
 
 
-def test_the_section_takes_no_more_than_its_share_of_the_budget(mem: Engram) -> None:
+def test_the_section_takes_no_more_than_the_rest_of_the_budget(mem: Engram) -> None:
     mem.observe("yesterday", "user", SAID)
     propose(mem)
     mem.add("Tidepool migrations run with make migrate")
     assert RULE not in mem.inject(TASKS[0], budget=60).text
     assert mem.inject(TASKS[0], budget=60).tokens <= 60
     found = mem.inject(TASKS[0], budget=400)
-    assert RULE in found.text and found.tokens <= found.budget == 400 and MAX_SHARE < 1
+    assert RULE in found.text and found.tokens <= found.budget == 400

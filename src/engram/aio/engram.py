@@ -245,6 +245,11 @@ class AsyncEngram(Twin[Engram], Opened):
         return self._target.directory
 
     @property
+    def sees_whole_store(self) -> bool:
+        """Whether a verb that reads and names no scope sees the whole store."""
+        return self._target.sees_whole_store
+
+    @property
     def policy(self) -> "MemoryPolicy":
         """The policy that classifies memories before the gates."""
         return self._target.policy

@@ -19,7 +19,7 @@ from engram.rules.scopes import changeable_scopes
 from engram.rules.sources import is_evidence, origin_of
 from engram.store.protocol import Filters, Progress, Store
 from engram.store.records import CURRENT
-from engram.store.references import Scopes, find_locked, find_memory
+from engram.store.references import Scopes, find_locked, find_memory, has_foreign
 from engram.text.display import cut, quoted, word
 from engram.text.tokens import tokens
 
@@ -34,6 +34,7 @@ ENRICH_WITH_MODEL = "enrich_with_model"
 """The kind of job that asks the model."""
 STATE = "enrichment"
 AGENT = "agent"
+"""The actor, whoever passes the cues on: a model wrote them."""
 DECLINED = "declined"
 MAX_BATCH = 200
 MAX_STATEMENT_CHARS = 400
@@ -65,25 +66,27 @@ class Enrichment:
             _filters(self.store, self.clock(), scopes), checked_limit(limit, most=MAX_BATCH), most_used=True
         )
 
-    def apply(self, cues: Mapping[str, Sequence[str]], *, actor: str = AGENT, scopes: Scopes = None) -> BulkDecision:
+    def apply(self, cues: Mapping[str, Sequence[str]], *, scopes: Scopes = None) -> BulkDecision:
         """Store cues by the id of their memory; an empty list declines one. `left` has the reason for each that got none.
 
         Memories that have cues keep theirs.
         """
-        return self._apply(new_bulk(self.store), cues, actor, scopes)
+        return self._apply(new_bulk(self.store), cues, scopes)
 
-    def _apply(self, decision: str, cues: Mapping[str, Sequence[str]], actor: str, scopes: Scopes) -> BulkDecision:
+    def _apply(self, decision: str, cues: Mapping[str, Sequence[str]], scopes: Scopes) -> BulkDecision:
         done, left, wanted = list[Memory](), dict[str, str](), dict[str, tuple[str, ...]]()
         for ref, given in cues.items():
             try:
                 memory = find_memory(self.store, ref, scopes, to_change=True)
                 _refuse_enriched(memory)
+                if not self.store.owned([memory.id]):
+                    raise Refused(f"{memory.id} belongs to a team; `engram update` changes it for everyone")
                 wanted[memory.id] = _checked_cues(given)
             except (InvalidInput, NotFound, Refused) as error:
                 left[ref] = str(error)
         declined = [i for i, given in wanted.items() if not given]
         for ids in sliced([i for i, given in wanted.items() if given]):
-            done += self._write(ids, wanted, actor, decision, left)
+            done += self._write({i: wanted[i] for i in ids}, decision, left, scopes)
             declined += [i for i in ids if i in left]
         left |= {i: DECLINED for i in declined if i not in left}
         if done or declined:
@@ -91,22 +94,25 @@ class Enrichment:
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def undo(self, *, actor: str = "manual", scopes: Scopes = None) -> BulkDecision:
-        """Take back the cues of the last batch; raises `NotFound` where there is none."""
+        """Take back the cues of the last batch that the caller may change; raises `NotFound` where there is none."""
         from engram.review.undo import undo_bulk
 
-        batches = self.store.state(STATE).get("batches", [])
-        if not batches:
-            raise NotFound("no enrichment to undo")
-        last = batches[-1]
-        has_cues = bool(self.store.decisions(1, session=last))
-        undone = undo_bulk(self.store, last, self.clock(), actor=actor, scopes=scopes) if has_cues else None
+        for batch in reversed(self.store.state(STATE).get("batches", [])):
+            parts = self.store.decisions(session=batch)
+            ids = [memory_id for part in parts for memory_id in part.ids]
+            # An owner cannot tell who declined the memories of a batch without cues.
+            if scopes is None or (ids and not has_foreign(self.store, ids, scopes)):
+                undone = undo_bulk(self.store, batch, self.clock(), actor=actor, scopes=scopes) if ids else None
+                self._forget(batch)
+                return undone or BulkDecision(batch, "undo")
+        raise NotFound("no enrichment to undo")
 
-        def forget(state: Mapping[str, Any]) -> dict[str, Any]:
-            kept = {i: batch for i, batch in state.get(DECLINED, {}).items() if batch != last}
-            return {DECLINED: kept, "batches": [batch for batch in state.get("batches", []) if batch != last]}
+    def _forget(self, batch: str) -> None:
+        def without(state: Mapping[str, Any]) -> dict[str, Any]:
+            declined = {i: decision for i, decision in state.get(DECLINED, {}).items() if decision != batch}
+            return {DECLINED: declined, "batches": [one for one in state.get("batches", []) if one != batch]}
 
-        self.store.change_state(STATE, forget)
-        return undone or BulkDecision(last, "undo")
+        self.store.change_state(STATE, without)
 
     def run(
         self,
@@ -114,7 +120,6 @@ class Enrichment:
         *,
         suggest: Suggest | None = None,
         progress: Progress = lambda *_: None,
-        actor: str = AGENT,
         scopes: Scopes = None,
     ) -> BulkDecision:
         """Ask the configured model, or `suggest`, for the cues of up to `limit` memories (default: all that lack them).
@@ -132,7 +137,7 @@ class Enrichment:
                 break
             found = suggest(batch)
             given = {memory.id: _usable_cues(found.get(memory.id, ())) for memory in batch}
-            applied = self._apply(decision, given, actor, scopes)
+            applied = self._apply(decision, given, scopes)
             done += applied.done
             left |= applied.left
             progress("Asking for cues", len(done) + len(left), total)
@@ -150,22 +155,22 @@ class Enrichment:
         return job
 
     def _write(
-        self, ids: Sequence[str], cues: Mapping[str, tuple[str, ...]], actor: str, decision: str, left: dict[str, str]
+        self, cues: Mapping[str, tuple[str, ...]], decision: str, left: dict[str, str], scopes: Scopes
     ) -> list[Memory]:
         """Store the cues of some memories as one entry; where one is refused, store the others one by one."""
         try:
             written, now = list[Memory](), self.clock()
-            with self.store.deciding(ENRICH, actor=actor, session=decision, about=ids) as deciding:
-                for memory_id in ids:
-                    memory = find_locked(deciding, memory_id)
+            with self.store.deciding(ENRICH, actor=AGENT, session=decision, about=list(cues)) as deciding:
+                for memory_id, given in cues.items():
+                    memory = find_locked(deciding, memory_id, scopes)
                     _refuse_enriched(memory)
-                    written.append(memory.but(cues=cues[memory_id], updated=now))
+                    written.append(memory.but(cues=given, updated=now))
                     deciding.put(written[-1])
         except (InvalidInput, NotFound, Refused) as error:
-            if len(ids) == 1:
-                left[ids[0]] = str(error)
+            if len(cues) == 1:
+                left |= dict.fromkeys(cues, str(error))
                 return []
-            return [memory for i in ids for memory in self._write([i], cues, actor, decision, left)]
+            return [one for i, given in cues.items() for one in self._write({i: given}, decision, left, scopes)]
         return written
 
     def _note(self, decision: str, declined: Sequence[str]) -> None:

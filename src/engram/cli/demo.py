@@ -123,7 +123,7 @@ class Demo:
             [hit_data(hit, self.clock.now, explain=True) for hit in hits],
             lambda: views.hits(hits, self.clock.now, explain=True),
         )
-        unknown = "who is on call this week?"
+        unknown = "who is on call for the payments?"
         found = self.mem.recall(unknown, scope=SCOPE)
         self.step(
             f'engram recall "{unknown}"',

@@ -202,8 +202,8 @@ def injection_data(injection: "Injection", now: datetime) -> dict[str, Any]:
         "directives": [_injected(item, now) for item in injection.directives],
         "consider": [_injected(item, now) for item in injection.consider],
         "related": [_injected(item, now) for item in injection.related],
+        "unconfirmed": [_injected(item, now) for item in injection.unconfirmed],
         "sessions": plain(injection.sessions),
-        "unconfirmed": [hit_data(hit, now, explain=False) for hit in injection.unconfirmed],
         "left_out": plain(injection.left_out),
         "warnings": list(injection.warnings),
     }

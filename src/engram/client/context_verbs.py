@@ -9,11 +9,12 @@ from engram.client.facets import PAUSED
 from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
-from engram.recall.cutoff import ABOUT
+from engram.recall.cutoff import ABOUT, HELPFUL
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from engram.model.hit import EarlierSession
     from engram.model.memory import Memory
     from engram.recall.briefing import Briefing
     from engram.recall.context import ContextRecaller, Page, RecalledContext
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from engram.recall.recaller import Recall
     from engram.store.protocol import Progress
 
+MAX_SUMMARY_TOKENS = 400
+"""The tokens of a session's summary where nothing is asked."""
 MOST_FOR_TASK = 5
 """Memories for each of the questions of a briefing."""
 
@@ -43,7 +46,8 @@ class ContextVerbs(ReadVerbs):
     ) -> "RecalledContext":
         """Memories about a query, then what auto memory, sessions, skills, CLAUDE.md and rules say about it; every line with its source.
 
-        Without a query: the ends of the recent sessions of the directory's project, and the memories from that time. The text
+        Without a query: the ends of the recent sessions of the directory's project, the summaries of the newest sessions, and the memories from
+        that time, or without transcripts the newest ones. The text
         has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
         earlier `recall` to the same query. `wordings` are other wordings of the query, as in `recall`. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
         """
@@ -55,7 +59,8 @@ class ContextVerbs(ReadVerbs):
         with self._context(directory, progress, cancelled) as context:
             if not asked:
                 page = Page(room)
-                stopped = context.recent(self._remembered(directory, checked_length(limit) or 10), page)
+                remembered = self._remembered(directory, checked_length(limit) or 10)
+                stopped = context.recent(remembered, self._summarised(directory), page)
                 return _recalled(query, page, stopped, (), context)
             found = memories or self.recall(query, wordings=wordings, scope=self._scopes_in(directory), limit=limit)
             if any(note.startswith(BY_RULES) for note in found.warnings):
@@ -105,20 +110,24 @@ class ContextVerbs(ReadVerbs):
             known = _recalled(task, page, stopped, notes, context, context.summary(task, page))
         return Briefing(task, queries, known, f"{heading}\n\n{known.text}" if known.sections else "")
 
-    def _about_task(self, query: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
+    def _about_task(self, text: str, wordings: Wordings, scopes: "tuple[str, ...] | None") -> "Recall":
         """The memories that may matter for a task. It asks nothing, so it is searched for, not answered."""
         from engram.model.hit import AnswerParts
-        from engram.recall.context import BRIEFED
         from engram.recall.query import SearchQuery
         from engram.recall.recaller import Recall
-        from engram.recall.unconfirmed import UnconfirmedFinder
+        from engram.recall.task_memories import TaskMemoryFinder
 
-        seen = self._scopes_seen(scopes)
-        hits = self.search(query, wordings=wordings, scope=seen, limit=MOST_FOR_TASK, min_relevance=BRIEFED)
-        others = checked_wordings(wordings)
-        ask = SearchQuery(query, filters=self._filters(scope=seen), wordings=others, task=query, min_relevance=BRIEFED)
-        parts = AnswerParts(unconfirmed=UnconfirmedFinder(self._searcher, self.store).find(ask))
-        return Recall(query, hits, "", tuple(hits.warnings), parts=parts)
+        query = SearchQuery(
+            text,
+            MOST_FOR_TASK,
+            wordings=checked_wordings(wordings),
+            filters=self._seen(scopes, {}),
+            min_relevance=HELPFUL,
+            task=text,
+        )
+        finder = TaskMemoryFinder(self._recaller.searcher, self.store)
+        hits = finder.find_about(query)
+        return Recall(text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=finder.find_waiting(query)))
 
     @contextmanager
     def _context(
@@ -164,14 +173,23 @@ class ContextVerbs(ReadVerbs):
 
     def _remembered(
         self, directory: str | Path | None, limit: int
-    ) -> "Callable[[datetime, datetime], Sequence[Memory]]":
-        def listed(since: "datetime", until: "datetime") -> "Sequence[Memory]":
+    ) -> "Callable[[datetime | None, datetime | None], Sequence[Memory]]":
+        def listed(since: "datetime | None", until: "datetime | None") -> "Sequence[Memory]":
             from datetime import timedelta
 
             seen = self._scopes_seen(self._scopes_in(directory))
-            return self.list(scope=seen, since=since, until=until + timedelta(seconds=1), limit=limit)
+            end = until + timedelta(seconds=1) if until is not None else None
+            return self.list(scope=seen, since=since, until=end, limit=limit)
 
         return listed
+
+    def _summarised(self, directory: str | Path | None) -> "Sequence[EarlierSession]":
+        """The newest sessions of this memory that have a summary."""
+        from engram.embedding.tokenizer import count_tokens
+        from engram.sessions.earlier import EarlierSessions
+
+        seen = self._seen(self._scopes_in(directory), {}).scopes
+        return EarlierSessions(self._searcher, count_tokens, self.time_zone).newest(seen, MAX_SUMMARY_TOKENS)
 
 
 def _page(room: int, *, summed_up: bool) -> "Page":

@@ -13,7 +13,7 @@ from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.recall.cutoff import HELPFUL, MIN_KNOWN
-from engram.recall.query import SearchQuery, listing
+from engram.recall.query import OF_MEMORIES, SearchQuery, listing
 from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
@@ -61,7 +61,10 @@ class ReadVerbs(Facets):
         include_superseded: bool = False,
         **filters: Unpack[SearchFilters],
     ) -> Hits:
-        """Find documents.
+        """Find memories and events; an event from which a found memory was extracted is left out.
+
+        `kinds` chooses one of them. Without it, a filter that only memories have (types, status, tags, domain, critical, as_of,
+        known_at) finds memories alone.
 
         `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer. All are searched
         at once; `Hit.trace.wording` names the one that found a hit.
@@ -115,6 +118,8 @@ class ReadVerbs(Facets):
             raise InvalidInput("include_superseded and status both choose the states to search; give one of them")
         if past:
             filters = {**filters, "status": EVERY_VERSION}
+        if OF_MEMORIES.isdisjoint(filters):
+            filters = {"kinds": ("memory", "event"), **filters}
         return SearchQuery(
             query,
             limit,
@@ -124,6 +129,7 @@ class ReadVerbs(Facets):
             explain,
             checked_wordings(wordings),
             min_relevance=floor,
+            folding=True,
         )
 
     def recall(
@@ -241,7 +247,7 @@ class ReadVerbs(Facets):
         min_relevance: float = HELPFUL,
         **filters: Unpack[AskerFilters],
     ) -> str:
-        """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
+        """Prompt-ready text: the session's summary, the critical facts that concern the query, then what else it needs, within the budget.
 
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.

@@ -268,7 +268,7 @@ class TimelineArguments(Arguments):
 class EnrichArguments(Arguments):
     """Cues for the last batch, and the size of the next."""
 
-    cues: dict[str, list[str]] = Field(default_factory=dict, description="By id; [] where none fit.")
+    cues: dict[str, list[str]] = Field(default_factory=dict, description="As in learn, by id; [] where none fit.")
     limit: Whole = Field(default=50, ge=0, le=100)
 
 

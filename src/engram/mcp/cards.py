@@ -34,7 +34,7 @@ class Card(BaseModel):
     type: Text
     scope: Text
     status: Text = Field(description="active, or candidate: waiting for a person; retired: forgotten; …")
-    source: Text = Field(description="Who said it: human, agent, import:…, …")
+    source: Text = Field(description="Who said it: human, agent, import:…")
     confidence: float
     created: datetime | None
 
@@ -51,7 +51,7 @@ class RelatedCard(BaseModel):
     relation: Text = Field(description="update or contradiction.")
     probability: float
     reason: Text
-    call: Text = Field(description="What to call, or whom to ask, if the new statement replaces it.")
+    call: Text = Field(description="What to do if the new one replaces it.")
 
     @classmethod
     def of(cls, related: Related, statement: str, scope: str) -> Self:
@@ -100,6 +100,11 @@ class MemoryCard(BaseModel):
         """One injected memory."""
         memory = item.memory
         return cls(id=memory.id, type=memory.type, statement=memory.statement, reason=item.reason)
+
+    @classmethod
+    def waiting(cls, card: Remembered) -> Self:
+        """A candidate in the user's own words."""
+        return cls(id=card.id, type=card.type, statement=card.statement, reason=card.note)
 
 
 class PassageCard(BaseModel):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, Field
 
 from engram.mcp.cards import Card, MemoryCard, MomentCard, PassageCard, RelatedCard, Remembered, Text
+from engram.mcp.redaction import redacted
 from engram.model.decision import Decision, Outcome
 from engram.model.hit import NOTHING_KNOWN, USER_WORDS
 from engram.rules.scopes import GLOBAL
-from engram.text.display import notice, quoted, word
+from engram.text.display import counted, notice, quoted, word
 
 if TYPE_CHECKING:
     from engram.model.event import Session
@@ -89,7 +90,7 @@ class Recalled(ToolResult):
     memories: list[Remembered] = Field(description="What is known.")
     text: Text = Field(description="All parts, phrased for a prompt.")
     possible: list[Remembered] = Field(description="The closest others; they may not answer.")
-    unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review.")
+    unconfirmed: list[Remembered] = Field(description="The user's words that wait for review.")
     older: list[Remembered] = Field(description="What is no longer current.")
     elsewhere: dict[Text, int] = Field(description="Matches in other projects, by scope.")
     warnings: list[Text]
@@ -138,7 +139,7 @@ class Prepared(ToolResult):
     directives: list[MemoryCard] = Field(description="Most relevant to the task; corrections and constraints first.")
     consider: list[MemoryCard] = Field(description="Possibly relevant.")
     related: list[MemoryCard] = Field(description="What is linked to the directives.")
-    unconfirmed: list[Remembered] = Field(description="The user's own words that wait for review: no directions.")
+    unconfirmed: list[MemoryCard] = Field(description="The user's words that wait for review.")
     text: Text = Field(description="The same, phrased for a prompt.")
     tokens: int
     warnings: list[Text]
@@ -150,7 +151,7 @@ class Prepared(ToolResult):
             directives=[MemoryCard.of(item) for item in injection.directives],
             consider=[MemoryCard.of(item) for item in injection.consider],
             related=[MemoryCard.of(item) for item in injection.related],
-            unconfirmed=_in_users_words(injection.unconfirmed),
+            unconfirmed=[MemoryCard.of(item) for item in injection.unconfirmed],
             text=injection.text,
             tokens=injection.tokens,
             **{"warnings": list(injection.warnings), **more},
@@ -339,13 +340,15 @@ class EnrichedBatch(ToolResult):
         """The cues that were stored, and the next batch."""
         from engram.capture.enrichment import DECLINED, render_batch
 
-        refused = {i: why for i, why in applied.left.items() if why != DECLINED}
-        stored = [f"Cues stored: {len(applied.done)}."] if applied.done or applied.left else []
-        lines = [*stored, *(f"Refused {word(i)}: {notice(why)}" for i, why in refused.items())]
-        lines.append(f"Memories without cues: {left}." if left else "Every memory has its cues.")
-        if batch:
-            lines += ["Call enrich again with cues for these, quoted as evidence:", render_batch(batch)]
-        return cls(left=left, refused=refused, text="\n".join(lines))
+        # The ids are the caller's words, and may be a secret.
+        refused = {redacted(i): redacted(why) for i, why in applied.left.items() if why != DECLINED}
+        stored = [f"Recorded. Memories with new cues: {len(applied.done)}."] if applied.done or applied.left else []
+        notes = [f"{quoted(i)} got no cues: {why}" for i, why in refused.items()]
+        notes.append(
+            f"{counted(left, 'memory lacks', 'memories lack')} cues" + ("; enrich takes them by id" if batch else "")
+        )
+        lines = [*stored, *([QUOTED, render_batch(batch)] if batch else [])]
+        return cls(left=left, refused=refused, text=("\n".join(lines) + _noted(notes)).lstrip())
 
     def as_text(self) -> str:
         """What was stored, and a line for each memory of the batch."""

@@ -300,7 +300,7 @@ def _session_end(call: "Call", given: arguments.SessionEnd) -> Ended:
 
 def _enrich(call: "Call", given: arguments.EnrichArguments) -> EnrichedBatch:
     enrichment, scopes = call.mem.enrichment, seen(call.mem)
-    applied = enrichment.apply(given.cues, actor=AGENT, scopes=scopes)
+    applied = enrichment.apply(given.cues, scopes=scopes)
     batch = enrichment.next_batch(given.limit, scopes=scopes) if given.limit else []
     return EnrichedBatch.of(applied, batch, enrichment.count(scopes=scopes))
 
@@ -324,7 +324,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "inject",
             "What a task needs",
-            "What to know before a task, within a token budget: directives, things to consider, related memories.",
+            "Call when the task changes: the memories that concern it, within a token budget. session_start returns the same.",
             arguments.Inject,
             Prepared,
             _inject,
@@ -333,7 +333,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "prepare",
             "Prepare for a task",
-            "A briefing before work: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about the task.",
+            "Call once before larger work: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about the task.",
             arguments.PrepareArguments,
             Briefed,
             _prepare,
@@ -422,7 +422,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "enrich",
             "Give memories cues",
-            "At a quiet moment: returns memories that lack cues, as in learn. The next call gives their cues and returns the next ones.",
+            "At a quiet moment: returns memories that lack cues; the next call gives them and returns the next ones.",
             arguments.EnrichArguments,
             EnrichedBatch,
             _enrich,
@@ -430,7 +430,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "session_start",
             "Start a session",
-            "Start a session about a task. Returns a session_id and what to know for the task.",
+            "Call first, once per conversation: returns a session_id, the memories that concern the task, and how earlier sessions ended.",
             arguments.SessionStart,
             Started,
             _session_start,

@@ -170,11 +170,13 @@ class Injection(Displayed):
     """What an agent is given at the start of a task."""
 
     _SHOWN = ("ids", "tokens")
-    _HIDDEN = frozenset(("directives", "consider", "related", "sessions", "unconfirmed", "text"))
+    _HIDDEN = frozenset(("directives", "consider", "related", "unconfirmed", "sessions", "text"))
 
     directives: tuple[Injected, ...] = ()
     consider: tuple[Injected, ...] = ()
     related: tuple[Injected, ...] = ()
+    unconfirmed: tuple[Injected, ...] = ()
+    """Candidates in the user's own words, as the ledger shows; they are neither `items` nor recorded as used."""
     text: str = ""
     tokens: int = 0
     budget: int = 0
@@ -182,12 +184,10 @@ class Injection(Displayed):
     warnings: tuple[str, ...] = ()
     sessions: tuple[EarlierSession, ...] = ()
     """At the start of a session: how earlier ones about the task ended, or else the last one."""
-    unconfirmed: Hits = field(default_factory=Hits)
-    """Statements about the task that wait for review; the text quotes those that the ledger proves to be the user's own words."""
 
     @property
     def items(self) -> tuple[Injected, ...]:
-        """All injected memories, in the order of the text."""
+        """All injected memories but the unconfirmed ones, in the order of the text."""
         return self.directives + self.consider + self.related
 
     @property

@@ -23,10 +23,9 @@ from engram.text.display import longest_fitting, notice, quoted, word
 from engram.text.time.zone import in_zone
 
 if TYPE_CHECKING:
+    from engram.model.hit import EarlierSession
     from engram.model.memory import Memory
 
-BRIEFED = 0.03
-"""The floor of memories in a briefing: a task names less of what matters for it than a question does."""
 BUDGET = 10_240
 """Bytes of the answer to a question."""
 RECENT = 15_360
@@ -243,8 +242,15 @@ class ContextRecaller:
 
     # -- without a question
 
-    def recent(self, memories: "Callable[[datetime, datetime], Sequence[Memory]]", page: Page) -> str:
-        """Fill a page with the ends of the newest sessions, and with what was remembered meanwhile. Returns why it ended early."""
+    def recent(
+        self,
+        memories: "Callable[[datetime | None, datetime | None], Sequence[Memory]]",
+        summarised: "Sequence[EarlierSession]",
+        page: Page,
+    ) -> str:
+        """Fill a page with the ends of the newest transcripts, the summaries of sessions, and what was remembered meanwhile, or last where
+        there is no transcript. Returns why it ended early.
+        """
         said = Page(page.budget - page.budget // OF_MEMORIES)
         spans: list[tuple[datetime, datetime]] = []
         stopped = ""
@@ -255,10 +261,13 @@ class ContextRecaller:
                     spans.append((older.modified if older else source.modified - SPAN, source.modified))
         except _Stopped as stop:
             stopped = str(stop)
-        remembered = memories(spans[-1][0], max(until for _, until in spans)) if spans else []
+        since, until = (spans[-1][0], max(until for _, until in spans)) if spans else (None, None)
         room = Page(page.budget - said.used - 1)
-        for memory in remembered:
-            room.add(_remembered(memory))
+        for session in summarised:
+            line = session.text.removeprefix("- ")
+            room.add(ContextSection("recent", "Summaries of sessions", word(session.id), line, line))
+        for memory in memories(since, until):
+            room.add(_remembered(memory, "Memories from these sessions" if spans else "Newest memories"))
         page.sections += [*said.sections, *room.sections]
         page.lines += [*said.lines, *([""] if said.lines and room.lines else []), *room.lines]
         return "" if stopped == "budget" else stopped
@@ -297,11 +306,10 @@ def with_summary(summary: str, model: str, text: str) -> str:
     return f"## Summary by {word(model)}, of the lines below\n{quoted(summary)}\n\n{text}" if summary else text
 
 
-def _remembered(memory: "Memory") -> ContextSection:
+def _remembered(memory: "Memory", title: str) -> ContextSection:
     from engram.model.hit import Hit
 
     hit = Hit(memory.id, "memory", 0.0, memory.statement, memory)
-    title = "Memories from these sessions"
     text = fitted(memory.statement, LONGEST_SNIPPET)
     line = f"{label_of(hit)}: {quoted(text)}{remark_of(hit, dated=False)}"
     return ContextSection("memories", title, label_of(hit), notice(text), line, id=memory.id)

@@ -17,7 +17,7 @@ from engram.recall.passages import (
     word_evidence,
 )
 from engram.recall.query import SearchQuery
-from engram.recall.similarity import Alike, Floats, Lexicon, alike, rarities
+from engram.recall.similarity import Alike, Floats, Integers, Lexicon, alike, rarities
 from engram.store.protocol import Candidates
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "RRF_K",
     "RankEvidence",
     "Weights",
+    "asks_for_reply",
+    "copied",
     "evidence_of",
     "reciprocal_ranks",
     "repeated",
@@ -37,9 +39,30 @@ RRF_K = 60
 REPEATED = 0.6
 """Where several things are asked for: what a passage loses for each doubling of the passages of its session before it, times
 log 2, on a scale of about ten."""
+MIN_COPIED = 100
+"""Characters of index terms from which on two equal texts are copies: people repeat short ones."""
 INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
 """Terms at which a turn is half as informative as it can be, and from which more add nothing."""
 _ONE_SELF = lazy_pattern(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
+_WORD = lazy_pattern(r"[a-z]+")
+_BEFORE_VERB = frozenset(
+    (
+        "ve",
+        "have",
+        "d",
+        "also",
+        "just",
+        "once",
+        "already",
+        "previously",
+        "originally",
+        "earlier",
+        "then",
+        "first",
+        "initially",
+    )
+)
+"""Words between a subject and its verb."""
 _THE_OTHER = lazy_pattern(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 
@@ -68,7 +91,9 @@ class RankEvidence:
     oneself: Floats
     """The same, and the question is about the person who asks."""
     assistant: Floats
-    """Said by an assistant, and the question is about what it said."""
+    """Said by an assistant, and the question speaks to it."""
+    replied: Floats
+    """The same, and the question asks what it said or did: "the list you gave me"."""
     standing: Floats
     """A standing instruction of a user: always, never, prefer."""
     time: Floats
@@ -96,6 +121,7 @@ class Weights:
     user: float = 1.49
     oneself: float = 1.68
     assistant: float = 0.58
+    replied: float = 1.5
     standing: float = 0.79
     time: float = 5.63
     telling: float = 2.22
@@ -106,7 +132,7 @@ class Weights:
 PARTS: Mapping[str, tuple[str, ...]] = {
     "words": ("words", "said", "covered", "session"),
     "meaning": ("meaning", "session_meaning"),
-    "speaker": ("named", "user", "oneself", "assistant", "standing"),
+    "speaker": ("named", "user", "oneself", "assistant", "replied", "standing"),
     "time": ("time",),
     "telling": ("telling", "length", "asking"),
 }
@@ -162,6 +188,7 @@ def evidence_of(
         user=user.astype(np.float32),
         oneself=_where(user, oneself and not other),
         assistant=_where(assistant, other),
+        replied=_where(assistant, other and asks_for_reply(text)),
         standing=standing_instructions(passages),
         time=near_in_time(passages, query.windows),
         telling=(stated / (stated + INFORMATIVE_TERMS)).astype(np.float32),
@@ -169,6 +196,22 @@ def evidence_of(
         asking=(lengths[1] / np.maximum(whole, 1)).astype(np.float32),
     )
     return Judged(evidence, passages, found, cosines)
+
+
+def asks_for_reply(question: str) -> bool:
+    """Whether a question asks what the one who is asked said or did: "the name you suggested", "what did you say"."""
+    words = _WORD.findall(question.lower())
+    return any(word == "you" and _is_past_of(words, place) for place, word in enumerate(words))
+
+
+def _is_past_of(words: Sequence[str], place: int) -> bool:
+    """Whether the verb of the subject at this place is in the past."""
+    from engram.text.verbs import PAST_AUXILIARIES, is_past  # only for questions that say "you"
+
+    if place and words[place - 1] in PAST_AUXILIARIES:
+        return True
+    verb = next((word for word in words[place + 1 : place + 4] if word not in _BEFORE_VERB), "")
+    return is_past(verb, same=True)
 
 
 def _where(spoken: "np.ndarray", wanted: bool) -> Floats:
@@ -199,6 +242,21 @@ def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
         home = homes[place]
         lost[place] = -REPEATED * np.log1p(seen[home]) if home else 0
         seen[home] += 1
+    return lost
+
+
+def copied(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
+    """What a passage loses because a better eligible one of another session has the same words of the same speaker: half of its score.
+
+    Resumed and forked conversations repeat whole sessions, each of which would take a place among the first.
+    """
+    lost = np.zeros(len(scores), dtype=np.float32)
+    parents, first = passages.parents, dict[tuple[str, str], int]()
+    for place in eligible[np.argsort(-scores[eligible], kind="stable")].tolist():
+        item = passages.items[place]
+        if item.parent and len(item.fields[0]) >= MIN_COPIED:
+            home = first.setdefault((item.speaker, item.fields[0]), parents[place])
+            lost[place] = -max(float(scores[place]), 0.0) / 2 if home != parents[place] else 0
     return lost
 
 

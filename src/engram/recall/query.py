@@ -41,6 +41,8 @@ FILTERS = frozenset(
     }
 )
 """The filters of `search`, `list` and `recall`."""
+OF_MEMORIES = frozenset({"types", "status", "tags", "domain", "as_of", "known_at", "critical"})
+"""Filters that only memories pass, or that mean something else for events: with one of them `search` finds memories, unless told otherwise."""
 HERE = "here"
 """Accepted wherever a scope is named: the scope of the directory."""
 ScopeLike = str | Sequence[str] | None
@@ -215,7 +217,7 @@ POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
 WEIGHED, SPARE, SPARE_SHARE, LEAST_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
-others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `rereading` compares them with one another."""
+others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `likeness` compares them with one another."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Time spans a question names: since, until, in seconds."""
 
@@ -239,7 +241,9 @@ class SearchQuery:
     elsewhere: bool = False
     """Whether an answer counts what other projects know."""
     outdated: bool = False
-    """Whether stale and expired memories are found, too."""
+    """Whether stale and expired memories are found, too, and what is no longer current ranks as if it were."""
+    folding: bool = False
+    """Whether an event is left out if a memory that was extracted from it is found."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
     question: str = ""

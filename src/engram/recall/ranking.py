@@ -172,12 +172,15 @@ def _best_judged(
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
-    from engram.recall.fusion import repeated, score, weighed
+    from engram.recall.fusion import copied, repeated, score, weighed
 
     parts = weighed(judged.evidence)
-    if asks_for_several(query.text) and any(place.parent for place in placed):
-        parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
+    has_sessions = any(place.parent for place in placed)
+    if has_sessions:
+        parts["copied"] = copied(score(parts), judged.passages, eligible)
+    if has_sessions and asks_for_several(query.text):
+        parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     numbers = np.array([place.n for place in placed], dtype=np.int64)
     rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][: query.places]
     columns = {name: values[rows].tolist() for name, values in parts.items()}

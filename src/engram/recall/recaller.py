@@ -15,9 +15,13 @@ from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.freshness import compared
+from engram.recall.hops import follow_entities
+from engram.recall.names import answer_name
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
+from engram.recall.topics import merge_answers, split_topics
+from engram.recall.trace import TracedAnswer
 from engram.rules.sources import EVIDENCE
 from engram.store.protocol import Filters, Store
 from engram.text.display import notice, quoted, word
@@ -116,7 +120,11 @@ class Recaller:
         question = parse(query.text, moment) if query.narrowed else self.understood(asked, moment)
         searcher = self.searcher.for_recall(explain=query.explain)
         floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
-        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
+        answer = self._answer(searcher, question, query, floor)
+        if topics := split_topics(query.text):
+            alone = [replace(query, text=topic, wordings=()) for topic in topics]
+            each = [self._answer(searcher, parse(topic.text, moment), topic, floor) for topic in alone]
+            answer = merge_answers(answer, each, query.limit)
         trace = None
         if searcher.log is not None:
             from engram.recall.trace import traced
@@ -128,6 +136,14 @@ class Recaller:
         text = "\n\n".join(filter(None, sections)) or NOTHING_KNOWN
         return Recall(asked, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, parts=parts)  # fmt: skip
+
+    def _answer(self, searcher: Searcher, question: ParsedQuestion, query: SearchQuery, floor: float) -> TracedAnswer:
+        """The answer to one question, with what is known about the entities of its first hits."""
+        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
+        is_current = question.intent == "current" and question.window is None and not query.narrowed
+        if question.window is None and not query.narrowed:
+            answer = answer_name(searcher, query, answer, floor)
+        return follow_entities(searcher, query, answer, floor) if is_current else answer
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """The parsed question; a language model refines it where one is configured and answers sensibly."""
@@ -147,19 +163,21 @@ class Recaller:
         from engram.embedding.tokenizer import count_tokens
         from engram.recall.prompt import inject
         from engram.recall.task_memories import TaskMemoryFinder
-        from engram.recall.unconfirmed import UnconfirmedFinder, phrase_unconfirmed, with_unconfirmed
 
         now = self.clock()
         query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
-        hits = TaskMemoryFinder(self.searcher, self.store).find(query)
-        waiting = UnconfirmedFinder(self.searcher, self.store).find(query)
-        section = phrase_unconfirmed(waiting, budget, count_tokens)
-        room = budget - (count_tokens(section) + 2 if section else 0)
+        finder = TaskMemoryFinder(self.searcher, self.store)
+        hits, waiting = finder.find(query), finder.find_waiting(query)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
-            hits, room, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now), replaced
+            hits,
+            budget,
+            count_tokens,
+            now,
+            lambda directives: self._spread(directives, hits, filters, now),
+            replaced,
+            waiting,
         )
-        chosen = with_unconfirmed(chosen, waiting, section, budget, count_tokens)
         warning = self.record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 
@@ -249,6 +267,7 @@ MOST_QUOTED = 3
 NEAR_ENOUGH = 0.75
 """The share of the best score from which another hit belongs to the answer."""
 UNKNOWN = "Nothing that is known answers the question."
+UNSURE = "No memory answers the question for sure; see the other parts of the answer."
 
 
 def answering(model: "LanguageModel") -> Composer:
@@ -265,7 +284,7 @@ def answering(model: "LanguageModel") -> Composer:
 def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     """The answer, and a warning or "". Where the model fails, the memories are quoted instead."""
     if not recall.hits:
-        return "", UNKNOWN
+        return "", UNKNOWN if recall.text == NOTHING_KNOWN else UNSURE
     if ask is None:
         return _quoted_answer(recall), ""
     try:

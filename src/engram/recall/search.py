@@ -13,11 +13,12 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
+from engram.recall.folding import fold_events, is_manifest
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
-from engram.recall.spelling import correct_spelling, describe
+from engram.recall.typos import correct_spelling, describe
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -164,6 +165,8 @@ class Searcher:
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
             weighed = self._weighed(query, considered)
+        if query.folding:
+            weighed = fold_events(weighed, lambda scored: scored.found.record)
         relevant = [scored for scored in weighed if scored.place.relevance >= query.min_relevance]
         hits = Hits([self._hit(query, scored) for scored in relevant[: query.limit]])
         hits.filtered = [
@@ -225,11 +228,11 @@ class Searcher:
             pairs = self._disputed(pairs)
         found = {place.n: record for record, place in pairs}
         if query.mode == "hybrid" and query.fusion != "rrf" and not query.everything:
-            from engram.recall.rereading import reread
+            from engram.recall.likeness import add_likeness
 
             known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
             rankings = [
-                [place for _, place in reread(each.question or each.text, ranking)]
+                [place for _, place in add_likeness(each.question or each.text, ranking)]
                 for (_, each), ranking in zip(asked, known, strict=True)
             ]
         texts = [each.text for _, each in asked]
@@ -347,8 +350,9 @@ def _scored(
     note = "" if state.state == "active" else state.state
     if query.mode != "hybrid":
         return Scored(found, place, place.match, parts, note)
-    # A memory that is not current was asked for by its status, or as of a time when it was current.
-    weight = replace(state, weight=1.0) if query.filters.as_of or not state.weight else state
+    # A memory that is not current was asked for: by its status, as of a time when it was current, or together with current ones.
+    asked_for = query.filters.as_of or query.outdated or not state.weight
+    weight = replace(state, weight=1.0) if asked_for else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
     return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
 
@@ -368,6 +372,8 @@ def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> st
         return "other metadata"
     if isinstance(record, Event) and VERBATIM in record.metadata and "artifact" not in (filters.types or ()):
         return "the exact words of a memory: a search for artifacts finds them"
+    if isinstance(record, Event) and is_manifest(record) and "observation" not in (filters.types or ()):
+        return "says which document was read, not what is in it"
     # A hand edit picked up during this search may have changed the status.
     if isinstance(record, Event) or filters.statuses is None or filters.as_of:
         return ""

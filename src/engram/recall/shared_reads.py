@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engram.recall.spelling import find_corrections
+from engram.recall.typos import find_corrections
 from engram.store.protocol import Candidates, Filters, Query, Store, StoredRecord
 
 if TYPE_CHECKING:

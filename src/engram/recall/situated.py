@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_ITS_WORDS",
+    "LIKENESS",
     "SITUATION",
     "compare_task",
     "is_about_task",
@@ -38,8 +39,10 @@ __all__ = [
 
 BY_ITS_WORDS = 0.3
 """From this relevance on, the words of a task alone say that a memory is about it: no unrelated prompt of ten stores reached it."""
-SITUATION = "situation"
-"""The part of a match that is judged by the situation."""
+SITUATION, LIKENESS = "situation", "likeness"
+"""Parts of a match: how likely the memory is about the task, and how like the question it is. The first replaces the second: both come from the same
+vectors.
+"""
 IN_MATCH = 0.3
 """What the relevance by the situation counts in a match."""
 UNLIKELY = 0.05
@@ -115,7 +118,9 @@ def _judged(ranked: Ranked, relevance: float, *, asked: bool) -> Ranked:
     ranked = replace(ranked, found_by={SITUATION: 1, **ranked.found_by})
     if relevance <= ranked.relevance:
         return ranked
-    return replace(ranked, shares={**ranked.shares, SITUATION: IN_MATCH * as_match(relevance)}, relevance=relevance)
+    shares = {name: share for name, share in ranked.shares.items() if name != LIKENESS}
+    shares[SITUATION] = IN_MATCH * as_match(relevance)
+    return replace(ranked, shares=shares, relevance=relevance)
 
 
 def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:

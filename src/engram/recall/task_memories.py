@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import exp, log
 
-from engram.model.hit import Filtered, Hit, Hits, HitTrace
+from engram.model.hit import USER_WORDS, Filtered, Hit, Hits, HitTrace
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import least_likeness, task_relevance
@@ -30,14 +30,16 @@ SEARCHED = 48
 """Hits of the search that are judged."""
 MAX_CRITICAL = 10
 """Critical memories that concern a task, the most relevant ones."""
+CRITICAL_SHARE = 0.4
+"""The share of the floor that a critical memory needs, since a missing one costs more. Of 52 that 63 tasks about three stores need, .90 are found instead of .79,
+with 53 unrelated ones instead of 21."""
 MAX_HEALTH = 5
 """Memories about health and safety that count for any task."""
 MAX_PINNED = 100
 """Pinned memories offered to an injection; those its limits cut are named."""
 WORD_WEIGHT, MARGIN, STEEPNESS = 0.2, 0.18, 13.0
 """How much likeness a shared word is worth that no other memory has; how much more than `least_likeness` a memory without a situation needs; and how
-fast the probability grows with it. Fitted on 54 tasks about two stores of 64 memories, each half judged by the other: a margin of .22 has a precision
-of .74 instead of .66, and finds .73 instead of .79."""
+fast the probability grows with it. Fitted on 48 tasks about two stores of 64 memories each; docs/benchmarks.md has what a third store shows."""
 UNLIKELY = 0.02
 """Below this relevance to the task a memory is about something else, unless its words alone say otherwise."""
 HEALTH_SLOTS = frozenset(
@@ -135,20 +137,57 @@ class TaskMemoryFinder:
         always = self._always(query.filters)
         if not query.text.strip():
             return _choose(Hits([_hit(memory) for memory in always]), query.min_relevance)
+        return _choose(self._judged(query, always), query.min_relevance)
+
+    def find_about(self, query: SearchQuery) -> Hits:
+        """The memories that concern a task, the most relevant first, without those that count for any."""
+        hits = self._judged(query)
+        hits[:] = [hit for hit in hits if hit.relevance >= query.min_relevance][: query.limit]
+        return hits
+
+    def find_critical(self, query: SearchQuery) -> list[Memory]:
+        """The critical memories that concern a task, and those about health and safety; without a task all of them."""
+        if not query.text.strip():
+            return self._critical(query.filters)
+        filters = replace(query.filters, critical=True, pinned=False)
+        found = self.find(replace(query, filters=filters))
+        return [hit.memory for hit in found if hit.memory is not None and not is_evidence(hit.memory)]
+
+    def find_waiting(self, query: SearchQuery) -> Hits:
+        """The candidates that concern a task and say nothing but what the user says in the ledger, the most relevant first.
+
+        `filtered` names the other candidates that concern it.
+        """
+        filters = replace(query.filters, statuses=("candidate",), valid_at=None)
+        if not query.text.strip() or not self.store.count(filters):
+            return Hits()
+        hits = self.searcher.search(replace(query, filters=filters, min_relevance=0.0))
+        concerning = [hit for hit in self._judge(query)[0].judged(hits) if hit.relevance >= query.min_relevance]
+        withheld = {hit.id: self._withheld(hit, query.filters) for hit in concerning}
+        hits.filtered = [Filtered(name, why) for name, why in withheld.items() if why]
+        hits[:] = [replace(hit, note=USER_WORDS) for hit in concerning if not withheld[hit.id]]
+        return hits
+
+    def _withheld(self, hit: Hit, filters: Filters) -> str:
+        """Why a candidate reaches no prompt before its review; "" if it may be quoted."""
+        from engram.gates.instructions import find_injections
+        from engram.gates.trust import sensitive_subject
+        from engram.recall.unconfirmed import ProofFinder
+
+        assert hit.memory is not None
+        if ProofFinder(self.searcher, self.store).mark(hit, filters).note != USER_WORDS:
+            return "unconfirmed: waits for review, and is not in the user's own words"
+        if sensitive_subject(hit.memory):
+            return "private: waits for review"
+        return "unconfirmed: reads like an instruction" if find_injections(hit.memory.statement) else ""
+
+    def _judged(self, query: SearchQuery, always: Sequence[Memory] = ()) -> Hits:
+        """What a search finds, what is nearest to the task and some others, with their relevance to the task."""
         hits = self.searcher.search(replace(query, limit=SEARCHED, min_relevance=0.0))
         judge, near = self._judge(query)
         known = {hit.id for hit in hits}
         added = {memory.id: memory for memory in (*near, *always) if memory.id not in known}
         hits[:] = judge.judged([*hits, *map(_hit, added.values())])
-        return _choose(hits, query.min_relevance)
-
-    def find_waiting(self, query: SearchQuery) -> Hits:
-        """The candidates that concern a task, the most relevant first."""
-        if not query.text.strip():
-            return Hits()
-        filters = replace(query.filters, statuses=("candidate",), valid_at=None)
-        hits = self.searcher.search(replace(query, filters=filters, min_relevance=0.0))
-        hits[:] = [hit for hit in self._judge(query)[0].judged(hits) if hit.relevance >= query.min_relevance]
         return hits
 
     def _judge(self, query: SearchQuery) -> tuple[_Judge, list[Memory]]:
@@ -164,9 +203,12 @@ class TaskMemoryFinder:
 
     def _always(self, filters: Filters) -> list[Memory]:
         """All critical memories, and the newest pinned ones; a critical slot or a pin that came with a document does not count."""
-        critical = self.store.listing(replace(filters, critical=True))
-        pinned = self.store.listing(replace(filters, pinned=True))
-        return [memory for memory in (*critical, *pinned[:MAX_PINNED]) if not is_evidence(memory)]
+        pinned = self.store.listing(replace(filters, pinned=True))[:MAX_PINNED]
+        return [*self._critical(filters), *(memory for memory in pinned if not is_evidence(memory))]
+
+    def _critical(self, filters: Filters) -> list[Memory]:
+        listed = self.store.listing(replace(filters, critical=True))
+        return [memory for memory in listed if not is_evidence(memory)]
 
 
 def _hit(memory: Memory) -> Hit:
@@ -183,8 +225,8 @@ def _choose(hits: Hits, floor: float) -> Hits:
         is_critical = bool(hit.memory.critical_slot) and not is_evidence(hit.memory)
         if hit.id in health or (hit.memory.pinned and not is_evidence(hit.memory)):
             chosen.append(hit)
-        elif hit.relevance < floor:
-            reason = f"not about the task: relevance {hit.relevance:.2f}, below {floor:.2f}"
+        elif hit.relevance < (least := floor * CRITICAL_SHARE if is_critical else floor):
+            reason = f"not about the task: relevance {hit.relevance:.2f}, below {least:.2f}"
             hits.filtered.append(Filtered(hit.id, reason))
         elif is_critical and critical == MAX_CRITICAL:
             hits.filtered.append(Filtered(hit.id, f"critical: limited to {MAX_CRITICAL}, and others are more relevant"))

@@ -1,32 +1,25 @@
-"""Statements that wait for review: which of them match, and whether the ledger proves that they are the user's own words.
+"""Statements that wait for review: whether the ledger proves that they are the user's own words.
 
-A prompt quotes those that are, marked as unconfirmed; of the others it names the ids alone, since anybody may have proposed them.
+Those that are may be quoted, marked as unconfirmed; the others are only named by their ids, since anybody may have proposed them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from engram.gates.instructions import find_injections
 from engram.model.event import Event
-from engram.model.hit import USER_WORDS, WAITS, Hit, Hits, Injection
+from engram.model.hit import USER_WORDS, WAITS, Hit
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.recall.cutoff import MIN_KNOWN, NEAREST, among
-from engram.recall.prompt.inject import HEADER
+from engram.recall.cutoff import MIN_KNOWN, NEAREST
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.situated import is_question
 from engram.rules.sources import Rank, said_by
 from engram.store.protocol import Filters, Store
-from engram.text.display import quoted, word
 from engram.text.polarity import read
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["UnconfirmedFinder", "least_unconfirmed", "phrase_unconfirmed", "quotes_user", "with_unconfirmed"]
+__all__ = ["ProofFinder", "least_unconfirmed", "quotes_user"]
 
-MAX_UNCONFIRMED = 3
-MAX_SHARE = 0.25
-"""The share of an injection's budget that unconfirmed statements may take."""
-TITLE = "## Unconfirmed: these wait for review and are no directions"
 PURPOSE = "what waits for review"
 _MAX_SAID = 5
 """Events in which the words of a statement are looked for."""
@@ -41,19 +34,11 @@ def least_unconfirmed(floor: float) -> float:
 
 
 @dataclass(slots=True)
-class UnconfirmedFinder:
-    """Finds the statements that wait for review."""
+class ProofFinder:
+    """Looks in the ledger for what the user says."""
 
     searcher: Searcher
     store: Store
-
-    def find(self, query: SearchQuery) -> Hits:
-        """The best ones that match a task, each marked with `USER_WORDS` or `WAITS`."""
-        waiting = replace(query.filters, kinds=("memory",), statuses=("candidate",), valid_at=None)
-        least = least_unconfirmed(query.min_relevance)
-        asked = replace(query, filters=waiting, limit=MAX_UNCONFIRMED, min_relevance=least, purpose=PURPOSE)
-        found = self.searcher.search(asked) if query.text.strip() else Hits()
-        return among(found, [self.mark(hit, query.filters) for hit in found])
 
     def mark(self, hit: Hit, filters: Filters) -> Hit:
         """A candidate with `USER_WORDS` as its note if the ledger proves it, else `WAITS`."""
@@ -90,30 +75,3 @@ def quotes_user(events: Sequence[Event], memory: Memory) -> bool:
         return False
     stated, denied = read(memory.statement), {term for event in users for term in read(event.content).negated}
     return stated.negated == stated.content & denied
-
-
-def phrase_unconfirmed(hits: Hits, budget: int, count: Callable[[str], int]) -> str:
-    """The section of a prompt with the unconfirmed statements, as many as fit into their share of the budget; "" for none."""
-    lines = [f"- [{word(hit.id)}] {quoted(hit.text)} ({USER_WORDS})" for hit in hits if _is_quotable(hit)]
-    if others := [word(hit.id) for hit in hits if not _is_quotable(hit)]:
-        lines.append(f"- {len(others)} not shown before review: {', '.join(others)}")
-    section = ""
-    for line in lines:
-        longer = f"{section or TITLE}\n{line}"
-        if count(longer) <= budget * MAX_SHARE:
-            section = longer
-    return section
-
-
-def _is_quotable(hit: Hit) -> bool:
-    return hit.note == USER_WORDS and not find_injections(hit.text)
-
-
-def with_unconfirmed(
-    injection: Injection, hits: Hits, section: str, budget: int, count: Callable[[str], int]
-) -> Injection:
-    """The injection with the unconfirmed statements, and their section at the end of its text."""
-    if not section:
-        return replace(injection, unconfirmed=hits, budget=budget)
-    text = f"{injection.text.rstrip() or HEADER}\n\n{section}\n"
-    return replace(injection, unconfirmed=hits, text=text, tokens=count(text), budget=budget)

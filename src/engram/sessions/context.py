@@ -1,6 +1,6 @@
 """What an agent must know to continue a task, within a token budget.
 
-Goal, latest checkpoint and critical facts are always included, shortened if necessary; then recent events, earlier events of the
+Goal, latest checkpoint and the critical facts that concern the next step are always included, shortened if necessary; then recent events, earlier events of the
 task's ledger about the next step, relevant facts, and the memories the graph links to them.
 """
 
@@ -101,7 +101,7 @@ class ContextBuilder:
                 required=True,
             ),
             *_checkpoints(points),
-            *critical_section(self.searcher.store, filters),
+            *critical_section(self.searcher, replace(ask, filters=filters, task=ask.text)),
             PromptSection("Recent events", _event_items(reversed(recent)), share=RECENT_SHARE, newest_last=True),
             PromptSection("Earlier events", _event_items(earlier), share=EARLIER_SHARE),
             PromptSection("Relevant facts", tuple(item_of(hit) for hit in facts), share=FACT_SHARE),

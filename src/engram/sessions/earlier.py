@@ -51,6 +51,12 @@ class EarlierSessions:
         room = int(budget * SHARE) // max(len(found), 1)
         return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
 
+    def newest(self, scopes: tuple[str, ...] | None, room: int) -> tuple[EarlierSession, ...]:
+        """The newest sessions that have a summary, each in at most `room` tokens."""
+        summarised = (one for one in self.searcher.store.sessions(_LAST_ONES, scopes) if one.summary)
+        found = islice(filter(self._may_mention, summarised), MOST_SESSIONS)
+        return tuple(EarlierSession(one.id, one.ended, self._line(one, room)) for one in found)
+
     def _relevant(self, task: str, scopes: tuple[str, ...] | None) -> Iterator[Session]:
         """The sessions whose events are about the task, best first; a summary is such an event."""
         filters = Filters(kinds=("event",), scopes=scopes)

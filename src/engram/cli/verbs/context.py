@@ -33,7 +33,8 @@ Budget = Annotated[int, Option("--budget", metavar="TOKENS", help="At most this 
 Check = Annotated[bool, Option("--check", help="Write nothing; exit 1 if a block is missing or out of date.")]
 Remove = Annotated[bool, Option("--remove", help="Take the block out of the file again.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Write nothing; show what would change.")]
-_HINTS = {"stale": "`engram verify ID` makes one fresh again", "evidence": "`engram verify ID` confirms one"}
+_CONFIRM = "`engram verify ID` confirms one"
+_HINTS = {"stale": "`engram verify ID` makes one fresh again", "evidence": _CONFIRM, "unconfirmed": _CONFIRM}
 
 
 def gen_context(
@@ -50,7 +51,7 @@ def gen_context(
     """Keep a block of memories up to date in AGENTS.md or CLAUDE.md.
 
     The block lies between <!-- engram:begin --> and <!-- engram:end -->; nothing else in the file changes. It quotes confirmed and
-    fresh memories visible from the file's folder, without sensitive ones unless --tier includes them.
+    fresh memories visible from the file's folder, without sensitive ones and personal plans unless --tier includes them.
     """
     if check and remove:
         raise InvalidInput("--check says whether a block is up to date, --remove takes it out; give one of the two")
@@ -91,7 +92,7 @@ def _left_out(update: "ContextUpdate") -> str:
     if not update.left_out:
         return ""
     parts = [f"{number:,} {why}" for why, number in sorted(update.left_out.items())]
-    hints = [_HINTS[why] for why in sorted(update.left_out) if why in _HINTS]
-    if any(why.startswith("tier") for why in update.left_out):
+    hints = list(dict.fromkeys(_HINTS[why] for why in sorted(update.left_out) if why in _HINTS))
+    if any(why.startswith(("tier", "personal")) for why in update.left_out):
         hints.append("--tier 3 includes sensitive ones")
     return "; ".join([f"engram: left out: {', '.join(parts)}", *hints])

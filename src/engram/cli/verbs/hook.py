@@ -108,7 +108,7 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
             if not prompt.strip() or limit < 1:
                 return _answer(prompt, [])
             scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), mem.store.scope_links())
-            found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes)
+            found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes, kinds=("memory",))
             now = mem.upkeep.clock()
     except (EngramError, OSError) as error:
         return _answer(prompt, [], f"no memory to ask: {error}")

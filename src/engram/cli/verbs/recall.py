@@ -98,7 +98,7 @@ def recall(
     First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
     memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
     --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
-    the recent sessions of this project, and what was remembered meanwhile. None of these files is ever written.
+    the recent sessions of this project, the summaries of the newest sessions, and what was remembered meanwhile. None of these files is ever written.
 
     Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
     different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
@@ -142,7 +142,7 @@ def _recent(surface: Surface, budget: int | None, limit: int) -> None:
         surface.answer(context_data(found), lambda: display.block(found.text))
         if not found.sections:
             surface.hint(
-                "engram: no recent sessions of this project; `engram recall QUERY` searches memories and files"
+                "engram: no recent sessions of this project, and no memories; `engram recall QUERY` searches memories and files"
             )
 
 
@@ -292,11 +292,12 @@ def inject(
     header: Header = "",
     by_type: ByType = False,
 ) -> None:
-    """Print what an agent should know before a task.
+    """Print the memories that concern a task, for an agent's prompt.
 
-    Worded for its prompt, within a token budget, each item with the reason why it was chosen. --block prints the summary of
-    the session, then critical facts, which are never left out, then what the task needs; it records no use and gives no
-    directions: every memory is quoted as it is.
+    Use it when the task of a running session changes; `session start` prints the same at the start, and `prepare` also reads
+    files. Each item comes with the reason why it was chosen, within a token budget. --block prints the summary of the session,
+    then the critical facts that concern the task, then what else does; it records no use and gives no directions: every memory
+    is quoted as it is.
     """
     if block:
         _print_block(surface, text_or_stdin(task), tokens, header, by_type, session, scope, min_relevance)
@@ -349,8 +350,8 @@ def _print_block(
 def prepare(surface: Surface, task: Task, also: Also = None, budget: Bytes = None) -> None:
     """Print a briefing before a task: what memories and the files of other tools say about it.
 
-    The task is split into two or three questions, phrased as tasks; what answers them is printed once, every line with its
-    place. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
+    Use it once before larger work; `inject` prints memories only. The task is split into two or three questions, phrased as
+    tasks; what answers them is printed once, every line with its place. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
     """
     task = text_or_stdin(task)
     with surface.memory() as mem:

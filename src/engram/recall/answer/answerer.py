@@ -246,7 +246,7 @@ class Answerer:
         answered = self._with_task(question, query, answered)
         finder = PartFinder(self.searcher, self.store, self.clock, self.floor, question.at.tzinfo)
         parts = finder.find(replace(query, text=question.text), answered.hits)
-        if not answered.hits and question.window is None:
+        if question.window is None and not any(hit.memory is not None for hit in answered.hits):
             answered, parts = self._answer_from_outdated(answered, parts, query.limit)
         unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"No memory mentions “{name}”." for name in unknown)
@@ -256,14 +256,15 @@ class Answerer:
     def _answer_from_outdated(
         self, answered: TracedAnswer, parts: AnswerParts, limit: int
     ) -> tuple[TracedAnswer, AnswerParts]:
-        """The answer from the archived and stale memories of the part `older`, where there are any."""
-        now = self.clock()
-        hits = kept(parts.older, lambda hit: may_answer(hit, now))
+        """An answer without memories, after the archived and stale ones of the part `older` that are more relevant, where there are any."""
+        now, least = self.clock(), best_of(answered.hits)
+        hits = kept(parts.older, lambda hit: may_answer(hit, now) and hit.relevance >= least)
         if not hits:
             return answered, parts
-        older = kept(parts.older, lambda hit: not may_answer(hit, now))
-        answered = replace(answered, hits=first(among(answered.hits, hits), limit), method=OUTDATED)
-        return answered, replace(parts, older=older)
+        taken = {hit.id for hit in hits}
+        found = first(among(answered.hits, [*hits, *answered.hits]), limit)
+        older = kept(parts.older, lambda hit: hit.id not in taken)
+        return replace(answered, hits=found, method=OUTDATED), replace(parts, older=older)
 
     def _with_task(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer with the memories about the task that the text tells first: "the build fails since yesterday" asks for no event of yesterday."""

@@ -10,11 +10,12 @@ from datetime import datetime, tzinfo
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.recall.cutoff import MIN_KNOWN, among
+from engram.recall.folding import MIN_CHUNK, is_chunk
 from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.trace import OTHER_MATCHES
-from engram.recall.unconfirmed import UnconfirmedFinder, least_unconfirmed
+from engram.recall.unconfirmed import ProofFinder, least_unconfirmed
 from engram.store.protocol import LIVE, Store
 
 __all__ = ["MAX_PART", "PartFinder"]
@@ -47,7 +48,7 @@ class PartFinder:
         found = self.searcher.search(
             replace(query, filters=every, limit=max(WIDE, query.limit), outdated=True, purpose=OTHER_MATCHES)
         )
-        taken, waiting = _Taken(known), UnconfirmedFinder(replace(self.searcher, log=None), self.store)
+        taken, proof = _Taken(known), ProofFinder(replace(self.searcher, log=None), self.store)
         possible: list[Hit] = []
         unconfirmed: list[Hit] = []
         older: list[Hit] = []
@@ -57,15 +58,15 @@ class PartFinder:
             about = hit.relevance >= self.floor
             if hit.memory is not None and hit.memory.status == "candidate":
                 if hit.relevance >= least_unconfirmed(self.floor) and len(unconfirmed) < MAX_PART:
-                    unconfirmed.append(waiting.mark(hit, query.filters))
+                    unconfirmed.append(proof.mark(hit, query.filters))
             elif hit.memory is not None and (ended := describe_end(hit.memory, self.clock(), self.zone)):
                 older += [replace(hit, note=ended)] if about else []
             elif not (about and len(known) >= query.limit):  # beyond the caller's limit
                 possible.append(hit)
         least = self._least(known)
-        possible = sorted((hit for hit in possible if hit.relevance >= least), key=lambda hit: -hit.relevance)[
-            :MAX_PART
-        ]
+        possible = sorted(
+            (hit for hit in possible if hit.relevance >= max(least, _floor_of(hit))), key=lambda hit: -hit.relevance
+        )[:MAX_PART]
         taken.add(possible)
         older = [hit for hit in older if not taken.has_newer(hit)]
         return AnswerParts(
@@ -89,6 +90,10 @@ class PartFinder:
         found = replace(self.searcher, log=None).search(replace(query, filters=others, limit=WIDE, min_relevance=least))
         counts = Counter(hit.memory.scope for hit in found if hit.memory is not None)
         return tuple(ScopeMatches(scope, count) for scope, count in counts.most_common())
+
+
+def _floor_of(hit: Hit) -> float:
+    return MIN_CHUNK if hit.event is not None and is_chunk(hit.event) else MIN_POSSIBLE
 
 
 class _Taken:

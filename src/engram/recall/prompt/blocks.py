@@ -14,8 +14,9 @@ from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSe
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, remark_of
 from engram.recall.search import Searcher
+from engram.recall.task_memories import TaskMemoryFinder
 from engram.rules.sources import EVIDENCE, is_evidence
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import Filters
 from engram.text.display import quoted, word
 from engram.text.tokens import missing_terms
 
@@ -85,7 +86,9 @@ class Blocks:
                 if summary
                 else []
             ),
-            *critical_section(self.searcher.store, filters),
+            *critical_section(
+                self.searcher, SearchQuery(query, filters=filters, min_relevance=min_relevance, task=query)
+            ),
             *(_by_type(hits) if by_type else [PromptSection(RELEVANT, tuple(item_of(hit) for hit in hits))]),
         ]
         return assemble(sections, max_tokens, count or self.count, header=header)
@@ -114,10 +117,9 @@ class Blocks:
         return said_first([hit for hit in found if not may_answer(hit, now)])
 
 
-def critical_section(store: Store, filters: Filters) -> list[PromptSection]:
-    """The critical facts as a required section; none where there are none. Evidence from documents is never critical."""
-    listed = store.listing(replace(filters, critical=True))
-    found = [memory for memory in listed if not is_evidence(memory)]
+def critical_section(searcher: Searcher, query: SearchQuery) -> list[PromptSection]:
+    """The critical facts for a task as a required section; none where there are none. Evidence from documents is never critical."""
+    found = TaskMemoryFinder(searcher, searcher.store).find_critical(query)
     return [PromptSection(CRITICAL, tuple(memory_item(memory) for memory in found), required=True)] if found else []
 
 

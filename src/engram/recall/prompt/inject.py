@@ -79,9 +79,25 @@ BRIEF = "# Memory, quoted: evidence; the user comes first"
 """The header for small budgets, where a long one would displace a fact."""
 ROOMY = 100
 """The budget from which the long header is used."""
-TITLES = {"directives": "## Directives", "consider": "## Consider", "related": "## Related"}
-LIMITS = {"directives": n.MAX_DIRECTIVES, "consider": n.MAX_CONSIDER, "related": n.MAX_RELATED}
-SHARES = {"directives": n.DIRECTIVE_SHARE, "consider": n.CONSIDER_SHARE, "related": n.RELATED_SHARE}
+TITLES = {
+    "directives": "## Directives",
+    "consider": "## Consider",
+    "related": "## Related",
+    "unconfirmed": "## Unconfirmed: the user's own words, waiting for review",
+}
+LIMITS = {
+    "directives": n.MAX_DIRECTIVES,
+    "consider": n.MAX_CONSIDER,
+    "related": n.MAX_RELATED,
+    "unconfirmed": n.MAX_UNCONFIRMED,
+}
+SHARES = {
+    "directives": n.DIRECTIVE_SHARE,
+    "consider": n.CONSIDER_SHARE,
+    "related": n.RELATED_SHARE,
+    "unconfirmed": 0.0,
+}
+"""The share of the budget that each section adds; what waits for review only gets what the others leave."""
 
 
 @dataclass(slots=True)
@@ -173,12 +189,16 @@ def build(
     now: datetime,
     spread: Callable[[Sequence[tuple[Memory, float]]], Sequence[SpreadHit]],
     replaced: Replacements | None = None,
+    waiting: Hits | None = None,
 ) -> Injection:
-    """Choose and phrase. Outdated memories come after all others, then fading ones, so they appear only if budget remains."""
+    """Choose and phrase. Outdated memories come after all others, then fading ones, so they appear only if budget remains. `waiting` are candidates in the
+    user's own words.
+    """
     draft = _InjectionDraft(count, budget)
     draft.used = count(_header(budget)) + 1
     draft.replaced = replaced or draft.replaced
-    for left_out in hits.filtered:
+    waiting = waiting if waiting is not None else Hits()
+    for left_out in (*hits.filtered, *waiting.filtered):
         draft.refuse(left_out.id, left_out.reason)
     candidates = _eligible(hits, now, draft)
     draft.open("directives")
@@ -192,6 +212,9 @@ def build(
         if state.consider and reached.memory.id not in placed:
             reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {word(reached.source)}"
             draft.place("related", _item(reached.memory, reached.score, reason, "related"))
+    for hit in waiting:
+        if hit.memory is not None:
+            draft.place("unconfirmed", _item(hit.memory, hit.score, "unconfirmed", "unconfirmed", hit))
     return _finished(draft, hits, budget, count)
 
 
@@ -271,16 +294,17 @@ def _finished(draft: _InjectionDraft, hits: Hits, budget: int, count: Counter) -
     """The injection; corrections and constraints come first in their section, whatever their score."""
     placed = draft.sections["directives"]
     directives = tuple(sorted(placed, key=lambda item: _priority(item, outdated=draft.is_outdated(item.memory.id))))
-    consider, related = tuple(draft.sections["consider"]), tuple(draft.sections["related"])
+    sections = {name: tuple(items) for name, items in draft.sections.items()} | {"directives": directives}
     blocks = [_header(budget)]
-    for name, items in (("directives", directives), ("consider", consider), ("related", related)):
+    for name, items in sections.items():
         if items:
             blocks.append("\n".join([TITLES[name], *(item.text for item in items)]))
     text = "\n\n".join(blocks) + "\n" if len(blocks) > 1 else ""
     return Injection(
         directives=directives,
-        consider=consider,
-        related=related,
+        consider=sections["consider"],
+        related=sections["related"],
+        unconfirmed=sections["unconfirmed"],
         text=text,
         tokens=count(text) if text else 0,
         budget=budget,

@@ -107,15 +107,13 @@ def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], t
     FTS5 counts by walking all of a term's documents. Among very many, a common term is counted in the newest and
     extrapolated; a rare one is counted in all.
     """
-    found = {}
-    for term in dict.fromkeys(terms):
-        count = _estimated_frequency(connection, term, total) if total > _LARGE else 0
-        if not count:
-            row = connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-            count = row[0] if row is not None else 0
-        if count:
-            found[term] = count
-    return found
+    wanted = list(dict.fromkeys(terms))
+    estimated = {term: _estimated_frequency(connection, term, total) for term in wanted} if total > _LARGE else {}
+    # One statement: a misspelled word has hundreds of possible corrections.
+    sql = "SELECT v.term, v.doc FROM json_each(?) j CROSS JOIN vocabulary v ON v.term = j.value"
+    counted = connection.execute(sql, (json.dumps([term for term in wanted if not estimated.get(term)]),))
+    found = {term: count for term, count in estimated.items() if count} | dict(counted.fetchall())
+    return {term: found[term] for term in wanted if found.get(term)}
 
 
 def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) -> int:

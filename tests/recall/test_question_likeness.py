@@ -6,9 +6,9 @@ import pytest
 
 from engram import Engram
 from engram.model.memory import Memory
-from engram.recall import rereading
+from engram.recall import likeness
 from engram.recall.relevance import log_odds
-from engram.recall.rereading import LIKENESS
+from engram.recall.situated import LIKENESS
 
 PLAYER = "Our son practises the cello on Tuesdays and Thursdays after school."
 KINDS = ("memory", "event")
@@ -44,16 +44,16 @@ def test_a_likeness_moves_a_memory_up(mem: Engram, monkeypatch: pytest.MonkeyPat
 
     question = "What happens after school?"
     assert mem.search(question)[0].text != favourite
-    monkeypatch.setattr(rereading, "likenesses_to", prefer)
+    monkeypatch.setattr(likeness, "likenesses_to", prefer)
     assert mem.search(question)[0].text == favourite
 
 
 def test_a_likeness_changes_relevance_within_bounds(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     question, found = "When does our son practise the cello?", {}
     for like in (-1.0, 1.0):
-        monkeypatch.setattr(rereading, "likenesses_to", lambda _, memories, like=like: [like] * len(memories))
+        monkeypatch.setattr(likeness, "likenesses_to", lambda _, memories, like=like: [like] * len(memories))
         found[like] = {hit.text: log_odds(hit.relevance) for hit in mem.search(question)}
-    most = rereading.MOST_LOST + rereading.MOST_GAINED
+    most = likeness.MOST_LOST + likeness.MOST_GAINED
     gained = [found[1.0][text] - found[-1.0][text] for text in HOME if text in found[-1.0]]
     assert gained and all(0 <= more <= most + 1e-6 for more in gained)
 
@@ -70,14 +70,14 @@ def test_events_keep_the_relevance_of_their_words(mem: Engram, monkeypatch: pyte
     mem.observe("chat", "user", "I drove our son to the cello lesson")
     question = "Who drove our son to the cello lesson?"
     known = {hit.text: hit.relevance for hit in mem.search(question, kinds=KINDS) if hit.event is not None}
-    monkeypatch.setattr(rereading, "likenesses_to", lambda _, memories: [0.9] * len(memories))
+    monkeypatch.setattr(likeness, "likenesses_to", lambda _, memories: [0.9] * len(memories))
     assert (
         {hit.text: hit.relevance for hit in mem.search(question, kinds=KINDS) if hit.event is not None} == known != {}
     )
 
 
 def test_other_modes_are_not_reread(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rereading, "likenesses_to", lambda *_: pytest.fail("reread"))
+    monkeypatch.setattr(likeness, "likenesses_to", lambda *_: pytest.fail("add_likeness"))
     for mode in ("keyword", "semantic"):
         assert mem.search("When does our son practise?", mode=mode)
     assert mem.search("When does our son practise?", fusion="rrf")

@@ -1,4 +1,4 @@
-"""Rereading: memories that words and vectors found are compared with the question by the task vectors (`engram.models.task_vectors`).
+"""Likeness: memories that words and vectors found are compared with the question by the task vectors (`engram.models.task_vectors`).
 
 Those vectors were trained on prompts and on the memories that help with them, so that they tell an answer from a statement that only shares
 words with the question. A cue counts as a situation: both say when somebody may look for the memory.
@@ -11,13 +11,11 @@ from engram.model.lazy import replace
 from engram.model.memory import Memory
 from engram.recall.ranking import Ranked, scaled_to_best
 from engram.recall.relevance import log_odds
-from engram.recall.situated import likenesses_to
+from engram.recall.situated import LIKENESS, likenesses_to
 from engram.store.protocol import StoredRecord
 
-__all__ = ["LIKENESS", "reread"]
+__all__ = ["add_likeness"]
 
-LIKENESS = "likeness"
-"""The part of a match that says how like the question a memory is."""
 IN_MATCH = 15.0
 """What a likeness counts beside the evidence of words, which is of ten."""
 COMPARED = 20
@@ -31,7 +29,7 @@ MOST_LOST, MOST_GAINED = 0.5, 1.5
 Considered = tuple[StoredRecord, Ranked]
 
 
-def reread(question: str, considered: Sequence[Considered]) -> list[Considered]:
+def add_likeness(question: str, considered: Sequence[Considered]) -> list[Considered]:
     """The same, best first, with the likeness of each memory in its match and its relevance. Other records get the usual likeness."""
     memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
     if not memories:

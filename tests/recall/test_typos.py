@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from engram import Engram
-from engram.recall.spelling import edits_of
+from engram.recall.typos import edits_of
 from tests.backends import Backend
 from tests.tables import table
 

@@ -1,0 +1,91 @@
+"""Two hops: what a question asks about an entity that it describes but does not name.
+
+"How does our contact at Norsend like to be contacted?" finds "The contact at Norsend is Yusuf Demir", and nothing else: the
+memory about Yusuf Demir shares no word with it. A second search replaces what the first hit covers by the entity it names.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from engram.model.hit import Hit, HitTrace
+from engram.model.lazy import dataclass, replace
+from engram.recall.cutoff import HALF, among, best_of, kept
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
+from engram.recall.trace import TracedAnswer, first
+from engram.text.entities import entities
+from engram.text.tokens import query_terms, tokens
+
+__all__ = ["HOP", "Hop", "follow_entities", "plan_hops"]
+
+HOP = "entity"
+"""The name in a hit's trace for a memory found by an entity of another hit."""
+PURPOSE = "what is known about “{entity}”"
+MAX_FOLLOWED = 2
+"""First hits whose entities are followed."""
+MAX_HOPS = 1
+MAX_HITS = 2
+"""Hits that one hop adds."""
+_WORD = re.compile(r"[\w'’.-]*\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A second search: the question with an entity of a first hit."""
+
+    entity: str
+    text: str
+
+
+def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
+    """The answer with what is known about the entities of its first hits."""
+    found = {hit.id for hit in answer.hits}
+    added: list[Hit] = []
+    for hop in plan_hops(query.text, answer.hits):
+        asked = replace(query, text=hop.text, task="", wordings=(), min_relevance=floor)
+        hits = searcher.search(replace(asked, purpose=PURPOSE.format(entity=hop.entity)))
+        terms = set(query_terms(hop.entity))
+        about = [hit for hit in hits if hit.id not in found and terms <= set(tokens(hit.text))]
+        best = best_of(about)
+        followed = [_mark(hit) for hit in about if hit.relevance >= HALF * best][:MAX_HITS]
+        found |= {hit.id for hit in followed}
+        added += followed
+    if not added:
+        return answer
+    possible = answer.parts.possible
+    parts = replace(answer.parts, possible=kept(possible, lambda hit: hit.id not in found))
+    return replace(answer, hits=first(among(answer.hits, [*answer.hits, *added]), query.limit), parts=parts)
+
+
+def plan_hops(question: str, hits: Sequence[Hit]) -> list[Hop]:
+    """The second searches for a question: none for entities that it names, nor if a hit says all that it asks."""
+    sources = [hit for hit in hits if hit.memory is not None][:MAX_FOLLOWED]
+    return list({hop.text: hop for hit in sources for hop in _hops_of(question, hit.text)}.values())[:MAX_HOPS]
+
+
+def _hops_of(question: str, text: str) -> Iterator[Hop]:
+    covered, named = set(tokens(text)), set(query_terms(question))
+    if not named - covered or not named & covered:
+        return
+    for entity in entities(text):
+        terms = set(query_terms(entity))
+        if terms and terms.isdisjoint(named):
+            yield Hop(entity, _substitute(question, covered, entity))
+
+
+def _substitute(question: str, covered: set[str], entity: str) -> str:
+    """The question with the entity instead of the words that the hit covers."""
+    words, is_placed = [], False
+    for word in _WORD.findall(question):
+        terms = query_terms(f"x {word}")[1:]
+        if not terms or not covered.issuperset(terms):
+            words.append(word)
+        elif not is_placed:
+            words.append(entity)
+            is_placed = True
+    return " ".join(words)
+
+
+def _mark(hit: Hit) -> Hit:
+    trace = hit.trace or HitTrace()
+    return replace(hit, trace=replace(trace, found_by={**trace.found_by, HOP: 1}))

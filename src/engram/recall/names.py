@@ -1,0 +1,68 @@
+"""Questions about a name and nothing else: "Jest", "8443", "what do we know about Halcyon", "what changed at Halcyon".
+
+A memory that contains the name answers such a question, whatever else it says; one that lacks an identifier does not, however similar.
+"""
+
+from engram.model.hit import Hit, HitTrace
+from engram.model.lazy import replace
+from engram.recall.answer.parts import MAX_PART
+from engram.recall.cutoff import MIN_KNOWN, among, kept
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
+from engram.recall.trace import TracedAnswer, first
+from engram.text.entities import entities
+from engram.text.tokens import query_terms, tokens
+
+__all__ = ["NAMED", "answer_name", "name_asked_about"]
+
+NAMED = "name"
+"""The name in a hit's trace for a memory that contains the name asked about."""
+PURPOSE = "what contains “{name}”"
+MAX_WORDS = 10
+MAX_MENTIONS = 5
+"""A word that occurs in more memories is a name only if it is written as one."""
+_EVERYTHING = frozenset(
+    tokens(
+        "everything anything all info information fact facts news new update updates latest status change changes changed"
+        " happened happen details notes overview summary current currently"
+    )
+)
+
+
+def name_asked_about(question: str) -> str:
+    """The one name that a question is about; "" if it has another topic."""
+    found = [name for name in entities(question) if query_terms(name)]
+    if len(found) > 1 or len(question.split()) > MAX_WORDS:
+        return ""
+    name = found[0] if found else question.strip(" ?!.")
+    rest = set(query_terms(f"x {question}")[1:]) - set(query_terms(name)) - _EVERYTHING
+    is_word = bool(found) or (len(name.split()) == 1 and bool(query_terms(f"x {name}")[1:]))
+    return name if is_word and not rest else ""
+
+
+def answer_name(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
+    """The answer with every memory that contains the name asked about; the same for another question."""
+    name = name_asked_about(query.text)
+    terms = set(query_terms(name))
+    if not terms:
+        return answer
+    asked = replace(query, text=name, wordings=(), min_relevance=0.0, purpose=PURPOSE.format(name=name))
+    mentions = [hit for hit in searcher.search(asked) if terms <= set(tokens(hit.text))]
+    if name not in entities(query.text) and len(mentions) > MAX_MENTIONS:
+        return answer
+    found = {hit.id for hit in answer.hits}
+    hits = among(answer.hits, [*answer.hits, *(_mark(hit, floor) for hit in mentions if hit.id not in found)])
+    is_identifier = any(character.isdigit() for character in name)
+    others = [hit for hit in hits if is_identifier and not terms <= set(tokens(hit.text))]
+    known = kept(hits, lambda hit: hit not in others)
+    named = {hit.id for hit in known}
+    possible = [*others, *(hit for hit in answer.parts.possible if hit.id not in named)][:MAX_PART]
+    parts = replace(answer.parts, possible=among(answer.parts.possible, possible))
+    return replace(answer, hits=first(known, query.limit), parts=parts)
+
+
+def _mark(hit: Hit, floor: float) -> Hit:
+    """The hit with a relevance at the floor: that it contains the name is known, that it answers is not."""
+    trace = hit.trace or HitTrace()
+    relevance = max(hit.relevance, floor, MIN_KNOWN)
+    return replace(hit, trace=replace(trace, found_by={**trace.found_by, NAMED: 1}), relevance=relevance)
