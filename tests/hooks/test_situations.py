@@ -22,7 +22,15 @@ from tests.tables import table
 
 from .conftest import Hooked
 
-TEXTS = ("Deploys go through the staging cluster first", "kubectl get pods", "数据库的备份", "", "naïve café ☕", "a")
+TEXTS = (
+    "Deploys go through the staging cluster first",
+    "kubectl get pods",
+    "数据库的备份",
+    "",
+    "naïve café ☕",
+    "a",
+    "Wo ist der Schlüssel für den Keller?",
+)
 
 
 @table("text", TEXTS)
@@ -257,3 +265,12 @@ def test_a_purge_removes_the_task_vectors(hooked: Hooked) -> None:
     with hooked.open() as mem:
         mem.forget(memory, purge=True)
     assert not file.exists()
+
+
+def test_a_prompt_in_another_language_finds_an_english_memory(hooked: Hooked) -> None:
+    hooked.learned("The train to Leeds leaves from platform nine")
+    wanted = hooked.learned("The washing machine drum must be descaled with vinegar")
+    (database,) = hooked.cache.rglob("index.db")
+    index = MemoryIndex(database.parent)
+    found = index.by_words("Womit entkalke ich die Waschmaschine, mit Essig?", ["global"], 1)
+    assert [memory.id for memory in index.memories(found)] == [wanted]

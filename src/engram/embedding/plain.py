@@ -13,6 +13,7 @@ from operator import mul
 
 from engram.embedding.tokenizer import DATA, word_rows, words
 from engram.model.lazy import cached_property
+from engram.text.translation import translate
 
 __all__ = [
     "BITS",
@@ -57,7 +58,7 @@ class PlainTable:
 
     def embed(self, text: str, most: int = 400) -> "array[float]":
         """The unit vector of a text, as `StaticEmbedder.embed` computes it, of its first words."""
-        return unit(self.summed(words(text)[:most]))
+        return unit(self.summed(words(translate(text))[:most]))
 
     def summed(self, read: Iterable[str]) -> list[float]:
         """The sum of the vectors of words."""

@@ -87,6 +87,6 @@ def _mapped(name: str) -> npt.NDArray[Any]:
 def _rows_of(text: str) -> Sequence[int]:
     if text.isascii() and text.isalpha() and len(text) <= LONGEST_WORD:  # a word, of which a search embeds a thousand
         return word_rows[text.lower()]
-    return [row for word in words(translate(fold_text(text[:CHARACTERS_READ]))) for row in word_rows[word]][
+    return [row for word in words(fold_text(translate(text[:CHARACTERS_READ]))) for row in word_rows[word]][
         :TOKENS_READ
     ]

@@ -24,6 +24,7 @@ from engram.store.files.index.stored_tasks import (
 )
 from engram.store.files.sweep import Sweep, changed_folders
 from engram.text.tokens import prune, query_terms
+from engram.text.translation import translation
 
 LONGEST_PROMPT = 10_000
 """Characters of a prompt whose words are searched."""
@@ -135,7 +136,8 @@ class MemoryIndex:
     def by_words(self, prompt: str, scopes: Sequence[str], limit: int) -> list[int]:
         """The active memories that share words with the prompt, best first."""
         total = int(self.db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
-        terms = prune(document_frequencies(self.db, query_terms(prompt[:LONGEST_PROMPT]), total))
+        prompt = prompt[:LONGEST_PROMPT]
+        terms = prune(document_frequencies(self.db, query_terms(f"{prompt} {translation(prompt)}"), total))
         if not terms:
             return []
         weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)

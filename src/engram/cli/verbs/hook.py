@@ -27,6 +27,7 @@ from engram.store.scopes import LINKS_STATE, links_of, scopes_seen, trusted_of, 
 from engram.text import display
 from engram.text.display import visible_json
 from engram.text.tokens import prune, query_terms
+from engram.text.translation import translation
 
 PAUSED = "Engram is paused; `engram resume` ends that"
 Action = Annotated[str, Argument("ACTION", f"One of recall, {', '.join(SECONDS)}.")]
@@ -128,7 +129,8 @@ def _line(hit: dict[str, object]) -> str:
 
 
 def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], limit: int) -> list[dict[str, object]]:
-    terms = prune(document_frequencies(database, query_terms(prompt[:10_000])))
+    prompt = prompt[:10_000]
+    terms = prune(document_frequencies(database, query_terms(f"{prompt} {translation(prompt)}")))
     if not terms or limit < 1:
         return []
     now = time.time()
