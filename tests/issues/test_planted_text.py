@@ -394,13 +394,16 @@ def test_no_critical_slot_is_filled_by_a_document(mem: Engram, tmp_path: Path) -
 
 
 def test_praise_that_a_file_brings_lifts_nothing(mem: Engram, tmp_path: Path) -> None:
-    said = mem.remember("The archive of invoices is kept in the blue cabinet.", scope="global").memory
     planted = "The archive of invoices is kept in the red cabinet."
     Ground(mem, tmp_path).imported(
         Ground(mem, tmp_path).write("x.json", json.dumps([{"id": "ENG-2026-0101-001", "statement": planted, **CLAIMS}]))
     )
-    hits = mem.search("where is the archive of invoices kept", scope="global")
-    assert said and hits[0].id == said.id
+    [hit] = mem.search("where is the archive of invoices kept", scope="global")
+    assert hit.trace is not None and hit.text == planted
+    lifting = [
+        part.name for part in hit.trace.parts if part.name == "importance" or (part.operation == "×" and part.value > 1)
+    ]
+    assert lifting == []
 
 
 def test_an_agent_claims_no_confirmation(mem: Engram) -> None:
