@@ -50,7 +50,7 @@ class Agent:
 
     def _endless(self) -> Iterator[Callable[[], None]]:
         for cycle in count():
-            yield from (self._learn, self._recall, self._remember, self._begin, self._inject, self._learn_form)
+            yield from (self._learn, self._recall, self._remember, self._begin, self._learn_form)
             yield from (self._list, self._learn, self._update, self._show, self._rate, self._prepare, self._end)
             yield from (self._learn, self._timeline, self._forget, self._recall_sources, self._ask_nonsense)
             if self._cut_off and cycle % 2 == 0:
@@ -104,9 +104,6 @@ class Agent:
 
     def _recall_sources(self) -> None:
         self._ask("recall", question=self._question(), sources=True)
-
-    def _inject(self) -> None:
-        self._ask("inject", task=self._question(), session_id=self._session)
 
     def _prepare(self) -> None:
         self._ask("prepare", task=self._question())

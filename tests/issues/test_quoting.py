@@ -174,7 +174,6 @@ def test_the_hook_quotes(mem: Engram, tmp_path: Path, capsys: pytest.CaptureFixt
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("recall", {"question": "zqx harbour"}),
-    ("inject", {"task": "zqx harbour"}),
     ("session_start", {"task": "zqx harbour"}),
     ("feedback", {"id": EVIL_ID, "signal": "positive"}),
     ("forget", {"id": EVIL_ID, "reason": EVIL}),

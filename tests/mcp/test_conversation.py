@@ -52,11 +52,11 @@ def test_what_is_learned_is_the_agents_word_and_so_are_its_decisions(agent: Talk
     assert history[-1].reason == "moved to Sunday"
 
 
-def test_inject_stays_inside_its_budget(agent: Talk) -> None:
+def test_a_session_start_stays_inside_its_budget(agent: Talk) -> None:
     agent.ask(
         "learn", statement="Kangaroo reports are rendered in landscape because their tables have nineteen columns"
     )
-    prepared = agent.ask("inject", task="render the kangaroo reports", budget=120)
+    prepared = agent.ask("session_start", task="render the kangaroo reports", budget=120)
     assert "landscape" in prepared["text"]
     assert 0 < prepared["tokens"] <= 120
 
@@ -138,14 +138,14 @@ def test_a_close_memory_is_possible_and_not_among_those_that_answer(agent: Talk)
     assert known["memories"][0]["relevance"] > found["possible"][0]["relevance"] and known["possible"] == []
 
 
-@pytest.mark.parametrize("tool", ["recall", "inject"])
-def test_the_least_relevance_can_be_given(agent: Talk, tool: str) -> None:
+def test_the_least_relevance_can_be_given(agent: Talk) -> None:
     agent.ask("learn", statement="Anna likes tea and biscuits", scope="global", type="preference")
-    asked = {"question" if tool == "recall" else "task": "What does Anna like?"}
-    assert "biscuits" in agent.ask(tool, **asked)["text"]
-    assert "biscuits" not in agent.ask(tool, **asked, min_relevance=1)["text"].partition("Possibly related:")[0]
-    assert "min_relevance" in agent.refusal(tool, **asked, min_relevance=2)
-    assert "min_relevance" in agent.refusal(tool, **asked, min_relevance=True)
+    question = "What does Anna like?"
+    assert "biscuits" in agent.ask("recall", question=question)["text"]
+    found = agent.ask("recall", question=question, min_relevance=1)["text"]
+    assert "biscuits" not in found.partition("Possibly related:")[0]
+    for wrong in (2, True):
+        assert "min_relevance" in agent.refusal("recall", question=question, min_relevance=wrong)
 
 
 def test_a_whole_number_may_be_written_with_a_point(agent: Talk) -> None:

@@ -55,7 +55,7 @@ FACT = {"situation": "s", "subject": "the heron service", "predicate": "uses", "
         ("recall", {"question": "q", "mode": "psychic"}, "mode"),
         ("recall", {"question": "q", "since": "yesterday"}, "yesterday"),
         ("recall", {"question": "q", "scope": "here"}, "not in a repository"),
-        ("inject", {"task": "t", "budget": 3}, "minimum 50"),
+        ("session_start", {"task": "t", "budget": 3}, "minimum 50"),
         ("feedback", {"id": "a", "signal": "great"}, "signal"),
         ("feedback", {"id": ["a"], "signal": "positive"}, "id"),
         ("forget", {"id": "a", "purge": True}, "purge: unknown argument"),

@@ -141,7 +141,6 @@ def test_another_projects_memories_are_not_listed(mem: Engram, inside: Talk) -> 
         ("remember", {"fact": "The tapir prefers its reports in the morning", "kind": "tooling"}),
         ("learn", {"statement": "The tapir importer reads its mapping from a spreadsheet in the attic"}),
         ("recall", {"question": "what does the tapir prefer?"}),
-        ("inject", {"task": "write reports for the tapir"}),
         ("feedback", {"signal": "positive"}),
     ],
 )
@@ -274,7 +273,7 @@ def test_too_many_cues_are_refused_with_the_maximum(inside: Talk) -> None:
 def test_no_text_for_a_prompt_has_cues(mem: Engram, inside: Talk) -> None:
     mem.add("The staging database listens on 6543", cues=CUES, type="convention")
     answers = [
-        inside.ask("inject", task="psql: connection refused on staging"),
+        inside.ask("prepare", task="psql: connection refused on staging"),
         inside.ask("recall", question="psql: connection refused"),
         inside.ask("session_start", task="psql: connection refused on staging"),
     ]

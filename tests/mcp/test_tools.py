@@ -11,12 +11,11 @@ from engram.mcp.tools import TOOLS
 from tests.mcp.talking import Talk
 
 NAMES = [
-    "recall", "inject", "prepare", "learn", "remember", "update", "feedback", "forget", "show", "list", "timeline",
+    "recall", "prepare", "learn", "remember", "update", "feedback", "forget", "show", "list", "timeline",
     "enrich", "session_start", "session_end",
 ]  # fmt: skip
 REQUIRED = {
     "recall": [],
-    "inject": ["task"],
     "prepare": ["task"],
     "learn": [],
     "remember": ["fact"],
@@ -34,7 +33,6 @@ DECIDED = {"outcome", "reason", "gate", "memory", "other", "related", "placed", 
 PREPARED = {"directives", "consider", "related", "unconfirmed", "text", "tokens", "warnings"}
 RETURNED = {
     "recall": {"memories", "text", "possible", "unconfirmed", "older", "elsewhere", "warnings"},
-    "inject": PREPARED,
     "prepare": {"queries", "passages", "text", "warnings"},
     "learn": DECIDED,
     "remember": DECIDED,
@@ -61,7 +59,7 @@ RETURNED = {
     "session_start": {"session_id", *PREPARED},
     "session_end": {"session_id", "started", "ended", "summary"},
 }
-READ_ONLY = {"recall", "inject", "prepare", "show", "list", "timeline"}
+READ_ONLY = {"recall", "prepare", "show", "list", "timeline"}
 
 
 def test_the_tools_are_listed_and_what_else_is_offered_is_declared(agent: Talk) -> None:

@@ -12,7 +12,7 @@ from engram.model.arguments import MAX_WORDINGS
 from engram.model.errors import UnreadableData
 from engram.model.memory import FORMS, Signal
 from engram.readers.json_reader import parse_json
-from engram.recall.cutoff import HELPFUL, MIN_KNOWN
+from engram.recall.cutoff import MIN_KNOWN
 from engram.rules.scopes import EVERYWHERE
 
 
@@ -156,7 +156,9 @@ class RememberArguments(Arguments):
 
     fact: str = Field(min_length=1, description="One sentence that stands on its own.")
     kind: Kind = Field(default="preference", description="From identity on, a person must approve it.")
+    scope: str = Field(default="", description="As in learn.")
     cues: Words = Field(default_factory=list, description="As in learn.")
+    supersedes: Words = Field(default_factory=list, description="As in learn.")
     confidence: float = Field(default=0.6, ge=0, le=1)
     session_id: SessionId = ""
 
@@ -194,16 +196,6 @@ class RecallArguments(Arguments):
     since: Since = ""
     until: Until = ""
     min_relevance: MinRelevance = MIN_KNOWN
-    session_id: SessionId = ""
-
-
-class Inject(Arguments):
-    """A task about to start."""
-
-    task: str = Field(min_length=1, description="What you are about to do.")
-    scope: SeenFrom = ""
-    budget: Budget = 0
-    min_relevance: MinRelevance = HELPFUL
     session_id: SessionId = ""
 
 

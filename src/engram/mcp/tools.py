@@ -114,6 +114,20 @@ def _form(given: arguments.FormArguments) -> dict[str, str]:
     return {part: said for parts in FORMS for part in parts if (said := getattr(given, part))}
 
 
+def _place(
+    mem: "Engram", given: arguments.Learn | arguments.RememberArguments, **said: Any
+) -> tuple[dict[str, Any], str]:
+    """The scope and the superseded memories of a new one, and a sentence that says how the scope was inferred."""
+    if given.scope:
+        return {"scope": given.scope, "supersedes": given.supersedes}, ""
+    if given.supersedes:
+        from engram.review.lineage import find_superseded
+
+        return {"supersedes": find_superseded(mem.lineages, given.supersedes, seen(mem))}, ""
+    scope, placed = mem.infer_scope(**said)
+    return {"scope": scope}, placed
+
+
 @_in_session
 def _learn(call: "Call", given: arguments.Learn) -> Learned:
     mem = call.mem
@@ -122,15 +136,10 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
     fields = given.model_dump(exclude={"autonomous", "session_id", "relation", *parts}, exclude_unset=True) | form
     if form:
         fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
-    placed = ""
-    if given.supersedes and not given.scope:
-        from engram.review.lineage import find_superseded
-
-        fields["supersedes"] = find_superseded(mem.lineages, given.supersedes, seen(mem))
-    if not given.scope and not given.supersedes:
-        fields["scope"], placed = mem.infer_scope(
-            given.statement, type=given.type, situation=given.situation, form=form or None
-        )
+    where, placed = _place(
+        mem, given, statement=given.statement, type=given.type, situation=given.situation, form=form or None
+    )
+    fields |= where
     # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
     relation = given.relation if given.supersedes or given.relation != "update" else ""
     decision = mem.learn(
@@ -148,18 +157,19 @@ def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
         from engram.client import PAUSED
 
         return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
-    scope, placed = mem.infer_scope(given.fact, type=given.kind)
+    fields, placed = _place(mem, given, statement=given.fact, type=given.kind)
     decision = mem.remember(
         given.fact,
         source=REMEMBER,
         session=given.session_id,
         type=given.kind,
         confidence=given.confidence,
-        scope=scope,
         cues=given.cues,
+        relation="update" if given.supersedes else "",
+        **fields,
     )
     if call.can_ask:
-        call.question = approval.about_decision(decision, partial(mem.store.get, scopes=seen(mem)))
+        call.question = approval.about_decision(decision, partial(mem.store.get, scopes=seen(mem, given.scope)))
     return Learned.of(decision, placed)
 
 
@@ -210,18 +220,6 @@ def _prepare(call: "Call", given: arguments.PrepareArguments) -> Briefed:
             given.task, wordings=given.wordings, budget=given.budget, progress=call.step, cancelled=call.cancelled
         )
     )
-
-
-@_in_session
-def _inject(call: "Call", given: arguments.Inject) -> Prepared:
-    found = call.mem.inject(
-        given.task,
-        scope=given.scope or None,
-        budget=given.budget or None,
-        session=given.session_id,
-        min_relevance=given.min_relevance,
-    )
-    return Prepared.of(found)
 
 
 @_in_session
@@ -305,7 +303,7 @@ def _enrich(call: "Call", given: arguments.EnrichArguments) -> EnrichedBatch:
     return EnrichedBatch.of(applied, batch, enrichment.count(scopes=scopes))
 
 
-_IDS = "Ids come from recall, list, timeline, inject and session_start."
+_IDS = "Ids come from recall, list, timeline, prepare and session_start."
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -322,18 +320,9 @@ TOOLS: dict[str, Tool] = {
             READS,
         ),
         Tool(
-            "inject",
-            "What a task needs",
-            "Call when the task changes: the memories that concern it, within a token budget. session_start returns the same.",
-            arguments.Inject,
-            Prepared,
-            _inject,
-            READS,
-        ),
-        Tool(
             "prepare",
             "Prepare for a task",
-            "Call once before larger work: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about the task.",
+            "Call before larger work and when the task changes: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about it.",
             arguments.PrepareArguments,
             Briefed,
             _prepare,
@@ -353,7 +342,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "remember",
             "Remember",
-            "Store what the user asked you to remember, in their words.",
+            "Store what the user asked you to remember, in their words; with supersedes if it replaces something.",
             arguments.RememberArguments,
             Learned,
             _remember,

@@ -51,7 +51,8 @@ def answer_name(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, fl
     if name not in entities(query.text) and len(mentions) > MAX_MENTIONS:
         return answer
     found = {hit.id for hit in answer.hits}
-    hits = among(answer.hits, [*answer.hits, *(_mark(hit, floor) for hit in mentions if hit.id not in found)])
+    marked = [_mark(hit) for hit in mentions if hit.id not in found]
+    hits = among(answer.hits, [*answer.hits, *(hit for hit in marked if hit.relevance >= floor)])
     is_identifier = any(character.isdigit() for character in name)
     others = [hit for hit in hits if is_identifier and not terms <= set(tokens(hit.text))]
     known = kept(hits, lambda hit: hit not in others)
@@ -61,8 +62,8 @@ def answer_name(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, fl
     return replace(answer, hits=first(known, query.limit), parts=parts)
 
 
-def _mark(hit: Hit, floor: float) -> Hit:
-    """The hit with a relevance at the floor: that it contains the name is known, that it answers is not."""
+def _mark(hit: Hit) -> Hit:
+    """The hit with a relevance of at least the usual floor: that it contains the name is known, that it answers is not."""
     trace = hit.trace or HitTrace()
-    relevance = max(hit.relevance, floor, MIN_KNOWN)
+    relevance = max(hit.relevance, MIN_KNOWN)
     return replace(hit, trace=replace(trace, found_by={**trace.found_by, NAMED: 1}), relevance=relevance)
