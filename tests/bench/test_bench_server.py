@@ -54,7 +54,9 @@ def test_removing_a_tenant_leaves_the_others_alone(shared_database: str, tenant:
     tenants.remove(shared_database, tenant)
     assert is_empty(shared_database, tenant)
     with Engram.open(url=shared_database, tenant=f"{tenant}-other") as mem:
-        assert [hit.text for hit in mem.search("staging port")] == ["The staging database listens on port 5433"]
+        assert [hit.text for hit in mem.search("staging port", kinds=("memory",))] == [
+            "The staging database listens on port 5433"
+        ]
         assert mem.store.verify_ledgers() == []
 
 

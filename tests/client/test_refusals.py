@@ -33,7 +33,7 @@ WRONG_FILTERS: dict[str, tuple[dict[str, Any], str]] = {
     "no scope": ({"scope": []}, "scope .* names nothing"),
     "time": ({"since": LATE, "until": EARLY}, "is after until"),
     "times in words": ({"since": "2026-02-01", "until": "2026-01-01"}, "is after until"),
-    "roles of memories": ({"roles": ["user"]}, r"add kinds=\(\"event\",\)"),
+    "roles of memories": ({"roles": ["user"], "kinds": ("memory",)}, r"add kinds=\(\"event\",\)"),
     "tags": ({"tags": [1]}, "tags .* names nothing"),
     "metadata": ({"metadata": ["ticket"]}, "metadata must be a mapping"),
     "owner and scope": ({"agent_id": "bot", "scope": "project:acme"}, "not both"),

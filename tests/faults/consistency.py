@@ -177,7 +177,7 @@ def _end_purge(mem: Engram) -> None:
     if not unfinished(home):
         return
     begun = json.loads((home.state / MARKER).read_bytes())
-    assert not {memory.id for memory in mem.list(status="any")} & set(begun["ids"])
+    assert not {memory.id for memory in mem.list(status="any", scope="everywhere")} & set(begun["ids"])
     assert [mem.store.get(one) for one in begun["ids"]] == [None] * len(begun["ids"])
     assert not any(image.memory for one in begun["ids"] for image in mem.store.history(one))
     assert unfinished(home)

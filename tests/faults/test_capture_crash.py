@@ -62,7 +62,7 @@ def facts_by_turn(home: Path) -> dict[str, list[str]]:
         mem.flush_captures()
         assert [name for name in mem.store.states("buffer/") if mem.store.state(name).get("turns")] == []
         assert mem.store.verify_ledgers() == []
-        memories = mem.list(status="any", limit=None)
+        memories = mem.list(status="any", limit=None, scope="everywhere")
         return {
             event.content: [m.statement for m in memories if event.id in {one.event for one in m.evidence}]
             for event in mem.store.events(SESSION)

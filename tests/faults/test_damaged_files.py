@@ -203,7 +203,7 @@ def test_what_an_editor_leaves_beside_a_file_is_ignored(mem: Engram, name: str) 
     path.with_name(name.format(id=path.stem)).write_bytes(path.read_bytes().replace(OLD.encode(), NEW.encode()))
     assert mem.upkeep.sync().problems == []
     assert mem.get(target.id).statement == OLD
-    assert len(mem.list(status="any")) == 1
+    assert len(mem.list(status="any", scope="everywhere")) == 1
     mem.close()
 
 
@@ -238,7 +238,7 @@ def test_a_next_id_taken_by_hand_is_not_given_out(mem: Engram, tmp_path: Path) -
     second = mem.add("Otters sleep holding hands")
     assert mem.get(second.id).statement == "Otters sleep holding hands"
     mem.upkeep.sync()
-    statements = {memory.statement for memory in mem.list(status="any")}
+    statements = {memory.statement for memory in mem.list(status="any", scope="everywhere")}
     assert NEW in statements or any("already taken" in problem for problem in mem.upkeep.sync().problems)
     assert NEW in path.with_name(f"{following}.yaml").read_text("utf-8")
     assert mem.get(second.id).statement == "Otters sleep holding hands"

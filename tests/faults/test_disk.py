@@ -40,7 +40,7 @@ def _assert_told_and_whole(home: Path, cache: Path, answer: dict[str, Any]) -> N
         assert {i: mem.get(i).statement[:40] for i in answer["kept"]} == answer["kept"]
         assert mem.add(sentence(5000)).statement == sentence(5000)
         assert mem.store.verify_ledgers() == []
-        statements = [memory.statement for memory in mem.list(limit=None)]
+        statements = [memory.statement for memory in mem.list(limit=None, scope="everywhere")]
         assert len(statements) == len(set(statements))
     assert_consistent(home, cache)
 
@@ -78,7 +78,7 @@ def test_a_read_only_home_can_be_queried(indexed: bool) -> None:
             [answer] = finish(start("unwritable", "read_only", str(home), str(cache)))
         finally:
             _allow(home)
-        assert answer["found"] == [sentence(3)] and answer["recalled"] == [sentence(4)] and answer["injected"]
+        assert answer["found"] == [sentence(3)] and sentence(4) in answer["recalled"] and answer["injected"]
         for verb in ("learn", "feedback", "observe", "purge"):
             assert answer[verb].startswith("StoreReadOnly"), (verb, answer[verb])
         assert answer["doctor"][:1] == ["home"], answer["doctor"]

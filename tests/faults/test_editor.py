@@ -65,7 +65,7 @@ def _assert_all_present(home: Path, cache: Path, made: dict[str, str]) -> None:
     with Engram.open(home, cache=cache, directory=home) as mem:
         assert mem.upkeep.sync().problems == []
         assert {memory_id: mem.get(memory_id).statement for memory_id in made} == made
-        assert len(mem.list(limit=None, status="any")) == len(made) + SHARED
+        assert len(mem.list(limit=None, status="any", scope="everywhere")) == len(made) + SHARED
 
 
 def _assert_no_save_lost(home: Path, cache: Path, saves: list[dict[str, str]]) -> None:

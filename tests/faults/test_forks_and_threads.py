@@ -48,7 +48,7 @@ def test_many_threads_share_one_object(tmp_path: Path) -> None:
                 decision = mem.learn(text, scope=f"project:thread-{number}")
                 assert decision.memory is not None, decision
                 made.append(decision.memory.id)
-                assert mem.search(text)[0].text == text
+                assert mem.search(text, scope="everywhere")[0].text == text
                 mem.feedback(shared.id, "positive")
                 mem.observe(f"talk-{number}", "user", text, key=str(i))
             return made

@@ -46,7 +46,7 @@ def test_a_killed_harvest_loses_and_doubles_nothing(folder: Path, forks: Zygote)
     assert killed.count(True) >= len(STEPS) // 2
     assert not forks.run(home, cache, "harvest", 1)["killed"]
     with Engram.open(home, cache=cache) as mem:
-        found = [memory.statement for memory in mem.list(limit=None, status="any")]
+        found = [memory.statement for memory in mem.list(limit=None, status="any", scope="everywhere")]
         assert sorted(found) == sorted(RULES)
         assert len({content_hash(statement) for statement in found}) == len(RULES)
         events = [event.content for name in mem.store.ledgers() for event in mem.store.events(name)]

@@ -197,7 +197,7 @@ def _assert_uses_counted_once(home: Path, cache: Path) -> None:
     with Engram.open(home, cache=cache, directory=home) as mem:
         mem.upkeep.fold()
         assert mem.upkeep.fold() == []
-        for memory in mem.list(limit=None, status="any"):
+        for memory in mem.list(limit=None, status="any", scope="everywhere"):
             rated = sum(line["kind"] == "rated" and memory.id in line["ids"] for line in lines)
             assert memory.feedback.positive == rated
             sittings = {line.get("session") or line["at"][:10] for line in lines

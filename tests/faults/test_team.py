@@ -41,7 +41,7 @@ def _finds(mem: Engram, text: str) -> bool:
     ]
     seen += [hit.text for hit in mem.recall(text, scope="project:acme/api").hits]
     seen += [item.memory.statement for item in mem.inject(text, scope="project:acme/api").items]
-    seen += [memory.statement for memory in mem.list(limit=None, status="any")]
+    seen += [memory.statement for memory in mem.list(limit=None, status="any", scope="everywhere")]
     return text in seen
 
 

@@ -281,11 +281,11 @@ def test_no_text_for_a_prompt_has_cues(mem: Engram, inside: Talk) -> None:
     assert [answer for answer in answers if CUES[1] in str(answer)] == []
 
 
-def test_nothing_is_known_only_if_every_part_is_empty(agent: Talk) -> None:
+def test_nothing_is_known_only_if_every_part_is_empty(inside: Talk) -> None:
     asked = {"question": "What is the staging server called?"}
-    assert agent.ask("recall", **asked)["text"] == "Nothing is known about this."
-    agent.ask("learn", statement="Never restart the staging server without asking the user", type="constraint")
+    assert inside.ask("recall", **asked)["text"] == "Nothing is known about this."
+    inside.ask("learn", statement="Never restart the staging server without asking the user", type="constraint")
     for sources in (False, True):
-        found = agent.ask("recall", **asked, sources=sources)
+        found = inside.ask("recall", **asked, sources=sources)
         assert found["memories"] == [] and "Nothing is known" not in found["text"]
         assert "Unconfirmed, waiting for review" in found["text"]

@@ -17,6 +17,7 @@ from engram.model.memory import CO_ACCESSED
 from engram.store.postgres import neighbours, search, tenants
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import _statements, statement
+from engram.store.postgres.store import BY_USE
 from engram.store.protocol import Filters, Hops
 from tests.postgres.one_shard import TENANT, Statement, tables
 
@@ -89,8 +90,10 @@ def _made() -> Iterator[Statement]:
     yield numbered("memory_slice for update", f"{statement('memory_slice')} FOR UPDATE")
     yield numbered("event_slice for update", f"{statement('event_slice')} FOR UPDATE")
     for kind, condition in conditions():
-        for name in ("lexical", "near_among", "listed", "counted", "together"):
+        for name in ("lexical", "near_among", "counted", "together"):
             yield numbered(f"{name} [{kind}]", statement(name).format(condition=condition))
+        for order, uses in (("", ""), (" by use", BY_USE)):
+            yield numbered(f"listed{order} [{kind}]", statement("listed").format(condition=condition, uses=uses))
     yield from nearest_ones()
     yield from walks()
     for table in sorted(tables()):

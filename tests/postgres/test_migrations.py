@@ -189,7 +189,7 @@ def test_what_schema_5_wrote_for_one_person_is_theirs_and_goes_on(
     upgrade_schema(database)
     with Engram.open(url=database, tenant="acme", clock=clock) as mem:
         assert version_of(raw) == LATEST
-        assert [hit.text for hit in mem.search("Lisbon", user_id="ann")] == ANNS[:1]
+        assert [hit.text for hit in mem.search("Lisbon", user_id="ann", kinds=("memory",))] == ANNS[:1]
         assert mem.search("Lisbon", user_id="bob") == []
         [task] = mem.list_tasks(user_id="ann")
         assert [event.content for event in mem.list_events(task.id)] == ["Nights only in May, please", "Noted."]
@@ -224,14 +224,14 @@ def test_memories_of_schema_7_have_no_cues_rank_as_before_and_take_some(
     at_version(raw, 7)
     upgrade_schema(database)
     with Engram.open(url=database, tenant="acme", clock=clock) as mem:
-        (before,) = mem.search("nightshift", mode="keyword")
+        (before,) = mem.search("nightshift", mode="keyword", kinds=("memory",))
         assert before.memory is not None and before.memory.cues == ()
         assert mem.search("bastion", mode="keyword") == []
         mem.update(before.id, cues=["the bastion host"])
         assert [hit.id for hit in mem.search("bastion", mode="keyword")] == [before.id]
         mem.update(before.id, cues=[])
         assert mem.search("bastion", mode="keyword") == []
-        (after,) = mem.search("nightshift", mode="keyword")
+        (after,) = mem.search("nightshift", mode="keyword", kinds=("memory",))
         assert after.score == pytest.approx(before.score, rel=1e-3)
 
 

@@ -41,7 +41,7 @@ def test_every_memory_has_all_its_fields(mem: Engram) -> None:
     assert mem.get("ENG-2026-0105-004").confidence == 0.9
     assert mem.get("ENG-2026-0107-001").status == "retired"
     assert mem.get("ENG-2025-1231-001").extra == {"colour": "blue"}
-    assert len(mem.list(limit=None, status="any")) == 7
+    assert len(mem.list(limit=None, status="any", scope="everywhere")) == 7
     mem.close()
 
 
@@ -58,7 +58,11 @@ def test_its_history_ledger_and_uses_are_complete(mem: Engram) -> None:
     assert mem.history("ENG-2026-0105-002")[1].reason == "moved"
     assert [event.content for event in mem.store.events(SESSION)] == ["Which port does staging use?", "Port 5434."]
     assert mem.store.verify_ledgers() == []
-    [asked] = [hit for hit in mem.search("which port does staging use", kinds=("event",)) if hit.text.endswith("?")]
+    [asked] = [
+        hit
+        for hit in mem.search("which port does staging use", kinds=("event",), scope="everywhere")
+        if hit.text.endswith("?")
+    ]
     assert asked.metadata == {"channel": "cli"}
     assert mem.sessions.get(SESSION).summary == "Told them the port"
     assert {use.kind for use in mem.store.uses_of(["ENG-2026-0105-002"])} == {"rated", "injected"}

@@ -26,7 +26,7 @@ MAX_FOLLOWED = 2
 MAX_HOPS = 1
 MAX_HITS = 2
 """Hits that one hop adds."""
-_WORD = re.compile(r"[\w'’.-]*\w")
+_WORD = re.compile(r"\w+(?:['’.-]+\w+)*")
 
 
 @dataclass(frozen=True, slots=True)

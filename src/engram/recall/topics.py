@@ -24,11 +24,9 @@ MAX_CHARACTERS = 400
 """A longer text tells a story, of which the sentences are no topics."""
 MAX_LIST = 10
 """Words of a question that only names things."""
-_SENTENCE = re.compile(r"[?;!]\s+|\?$|\.\s+(?=[A-Z])")
-_CLAUSE = re.compile(
-    r"(?:,\s*(?:(?:and|or|also|plus)\s+)?|\s+(?:and|or|plus|also)\s+)(?:also\s+)?(?=[a-z])", re.IGNORECASE
-)
-_AND = re.compile(r"\s+(?:and|or|plus|as well as)\s+", re.IGNORECASE)
+_SENTENCE = re.compile(r"[?;!] |\?$|\. (?=[A-Z])")
+_CLAUSE = re.compile(r"(?:, ?(?:(?:and|or|also|plus) )?| (?:and|or|plus|also) )(?:also )?(?=[a-z])", re.IGNORECASE)
+_AND = re.compile(r" (?:and|or|plus|as well as) ", re.IGNORECASE)
 _OWNERS = frozenset(["the", "our", "my", "your", "its"])
 _REFERRING = frozenset(
     [
@@ -63,6 +61,7 @@ _PAIRS = frozenset(["between", "both", "difference", "differ", "versus", "vs", "
 
 def split_topics(question: str) -> tuple[str, ...]:
     """The questions in a question, each of which can be answered alone; nothing if it is one."""
+    question = " ".join(question.split())
     if len(question) > MAX_CHARACTERS or not _PAIRS.isdisjoint(_words(question)):
         return ()
     sentences = [sentence for sentence in _SENTENCE.split(question) if query_terms(sentence)]

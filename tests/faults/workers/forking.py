@@ -43,7 +43,7 @@ def after_the_block(home: Path, cache: Path) -> dict[str, object]:
         mem.add(sentence(1))
         status = _in_child(lambda: mem.add(sentence(2)))
         mem.add(sentence(3))
-        found = sorted(memory.statement for memory in mem.list())
+        found = sorted(memory.statement for memory in mem.list(scope="everywhere"))
     return {"status": status, "found": found == sorted(sentence(n) for n in (1, 2, 3))}
 
 
@@ -118,7 +118,9 @@ def while_threads_write(home: Path, cache: Path) -> dict[str, object]:
         stop.set()
         for thread in threads:
             thread.join()
-        children = {memory.statement for memory in mem.list(limit=None)} & {sentence(90_000 + n) for n in range(8)}
+        children = {memory.statement for memory in mem.list(limit=None, scope="everywhere")} & {
+            sentence(90_000 + n) for n in range(8)
+        }
     return {"status": max(statuses), "found": len(children) == 8}
 
 

@@ -21,7 +21,7 @@ def sentence(n: int) -> str:
 
 
 def _some(mem: Engram, n: int) -> str:
-    known = [m.id for m in mem.list(limit=None) if not m.pinned]
+    known = [m.id for m in mem.list(limit=None, scope="everywhere") if not m.pinned]
     return sorted(known)[n % max(1, len(known))]  # IndexError if only pinned ones are left
 
 

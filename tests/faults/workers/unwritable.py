@@ -29,7 +29,7 @@ def _look_around(home: Path, cache: Path) -> dict[str, Any]:
         hits = mem.search(sentence(3))
         return {
             "found": [hit.text for hit in hits][:1],
-            "recalled": [hit.text for hit in mem.recall(sentence(4)).hits][:1],
+            "recalled": [hit.text for hit in mem.recall(sentence(4)).hits],
             "injected": bool(mem.inject(sentence(5)).items),
             "learn": _attempt(lambda: mem.learn(sentence(99))),
             "feedback": _attempt(lambda: mem.feedback(hits[0].id, "positive")),

@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.recall.cutoff import MIN_KNOWN, among
-from engram.recall.folding import MIN_CHUNK, is_chunk
+from engram.recall.deduplication import MIN_CHUNK, is_chunk
 from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from engram.store.states import StateChange
 
 
+BY_USE = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, "
+"""Orders the memories that are used most first."""
 LINKS_SECONDS = 5.0
 """How long links between scopes are used before they are read again: every read verb needs them."""
 
@@ -179,8 +181,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     ) -> list[Memory]:
         """Memories, newest first, or those used most."""
         condition, values = where(filters)
-        uses = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, " if most_used else ""
-        text = statement("listed").format(condition=condition, uses=uses)
+        text = statement("listed").format(condition=condition, uses=BY_USE if most_used else "")
         rows = self.context.database.query(text, {**values, "limit": limit, "offset": offset})
         return [decode_record(record) for (record,) in rows]
 
