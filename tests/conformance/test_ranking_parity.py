@@ -115,8 +115,10 @@ def test_the_first_ten_are_the_same(both: tuple[Engram, Engram], options: dict[s
     assert answered > QUESTIONS // 2
 
 
-def test_what_is_injected_is_the_same(both: tuple[Engram, Engram]) -> None:
+def test_what_is_injected_is_the_same_but_for_what_only_the_task_finds(both: tuple[Engram, Engram]) -> None:
+    """Files also have the vector of each memory's task, so that a memory found by it alone may take another one's place."""
     for task in ("deploy the api before every release", "move the billing job to Lisbon", "call Klaus"):
         files, server = (mem.inject(task, scope="project:acme", budget=800) for mem in both)
-        assert sorted(files.ids) == sorted(server.ids), task
-        assert len(files.text) == len(server.text)
+        added = [item for item in files.items if item.memory.id not in server.ids]
+        assert {item.reason for item in added} <= {"matched by task"}, task
+        assert len(set(server.ids) - set(files.ids)) <= len(added) < len(files.ids) / 2, task
