@@ -40,7 +40,7 @@ __all__ = [
 
 ABOUT = 0.08
 """From this relevance on a hit is taken to be about the question."""
-MIN_KNOWN = 0.12
+MIN_KNOWN = 0.15
 """The floor of what `recall` answers with; what is nearest below it is called possibly related. Of unanswerable questions to unseen stores,
 .60 get no answer above it, .87 if asked in several wordings."""
 HELPFUL = 0.05
