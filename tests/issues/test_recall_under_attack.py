@@ -11,3 +11,12 @@ def test_what_others_say_decides_no_correction(backend: Backend) -> None:
         mem.add("Project Zorblatern launches in May", source="human", agent_id="shop", user_id="ana")
         assert alone == ["Nothing mentions “zorblatern”; searched for “zorblattern”."]
         assert mem.search(question, agent_id="other", user_id="eve").warnings == alone
+
+
+def test_a_statement_in_another_language_lacks_cues_until_it_has_some(backend: Backend) -> None:
+    with backend.client() as mem:
+        german = mem.add("Unsere Rechnungen über 500 Euro brauchen eine Anzahlung", source="human")
+        mem.add("Staging listens on 6543", source="human", cues=["psql port"])
+        assert [memory.id for memory in mem.enrichment.next_batch()] == [german.id]
+        mem.enrichment.apply({german.id: ["deposit for large invoices"]})
+        assert not mem.enrichment.count()
