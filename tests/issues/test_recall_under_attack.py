@@ -1,5 +1,7 @@
 """What recall shows and hands out holds for odd stores, too: other owners, other languages, other times."""
 
+import pytest
+
 from tests.backends import Backend
 
 
@@ -20,3 +22,15 @@ def test_a_statement_in_another_language_lacks_cues_until_it_has_some(backend: B
         assert [memory.id for memory in mem.enrichment.next_batch()] == [german.id]
         mem.enrichment.apply({german.id: ["deposit for large invoices"]})
         assert not mem.enrichment.count()
+
+
+@pytest.mark.parametrize("again", [["{}?", "{}!", "“{}”", "{} …"], ["{}"] * 8, ["???", "…", "-"]])
+def test_a_wording_that_says_the_same_lowers_no_relevance(backend: Backend, again: list[str]) -> None:
+    question = "which port does staging use"
+    with backend.client() as mem:
+        mem.add("Staging listens on port 6543", source="human")
+        mem.add("Ana likes tea", source="human")
+        alone = mem.recall(question).hits
+        repeated = mem.recall(question, wordings=[one.format(question.upper()) for one in again]).hits
+        assert [(hit.id, hit.relevance) for hit in repeated] == [(hit.id, hit.relevance) for hit in alone]
+        assert alone
