@@ -2,6 +2,8 @@
 
 import pytest
 
+from engram import Engram
+from engram.model.errors import InvalidInput
 from tests.backends import Backend
 
 
@@ -34,3 +36,9 @@ def test_a_wording_that_says_the_same_lowers_no_relevance(backend: Backend, agai
         repeated = mem.recall(question, wordings=[one.format(question.upper()) for one in again]).hits
         assert [(hit.id, hit.relevance) for hit in repeated] == [(hit.id, hit.relevance) for hit in alone]
         assert alone
+
+
+@pytest.mark.parametrize("given", ["psql", None, 5, ["psql"]])
+def test_cues_that_are_no_mapping_are_refused(given: object) -> None:
+    with Engram.open(ephemeral=True) as mem, pytest.raises(InvalidInput, match="cues must be a mapping"):
+        mem.enrichment.apply(given)  # type: ignore[arg-type]

@@ -71,6 +71,8 @@ class Enrichment:
 
         Memories that have cues keep theirs.
         """
+        if not isinstance(cues, Mapping):
+            raise InvalidInput(f"cues must be a mapping from ids to lists of phrases, not {type(cues).__name__}")
         return self._apply(new_bulk(self.store), cues, scopes)
 
     def _apply(self, decision: str, cues: Mapping[str, Sequence[str]], scopes: Scopes) -> BulkDecision:
