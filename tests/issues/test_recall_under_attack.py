@@ -42,3 +42,14 @@ def test_a_wording_that_says_the_same_lowers_no_relevance(backend: Backend, agai
 def test_cues_that_are_no_mapping_are_refused(given: object) -> None:
     with Engram.open(ephemeral=True) as mem, pytest.raises(InvalidInput, match="cues must be a mapping"):
         mem.enrichment.apply(given)  # type: ignore[arg-type]
+
+
+def test_what_was_forgotten_is_in_no_answer_about_another_time(backend: Backend) -> None:
+    question, then = "which port does the otter service use", "2026-01-15"
+    with backend.client() as mem:
+        forgotten = mem.add("The otter service listens on port 7001", source="human", created="2026-01-01T00:00:00Z")
+        mem.forget(forgotten.id)
+        assert not mem.search(question, known_at="2030-01-01", as_of=then)
+        answer = mem.recall(question, known_at="2030-01-01", as_of=then, min_relevance=0)
+        assert not answer.hits
+        assert not answer.possible
