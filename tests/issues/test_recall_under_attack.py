@@ -1,9 +1,13 @@
 """What recall shows and hands out holds for odd stores, too: other owners, other languages, other times."""
 
+from contextlib import suppress
+from threading import Barrier, Thread
+
 import pytest
 
 from engram import Engram
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, NotFound
+from engram.review.bulk import BulkDecision
 from tests.backends import Backend
 
 
@@ -53,3 +57,23 @@ def test_what_was_forgotten_is_in_no_answer_about_another_time(backend: Backend)
         answer = mem.recall(question, known_at="2030-01-01", as_of=then, min_relevance=0)
         assert not answer.hits
         assert not answer.possible
+
+
+def test_only_one_of_several_callers_takes_cues_back(backend: Backend) -> None:
+    with backend.client() as mem:
+        memory = mem.add("Staging listens on port 6543", source="human")
+        mem.enrichment.apply({memory.id: ["psql port"]})
+        ready, undone = Barrier(4), list[BulkDecision]()
+
+        def undo() -> None:
+            ready.wait()
+            with suppress(NotFound):  # the others were faster
+                undone.append(mem.enrichment.undo())
+
+        callers = [Thread(target=undo) for _ in range(ready.parties)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert [one.id for each in undone for one in each.done] == [memory.id]
+        assert [image.op for image in mem.history(memory.id)] == ["add", "enrich", "undo"]
