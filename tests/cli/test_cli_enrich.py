@@ -53,6 +53,13 @@ def test_what_is_no_mapping_of_lists_is_wrong_usage(cli: Console, text: str) -> 
     assert cli("enrich", "-", stdin=text).exit_code == 2
 
 
+def test_a_file_in_another_encoding_is_named(cli: Console, tmp_path: Path) -> None:
+    file = tmp_path / "cues.json"
+    file.write_bytes('{"ENG-1": ["größe"]}'.encode("utf-16"))
+    ended = cli("enrich", str(file))
+    assert (ended.exit_code, "cues.json:1: not UTF-8" in ended.stderr) == (2, True)
+
+
 def test_only_one_thing_is_done_at_a_time(cli: Console) -> None:
     assert cli("enrich", "-", "--undo").exit_code == 2
 

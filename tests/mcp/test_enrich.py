@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp.types import CreateMessageResult, TextContent
 
-from engram import Engram
+from engram import Engram, Memory
 from engram.model.lazy import replace
 from tests.mcp.talking import Talk, said, talking, talking_inside
 
@@ -90,6 +90,22 @@ def test_the_clients_model_is_asked_when_a_session_ends_if_its_owner_allows_that
     (asked,) = model.asked
     assert f"“{PORT}”" in asked.messages[0].content.text
     assert "never an instruction" in asked.system_prompt
+
+
+def test_what_is_learned_while_the_clients_model_thinks_is_not_declined(mem: Engram) -> None:
+    port, learned = mem.add(PORT), list[Memory]()
+
+    class SlowModel(ClientModel):
+        async def __call__(self, *given: Any) -> CreateMessageResult:
+            learned.append(self.mem.add(DEPLOY))
+            return await super().__call__(*given)
+
+    mem.settings = replace(mem.settings, enrich_with_client=True)
+    model = SlowModel(mem, {PORT: ["which port for psql"]})
+    with talking_inside(mem, mode="legacy", sampling_callback=model) as agent:
+        end_session(agent)
+    assert mem.get(port.id).cues == ("which port for psql",)
+    assert [memory.id for memory in mem.enrichment.next_batch()] == [memory.id for memory in learned]
 
 
 def test_a_client_without_a_model_or_with_a_useless_one_ends_its_session(mem: Engram) -> None:

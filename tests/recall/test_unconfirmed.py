@@ -51,8 +51,11 @@ def test_what_the_user_did_not_say_is_not_quoted(mem: Engram) -> None:
         ("Should we never touch the staging database of tidepool without asking me first?", "agent"),
         ("Touch the staging database of tidepool without asking me first.", "agent"),
         (SAID, "web:example.com"),
+        ("Bob told Ana to never touch the staging database of tidepool without asking me first.", "agent"),
+        ("I asked Bob whether to never touch the staging database of tidepool without asking me first.", "agent"),
+        ("I never swim. Ask before you touch tidepool. The staging database is without me first.", "agent"),
     ],
-    ids=["a question", "the opposite", "from a page"],
+    ids=["a question", "the opposite", "from a page", "a report", "an open question", "words of several sentences"],
 )
 def test_words_like_the_users_are_no_proof(mem: Engram, said: str, source: str) -> None:
     mem.observe("yesterday", "user", said)

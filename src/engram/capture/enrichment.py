@@ -26,7 +26,7 @@ from engram.text.tokens import tokens
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "count_without_cues", "render_batch"]
+__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "count_without_cues", "render_batch", "usable_cues"]
 
 ENRICH = "enrich"
 """The operation in the journal."""
@@ -71,6 +71,8 @@ class Enrichment:
 
         Memories that have cues keep theirs.
         """
+        if not isinstance(cues, Mapping):
+            raise InvalidInput(f"cues must be a mapping from ids to lists of phrases, not {type(cues).__name__}")
         return self._apply(new_bulk(self.store), cues, scopes)
 
     def _apply(self, decision: str, cues: Mapping[str, Sequence[str]], scopes: Scopes) -> BulkDecision:
@@ -136,8 +138,7 @@ class Enrichment:
             if not batch:
                 break
             found = suggest(batch)
-            given = {memory.id: _usable_cues(found.get(memory.id, ())) for memory in batch}
-            applied = self._apply(decision, given, scopes)
+            applied = self._apply(decision, usable_cues(batch, found), scopes)
             done += applied.done
             left |= applied.left
             progress("Asking for cues", len(done) + len(left), total)
@@ -240,7 +241,12 @@ def _checked_cues(given: Any) -> tuple[str, ...]:
     return cues
 
 
-def _usable_cues(given: Sequence[str]) -> list[str]:
+def usable_cues(batch: Sequence[Memory], suggested: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """For each memory of a batch the suggested cues that are within the limits; none where the model left it out."""
+    return {memory.id: _within_limits(suggested.get(memory.id, ())) for memory in batch}
+
+
+def _within_limits(given: Sequence[str]) -> list[str]:
     """The cues of a model that are within the limits."""
     found = (" ".join(cue.split()) for cue in given)
     return [cue for cue in dict.fromkeys(found) if cue and len(cue) <= MAX_CUE_CHARS and any(tokens(cue))][:MAX_CUES]

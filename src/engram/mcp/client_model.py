@@ -87,9 +87,10 @@ async def _ask(ctx: Context, prompt: Prompt) -> str:
 
 
 def _store_cues(mem: "Engram", batch: "Sequence[Memory]", answer: str) -> None:
-    """Store the cues of an answer; a model may put its JSON between other words."""
+    """Store the cues of an answer about a batch; a model may put its JSON between other words."""
+    from engram.capture.enrichment import usable_cues
     from engram.mcp.tools import seen
 
     found = TypeAdapter(SuggestedCues).validate_json(answer[answer.find("{") : answer.rfind("}") + 1])
     given = {one.id: one.cues for one in found.memories}
-    mem.enrichment.run(len(batch), suggest=lambda _: given, scopes=seen(mem))
+    mem.enrichment.apply(usable_cues(batch, given), scopes=seen(mem))

@@ -18,6 +18,8 @@ LONGEST = 2**63 - 1
 """The largest integer of a database."""
 MAX_WORDINGS = 8
 """Other wordings of one question."""
+_OPENING, _CLOSING = "¿¡\"'“„«( ", "?!.,;:…\"'”“»)— -"
+"""Signs around a question that say nothing about its topic."""
 MOST_NESTED = 96
 """The most levels of a caller's own data; a memory's file may have 100."""
 ANY = "any"
@@ -81,7 +83,7 @@ def words(given: Any, name: str) -> tuple[str, ...] | None:
 
 
 def checked_wordings(given: Any) -> tuple[str, ...]:
-    """Other wordings of a question, each once, without blank ones."""
+    """Other wordings of a question, each once, without those that have no words."""
     listed = [given] if isinstance(given, str) else given if given is not None else ()
     if isinstance(listed, Mapping) or not isinstance(listed, Iterable):
         raise InvalidInput(f"wordings must be a list of texts, not {type(given).__name__}")
@@ -89,11 +91,17 @@ def checked_wordings(given: Any) -> tuple[str, ...]:
     for wording in listed:
         if not isinstance(wording, str):
             raise InvalidInput(f"wordings must be texts; one is {wording!r:.40}")
-        if plain := " ".join(wording.split()):
-            found.setdefault(plain.casefold(), plain)
+        plain = " ".join(wording.split())
+        if key := wording_key(plain):
+            found.setdefault(key, plain)
     if len(found) > MAX_WORDINGS:
         raise InvalidInput(f"{len(found)} wordings were given (maximum {MAX_WORDINGS}); keep those that differ most")
     return tuple(found.values())
+
+
+def wording_key(text: str) -> str:
+    """What two wordings have in common that differ by case, white space or the signs around them only: to ask again is not to ask otherwise."""
+    return " ".join(text.casefold().split()).lstrip(_OPENING).rstrip(_CLOSING)
 
 
 def _checked_words(given: Words, name: str, what: str, known: Sequence[str]) -> tuple[str, ...] | None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from engram.model.arguments import wording_key
 from engram.model.errors import InvalidInput
 from engram.model.fields import aware
 from engram.model.lazy import dataclass, field, replace
@@ -291,7 +292,9 @@ class SearchQuery:
     def alternatives(self) -> "list[SearchQuery]":
         """The other reading of the question and each wording as a query of its own."""
         alone = replace(self, wordings=(), question="", task="", original="")
-        return [replace(alone, text=wording) for wording in (*filter(None, [self.original]), *self.wordings)]
+        asked = {wording_key(text) for text in (self.text, self.question, self.original)}
+        others = [wording for wording in self.wordings if wording_key(wording) not in asked]
+        return [replace(alone, text=wording) for wording in (*filter(None, [self.original]), *others)]
 
     @property
     def lexical_terms(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from engram.rules.strength import (
     schema_boost,
 )
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Store, StoredRecord
+from engram.store.protocol import LIVE, NEVER_TRUE, Candidates, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.time.zone import SYSTEM
 from engram.text.tokens import query_terms, tokens
@@ -375,7 +375,11 @@ def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> st
     if isinstance(record, Event) and is_manifest(record) and "observation" not in (filters.types or ()):
         return "says which document was read, not what is in it"
     # A hand edit picked up during this search may have changed the status.
-    if isinstance(record, Event) or filters.statuses is None or filters.as_of:
+    if isinstance(record, Event):
+        return ""
+    if filters.as_of:
+        return f"status {record.status}" if record.status in NEVER_TRUE else ""
+    if filters.statuses is None:
         return ""
     if record.status not in filters.statuses:
         return f"status {record.status}"

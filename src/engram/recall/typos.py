@@ -5,7 +5,7 @@ identifiers, of which one that differs in a letter is another thing.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from engram.embedding.tokenizer import word_rows
 from engram.model.lazy import replace
@@ -55,7 +55,7 @@ def find_corrections(store: Store, text: str, filters: Filters) -> dict[str, str
     if not unknown:
         return {}
     terms = {word: query_terms(word)[0] for word in unknown}
-    stored = store.frequencies(list(terms.values()))
+    stored = _count_visible(store, list(terms.values()), filters)
     unknown = [word for word in unknown if terms[word] not in stored]
     if not 0 < len(unknown) <= min(MAX_CORRECTED, max(1, len(found) // 2)):
         return {}
@@ -84,12 +84,18 @@ def _closest(store: Store, word: str, filters: Filters) -> str:
         # Of a common word's stem, only a common form is the word.
         if term and (_is_common(edit) or not _is_common(word_of(term[0]))):
             edits.setdefault(term[0], edit)
-    found = store.frequencies(list(edits))
-    if filters.scopes is not None and found:
-        visible = store.known_terms(list(found), filters.scopes)
-        found = {term: count for term, count in found.items() if term in visible}
+    found = _count_visible(store, list(edits), filters)
     best = max(found, key=lambda term: (found[term], term), default="")
     return edits[best] if best else ""
+
+
+def _count_visible(store: Store, terms: Sequence[str], filters: Filters) -> dict[str, int]:
+    """How often the terms occur, without those that only occur where the caller does not look: what others say changes no answer."""
+    found = dict(store.frequencies(terms))
+    if filters.scopes is None or not found:
+        return found
+    visible = store.known_terms(list(found), filters.scopes)
+    return {term: count for term, count in found.items() if term in visible}
 
 
 def edits_of(word: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 Those that are may be quoted, marked as unconfirmed; the others are only named by their ids, since anybody may have proposed them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from engram.model.event import Event
 from engram.model.hit import USER_WORDS, WAITS, Hit
@@ -16,6 +16,7 @@ from engram.recall.situated import is_question
 from engram.rules.sources import Rank, said_by
 from engram.store.protocol import Filters, Store
 from engram.text.polarity import read
+from engram.text.sentences import split_sentences
 from engram.text.tokens import query_terms, tokens
 
 __all__ = ["ProofFinder", "least_unconfirmed", "quotes_user"]
@@ -65,13 +66,32 @@ def _asks(text: str) -> bool:
 
 
 def quotes_user(events: Sequence[Event], memory: Memory) -> bool:
-    """Whether a candidate says nothing but what the user says in these events.
+    """Whether a candidate says nothing but what the user states in these events, each of its sentences in one of theirs.
 
-    A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page.
+    A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page; words from several
+    sentences, or from a report of what others say, can be put together to what the user never said.
     """
-    users = [event for event in events if event.role in _USERS]
-    own_terms = {term for event in users for term in tokens(event.content)}
-    if not users or not set(query_terms(memory.statement)) <= own_terms | _SPEAKER:
+    said = [sentence for event in events if event.role in _USERS for sentence in _stated(event.content)]
+    parts = [part for part in split_sentences(memory.statement) if query_terms(part)]
+    return bool(parts) and all(any(_covers(sentence, part) for sentence in said) for part in parts)
+
+
+def _stated(content: str) -> Iterator[str]:
+    """The sentences of a turn that state something in its author's own name: no questions, reports, guesses, or jokes."""
+    from engram.capture.extraction.clauses import GUESS, IRONY, QUESTION, doubts_about, is_reported, own_sentences
+
+    for clause in own_sentences(content):
+        is_open = "whether" in clause.text.lower().split() or is_reported(clause.text)
+        if (
+            not clause.unread
+            and not is_open
+            and doubts_about(clause.text, clause.sentence).isdisjoint((GUESS, IRONY, QUESTION))
+        ):
+            yield clause.text
+
+
+def _covers(said: str, statement: str) -> bool:
+    if not set(query_terms(statement)) <= {*tokens(said), *_SPEAKER}:
         return False
-    stated, denied = read(memory.statement), {term for event in users for term in read(event.content).negated}
-    return stated.negated == stated.content & denied
+    stated = read(statement)
+    return stated.negated == stated.content & read(said).negated

@@ -117,7 +117,7 @@ def undo_entries(store: Store, parts: Sequence[Image], now: datetime, actor: str
     wanted = {i: part for i, part in first.items() if i not in left}
     mark, done = new_bulk(store), list[Memory]()
     for ids in sliced(list(wanted)):
-        done += _undone_or_left(store, {i: wanted[i] for i in ids}, now, actor, mark, left)
+        done += _undone_or_left(store, {i: wanted[i] for i in ids}, numbers, now, actor, mark, left)
     return BulkDecision(mark, "undo", tuple(done), left)
 
 
@@ -169,22 +169,40 @@ def _unrestorable(history: Sequence[Image], decisions: Collection[int], actor: s
 
 
 def _undone_or_left(
-    store: Store, wanted: Mapping[str, Image], now: datetime, actor: str, mark: str, left: dict[str, str]
+    store: Store,
+    wanted: Mapping[str, Image],
+    numbers: Collection[int],
+    now: datetime,
+    actor: str,
+    mark: str,
+    left: dict[str, str],
 ) -> list[Memory]:
     """Undo a slice; where one of it cannot be undone, undo the others one by one."""
     try:
-        return _undone(store, wanted, list(wanted), now, actor=actor, session=mark)
+        return _undone(store, wanted, list(wanted), now, actor=actor, session=mark, numbers=numbers)
     except Refused as error:
         if len(wanted) == 1:
             left |= dict.fromkeys(wanted, str(error))
             return []
-    return [one for i, part in wanted.items() for one in _undone_or_left(store, {i: part}, now, actor, mark, left)]
+    return [
+        one for i, part in wanted.items() for one in _undone_or_left(store, {i: part}, numbers, now, actor, mark, left)
+    ]
 
 
 def _undone(
-    store: Store, wanted: Mapping[str, Image], subjects: Sequence[str], now: datetime, *, actor: str, session: str = ""
+    store: Store,
+    wanted: Mapping[str, Image],
+    subjects: Sequence[str],
+    now: datetime,
+    *,
+    actor: str,
+    session: str = "",
+    numbers: Collection[int] = (),
 ) -> list[Memory]:
-    """Put memories back to what they were before a decision each, as one new decision; the `subjects` among them, as they are then."""
+    """Put memories back to what they were before a decision each, as one new decision; the `subjects` among them, as they are then.
+
+    Raises `Refused` where `numbers` are given and a memory was decided about after those decisions, perhaps a moment ago.
+    """
     from engram.review.conflicts import release, waiting_on
 
     waiting = waiting_on(store, list(wanted))
@@ -195,6 +213,8 @@ def _undone(
     about += [other.id for other in waiting]
     with store.deciding("undo", actor=actor, reason=reason, session=session, scopes=scopes, about=about) as deciding:
         told = store.histories(list(wanted))
+        if numbers:
+            _refuse_decided_since(told, numbers, actor, session)
         restored = {i: _restored(deciding, i, told[i], wanted[i], now) for i in wanted}
         replaced = _replaced_since(deciding, restored.values())
         for other in restored.values():
@@ -209,6 +229,13 @@ def _undone(
                 f"{replaced.id} cannot be undone: {replaced.superseded_by} has replaced it since; undo that first"
             )
         return found
+
+
+def _refuse_decided_since(told: Mapping[str, list[Image]], numbers: Collection[int], actor: str, session: str) -> None:
+    """Raise `Refused` where a memory was decided about after these decisions, except in this session."""
+    for history in told.values():
+        if why := _unrestorable([image for image in history if image.session != session], numbers, actor):
+            raise Refused(why)
 
 
 def _refuse_split(memory: Memory, restored: Memory, wanted: Collection[str]) -> None:

@@ -31,6 +31,8 @@ COMMON = 20_000
 """A term in this many documents counts as known to every scope, without a lookup."""
 LIVE = ("active", "dormant")
 """The statuses a search returns by default."""
+NEVER_TRUE = ("retired", "rejected", "candidate")
+"""The statuses of memories that were never true, so that no question about a past moment finds them."""
 
 
 @dataclass(frozen=True, slots=True)

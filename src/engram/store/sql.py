@@ -6,11 +6,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from engram.store.protocol import Filters
-
+from engram.store.protocol import NEVER_TRUE, Filters
 
 _NAMED = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -20,17 +18,13 @@ def named_statements(text: str) -> dict[str, str]:
     return {name: body.strip() for name, body in _NAMED.findall(text)}
 
 
-_PAST = ("retired", "rejected", "candidate")
-"""Statuses of memories that were never true."""
-
-
 class FilterCondition(ABC):
     """Collects the parts of one condition."""
 
     EARLIEST: str
     """A moment before every other, as SQL."""
 
-    def __init__(self, filters: "Filters") -> None:
+    def __init__(self, filters: Filters) -> None:
         self.parts: list[str] = []
         self._add_columns(filters)
         self._add_times(filters)
@@ -83,7 +77,7 @@ class FilterCondition(ABC):
     def add_metadata(self, key: str, value: object) -> None:
         """Require the caller's own data to have this value under a key; a list matches by any of its items."""
 
-    def _add_columns(self, filters: "Filters") -> None:
+    def _add_columns(self, filters: Filters) -> None:
         self.among("d.kind", filters.kinds)
         self.among("d.scope", filters.scopes)
         if filters.outside:
@@ -106,7 +100,7 @@ class FilterCondition(ABC):
         if filters.domain is not None:
             self.add_domain(filters.domain, filters.domain + "/")
 
-    def _add_times(self, filters: "Filters") -> None:
+    def _add_times(self, filters: Filters) -> None:
         for condition, at in (
             ("d.time >= {}", filters.since),
             ("d.time < {}", filters.until),
@@ -118,7 +112,7 @@ class FilterCondition(ABC):
             moment = self.moment(filters.known_at)
             self.add("(d.known <= {} OR d.time <= {})", moment, moment)
 
-    def _add_validity(self, filters: "Filters") -> None:
+    def _add_validity(self, filters: Filters) -> None:
         """What was true at a moment. `as_of` asks for the past: what is superseded now counts as well."""
         past = filters.as_of and filters.valid_at is not None
         if filters.valid_at is not None:
@@ -129,6 +123,6 @@ class FilterCondition(ABC):
             self.add(begun if past else f"({since} IS NULL OR {begun} OR {since} <= d.known)", moment)
             self.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
         if past:
-            self.not_among("d.status", _PAST)
+            self.not_among("d.status", NEVER_TRUE)
         else:
             self.among("d.status", filters.statuses)

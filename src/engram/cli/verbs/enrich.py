@@ -64,8 +64,9 @@ def _report(surface: Surface, decision: "BulkDecision") -> None:
 
 def _read_cues(file: str) -> dict[str, list[str]]:
     from engram.readers.json_reader import parse_json_object
+    from engram.readers.limits import read_text
 
-    text = text_or_stdin("-") if file == "-" else Path(file).read_text("utf-8-sig")
+    text = text_or_stdin("-") if file == "-" else read_text(Path(file))
     cues = parse_json_object(text)
     if not all(isinstance(given, list) for given in cues.values()):
         raise InvalidInput('cues are written as {"ID": ["cue", …], …}')

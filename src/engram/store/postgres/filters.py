@@ -74,7 +74,11 @@ class PostgresCondition(FilterCondition):
         )
 
     def add_without_cues(self) -> None:
-        self.add("d.cues = ''")
+        # Next to the cues, the index has the English words of a statement in another language.
+        self.add(
+            "(d.cues = '' OR d.id IN (SELECT c.id FROM engram.agent_memory c WHERE c.tenant = %(tenant)s "
+            "AND coalesce(c.record ->> 'cues', '[]') = '[]'))"
+        )
 
     def add_tags(self, tags: Sequence[str]) -> None:
         self.add("d.tags @> {}::text[]", list(tags))

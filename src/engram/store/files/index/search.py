@@ -63,7 +63,11 @@ class SqliteCondition(FilterCondition):
         self.add("d.critical <> ''")
 
     def add_without_cues(self) -> None:
-        self.add("EXISTS (SELECT 1 FROM texts t WHERE t.n = d.n AND t.cues = '')")
+        # Next to the cues, the index has the English words of a statement in another language.
+        self.add(
+            "EXISTS (SELECT 1 FROM texts t JOIN records w ON w.n = t.n WHERE t.n = d.n "
+            "AND (t.cues = '' OR coalesce(json_array_length(w.record, '$.cues'), 0) = 0))"
+        )
         # The files of team stores have absolute paths.
         self.add("NOT EXISTS (SELECT 1 FROM places p WHERE p.id = d.id AND substr(p.path, 1, 1) = '/')")
 
