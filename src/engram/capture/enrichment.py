@@ -26,7 +26,7 @@ from engram.text.tokens import tokens
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "count_without_cues", "render_batch"]
+__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "MAX_PER_JOB", "Enrichment", "count_without_cues", "render_batch"]
 
 ENRICH = "enrich"
 """The operation in the journal."""
@@ -39,7 +39,7 @@ DECLINED = "declined"
 MAX_BATCH = 200
 MAX_STATEMENT_CHARS = 400
 """Characters of a statement that a batch quotes."""
-PER_CALL, PER_JOB = 10, 50
+MAX_PER_CALL, MAX_PER_JOB = 10, 50
 """Memories that the model reads in one call, and in one job."""
 MAX_DECLINED, MAX_BATCHES = 10_000, 20
 """Declined ids, and batches for `undo`, that are kept; the oldest are dropped."""
@@ -81,7 +81,7 @@ class Enrichment:
                 _refuse_enriched(memory)
                 if not self.store.owned([memory.id]):
                     raise Refused(f"{memory.id} belongs to a team; `engram update` changes it for everyone")
-                wanted[memory.id] = _checked_cues(given)
+                wanted[memory.id] = _check_cues(given)
             except (InvalidInput, NotFound, Refused) as error:
                 left[ref] = str(error)
         declined = [i for i, given in wanted.items() if not given]
@@ -90,7 +90,7 @@ class Enrichment:
             declined += [i for i in ids if i in left]
         left |= {i: DECLINED for i in declined if i not in left}
         if done or declined:
-            self._note(decision, declined)
+            self._record_batch(decision, declined)
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def undo(self, *, actor: str = "manual", scopes: Scopes = None) -> BulkDecision:
@@ -103,11 +103,11 @@ class Enrichment:
             # An owner cannot tell who declined the memories of a batch without cues.
             if scopes is None or (ids and not has_foreign(self.store, ids, scopes)):
                 undone = undo_bulk(self.store, batch, self.clock(), actor=actor, scopes=scopes) if ids else None
-                self._forget(batch)
+                self._forget_batch(batch)
                 return undone or BulkDecision(batch, "undo")
         raise NotFound("no enrichment to undo")
 
-    def _forget(self, batch: str) -> None:
+    def _forget_batch(self, batch: str) -> None:
         def without(state: Mapping[str, Any]) -> dict[str, Any]:
             declined = {i: decision for i, decision in state.get(DECLINED, {}).items() if decision != batch}
             return {DECLINED: declined, "batches": [one for one in state.get("batches", []) if one != batch]}
@@ -132,11 +132,11 @@ class Enrichment:
         decision, done, left = new_bulk(self.store), list[Memory](), dict[str, str]()
         progress("Asking for cues", 0, total)
         while (read := len(done) + len(left)) < total:
-            batch = self.next_batch(min(PER_CALL, total - read), scopes=scopes)
+            batch = self.next_batch(min(MAX_PER_CALL, total - read), scopes=scopes)
             if not batch:
                 break
             found = suggest(batch)
-            given = {memory.id: _usable_cues(found.get(memory.id, ())) for memory in batch}
+            given = {memory.id: _select_usable_cues(found.get(memory.id, ())) for memory in batch}
             applied = self._apply(decision, given, scopes)
             done += applied.done
             left |= applied.left
@@ -144,8 +144,8 @@ class Enrichment:
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def schedule(self) -> Job:
-        """Queue a job that asks the model for the cues of `PER_JOB` memories, and queues the next one until none is left."""
-        self._required_model()
+        """Queue a job that asks the model for the cues of `MAX_PER_JOB` memories, and queues the next one until none is left."""
+        self._require_model()
         waiting = [job for job in self.store.jobs(["waiting"]) if job.kind == ENRICH_WITH_MODEL]
         if waiting:
             return waiting[0]
@@ -173,7 +173,7 @@ class Enrichment:
             return [one for i, given in cues.items() for one in self._write({i: given}, decision, left, scopes)]
         return written
 
-    def _note(self, decision: str, declined: Sequence[str]) -> None:
+    def _record_batch(self, decision: str, declined: Sequence[str]) -> None:
         def add(state: Mapping[str, Any]) -> dict[str, Any]:
             known = {**state.get(DECLINED, {}), **dict.fromkeys(declined, decision)}
             batches = dict.fromkeys([*state.get("batches", []), decision])
@@ -181,7 +181,7 @@ class Enrichment:
 
         self.store.change_state(STATE, add)
 
-    def _required_model(self) -> "LanguageModel":
+    def _require_model(self) -> "LanguageModel":
         if self.model is None:
             raise InvalidInput(
                 "no model is configured: `engram config model openai:MODEL`; or let your agent give the cues"
@@ -191,7 +191,7 @@ class Enrichment:
     def _ask_model(self, batch: Sequence[Memory]) -> dict[str, list[str]]:
         from engram.llm.schemas import SuggestedCues
 
-        answer = self._required_model().ask("cues", SuggestedCues, {"statements": render_batch(batch)})
+        answer = self._require_model().ask("cues", SuggestedCues, {"statements": render_batch(batch)})
         return {one.id: one.cues for one in answer.memories}
 
 
@@ -230,7 +230,7 @@ def _refuse_enriched(memory: Memory) -> None:
         raise Refused(f"{memory.id} is {memory.status}; only current memories get cues")
 
 
-def _checked_cues(given: Any) -> tuple[str, ...]:
+def _check_cues(given: Any) -> tuple[str, ...]:
     """The cues; raises `InvalidInput` for too many, for long ones, and for those without a word to search for."""
     from engram.capture.draft import checked_fields
 
@@ -240,7 +240,7 @@ def _checked_cues(given: Any) -> tuple[str, ...]:
     return cues
 
 
-def _usable_cues(given: Sequence[str]) -> list[str]:
+def _select_usable_cues(given: Sequence[str]) -> list[str]:
     """The cues of a model that are within the limits."""
     found = (" ".join(cue.split()) for cue in given)
     return [cue for cue in dict.fromkeys(found) if cue and len(cue) <= MAX_CUE_CHARS and any(tokens(cue))][:MAX_CUES]

@@ -60,7 +60,7 @@ class ContextVerbs(ReadVerbs):
             if not asked:
                 page = Page(room)
                 remembered = self._remembered(directory, checked_length(limit) or 10)
-                stopped = context.recent(remembered, self._summarised(directory), page)
+                stopped = context.recent(remembered, self._session_summaries(directory), page)
                 return _recalled(query, page, stopped, (), context)
             found = memories or self.recall(query, wordings=wordings, scope=self._scopes_in(directory), limit=limit)
             if any(note.startswith(BY_RULES) for note in found.warnings):
@@ -127,7 +127,9 @@ class ContextVerbs(ReadVerbs):
         )
         finder = TaskMemoryFinder(self._recaller.searcher, self.store)
         hits = finder.find_about(query)
-        return Recall(text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=finder.find_waiting(query)))
+        return Recall(
+            text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=finder.find_unconfirmed(query))
+        )
 
     @contextmanager
     def _context(
@@ -177,13 +179,13 @@ class ContextVerbs(ReadVerbs):
         def listed(since: "datetime | None", until: "datetime | None") -> "Sequence[Memory]":
             from datetime import timedelta
 
-            seen = self._scopes_seen(self._scopes_in(directory))
+            seen = self._visible_scope(self._scopes_in(directory))
             end = until + timedelta(seconds=1) if until is not None else None
             return self.list(scope=seen, since=since, until=end, limit=limit)
 
         return listed
 
-    def _summarised(self, directory: str | Path | None) -> "Sequence[EarlierSession]":
+    def _session_summaries(self, directory: str | Path | None) -> "Sequence[EarlierSession]":
         """The newest sessions of this memory that have a summary."""
         from engram.embedding.tokenizer import count_tokens
         from engram.sessions.earlier import EarlierSessions

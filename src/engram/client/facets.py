@@ -334,7 +334,7 @@ class Facets:
         seen = self._scopes.read_scopes(words(rest.pop("scope"), "scope"))
         return self._filters(**rest, scope=EVERYWHERE if seen is None else seen)
 
-    def _scopes_seen(self, scope: ScopeLike) -> str | tuple[str, ...]:
+    def _visible_scope(self, scope: ScopeLike) -> str | tuple[str, ...]:
         """What a read verb sees, as the scope that another one takes."""
         seen = self._seen(scope, {}).scopes
         return EVERYWHERE if seen is None else seen
@@ -368,7 +368,7 @@ class Facets:
         """A memory the owner may change; raises `NotFound` for one they do not see, `Refused` for one of a wider scope."""
         return find_memory(self.store, ref, self.scopes_for(**cast(Owner, owner)), to_change=True)
 
-    def _asking_scopes(self, owner: Owner) -> OwnerScopes | None:
+    def _scopes_of_asker(self, owner: Owner) -> OwnerScopes | None:
         """The scopes of who asks: those of `scopes_for`; None for a question that is asked everywhere."""
         return None if EVERYWHERE in (named_owner(owner) or ()) else self.scopes_for(**owner)
 
@@ -379,7 +379,7 @@ class Facets:
         named = {
             name: value for name, value in owner.items() if name in Owner.__annotations__ and (value or name != "scope")
         }
-        scopes = self._asking_scopes(cast(Owner, named)) if session else None
+        scopes = self._scopes_of_asker(cast(Owner, named)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
         # A caller in one project may ask about another; only people are kept apart.

@@ -203,7 +203,7 @@ class ReadVerbs(Facets):
         **owner: Unpack[Owner],
     ) -> Memories:
         """Memories in critical slots, newest first: looked up, not searched for."""
-        found = self.list(scope=self._scopes_seen(self._scope_of(owner)), types=types, limit=None, critical=True)
+        found = self.list(scope=self._visible_scope(self._scope_of(owner)), types=types, limit=None, critical=True)
         # Evidence from documents is never critical: one document could fill every place.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
@@ -254,7 +254,7 @@ class ReadVerbs(Facets):
         """
         from engram.sessions.earlier import held_back
 
-        seen = self._asking_scopes(_asker(scope, filters))
+        seen = self._scopes_of_asker(_asker(scope, filters))
         own = self.sessions.get(session, scopes=seen) if session else None
         summary = own.summary if own is not None and not held_back(self.store, own) else ""
         block = self._blocks.block(
@@ -354,7 +354,7 @@ class ReadVerbs(Facets):
         from engram.recall.timeline import entries_of_hits, entries_of_memories, entries_of_sessions, newest
 
         checked_length(limit)
-        scopes = self._scopes_seen(self._scope_of(owner))
+        scopes = self._visible_scope(self._scope_of(owner))
         since, until = aware(since, self.time_zone), aware(until, self.time_zone)
         if about.strip():
             hits = self.search(

@@ -119,13 +119,13 @@ def _parts(found: "Found | None") -> dict[str, Any]:
     return {
         "memories": _remembered(found.hits),
         "possible": _remembered(found.possible),
-        "unconfirmed": _in_users_words(found.unconfirmed),
+        "unconfirmed": _quote_user(found.unconfirmed),
         "older": _remembered(found.older),
         "elsewhere": {match.scope: match.count for match in found.elsewhere},
     }
 
 
-def _in_users_words(hits: "Iterable[Hit]") -> list[Remembered]:
+def _quote_user(hits: "Iterable[Hit]") -> list[Remembered]:
     return _remembered(hit for hit in hits if hit.note == USER_WORDS)
 
 

@@ -6,9 +6,9 @@ from typing import TypeVar
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Memory
 
-__all__ = ["MIN_CHUNK", "fold_events", "is_chunk", "is_manifest"]
+__all__ = ["MIN_CHUNK_RELEVANCE", "fold_events", "is_chunk", "is_manifest"]
 
-MIN_CHUNK = 0.05
+MIN_CHUNK_RELEVANCE = 0.05
 """The floor of possibly related chunks of documents: a chunk says so much that some of its words match any question."""
 Item = TypeVar("Item")
 
@@ -18,7 +18,9 @@ def fold_events(ranked: Sequence[Item], record_of: Callable[[Item], Memory | Eve
     records = [record_of(item) for item in ranked]
     sources = {evidence.event for record in records if isinstance(record, Memory) for evidence in record.evidence}
     return [
-        item for item, record in zip(ranked, records, strict=True) if not (_is_told(record) and record.id in sources)
+        item
+        for item, record in zip(ranked, records, strict=True)
+        if not (_is_foldable(record) and record.id in sources)
     ]
 
 
@@ -32,6 +34,6 @@ def is_chunk(event: Event) -> bool:
     return event.role == DOCUMENT_ROLE and event.event_type == "artifact"
 
 
-def _is_told(record: Memory | Event) -> bool:
+def _is_foldable(record: Memory | Event) -> bool:
     """Whether a record is an event that a memory can stand for; a chunk says more than the facts taken from it."""
     return isinstance(record, Event) and not is_chunk(record)

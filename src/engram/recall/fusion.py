@@ -26,7 +26,7 @@ __all__ = [
     "RankEvidence",
     "Weights",
     "asks_for_reply",
-    "copied",
+    "copy_penalties",
     "evidence_of",
     "reciprocal_ranks",
     "repeated",
@@ -39,7 +39,7 @@ RRF_K = 60
 REPEATED = 0.6
 """Where several things are asked for: what a passage loses for each doubling of the passages of its session before it, times
 log 2, on a scale of about ten."""
-MIN_COPIED = 100
+MIN_COPY_CHARS = 100
 """Characters of index terms from which on two equal texts are copies: people repeat short ones."""
 INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
 """Terms at which a turn is half as informative as it can be, and from which more add nothing."""
@@ -245,7 +245,7 @@ def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
     return lost
 
 
-def copied(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
+def copy_penalties(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
     """What a passage loses because a better eligible one of another session has the same words of the same speaker: half of its score.
 
     Resumed and forked conversations repeat whole sessions, each of which would take a place among the first.
@@ -254,7 +254,7 @@ def copied(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
     parents, first = passages.parents, dict[tuple[str, str], int]()
     for place in eligible[np.argsort(-scores[eligible], kind="stable")].tolist():
         item = passages.items[place]
-        if item.parent and len(item.fields[0]) >= MIN_COPIED:
+        if item.parent and len(item.fields[0]) >= MIN_COPY_CHARS:
             home = first.setdefault((item.speaker, item.fields[0]), parents[place])
             lost[place] = -max(float(scores[place]), 0.0) / 2 if home != parents[place] else 0
     return lost

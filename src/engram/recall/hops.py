@@ -21,10 +21,10 @@ __all__ = ["HOP", "Hop", "follow_entities", "plan_hops"]
 HOP = "entity"
 """The name in a hit's trace for a memory found by an entity of another hit."""
 PURPOSE = "what is known about “{entity}”"
-MAX_FOLLOWED = 2
+MAX_FOLLOWED_HITS = 2
 """First hits whose entities are followed."""
 MAX_HOPS = 1
-MAX_HITS = 2
+MAX_HITS_PER_HOP = 2
 """Hits that one hop adds."""
 _WORD = re.compile(r"[\w'’.-]*\w")
 
@@ -47,7 +47,7 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
         terms = set(query_terms(hop.entity))
         about = [hit for hit in hits if hit.id not in found and terms <= set(tokens(hit.text))]
         best = best_of(about)
-        followed = [_mark(hit) for hit in about if hit.relevance >= HALF * best][:MAX_HITS]
+        followed = [_mark_hop(hit) for hit in about if hit.relevance >= HALF * best][:MAX_HITS_PER_HOP]
         found |= {hit.id for hit in followed}
         added += followed
     if not added:
@@ -59,7 +59,7 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
 
 def plan_hops(question: str, hits: Sequence[Hit]) -> list[Hop]:
     """The second searches for a question: none for entities that it names, nor if a hit says all that it asks."""
-    sources = [hit for hit in hits if hit.memory is not None][:MAX_FOLLOWED]
+    sources = [hit for hit in hits if hit.memory is not None][:MAX_FOLLOWED_HITS]
     return list({hop.text: hop for hit in sources for hop in _hops_of(question, hit.text)}.values())[:MAX_HOPS]
 
 
@@ -86,6 +86,6 @@ def _substitute(question: str, covered: set[str], entity: str) -> str:
     return " ".join(words)
 
 
-def _mark(hit: Hit) -> Hit:
+def _mark_hop(hit: Hit) -> Hit:
     trace = hit.trace or HitTrace()
     return replace(hit, trace=replace(trace, found_by={**trace.found_by, HOP: 1}))

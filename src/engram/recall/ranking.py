@@ -172,13 +172,13 @@ def _best_judged(
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
-    from engram.recall.fusion import copied, repeated, score, weighed
+    from engram.recall.fusion import copy_penalties, repeated, score, weighed
 
     parts = weighed(judged.evidence)
     eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
     has_sessions = any(place.parent for place in placed)
     if has_sessions:
-        parts["copied"] = copied(score(parts), judged.passages, eligible)
+        parts["copied"] = copy_penalties(score(parts), judged.passages, eligible)
     if has_sessions and asks_for_several(query.text):
         parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     numbers = np.array([place.n for place in placed], dtype=np.int64)

@@ -167,7 +167,7 @@ class Recaller:
         now = self.clock()
         query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
         finder = TaskMemoryFinder(self.searcher, self.store)
-        hits, waiting = finder.find(query), finder.find_waiting(query)
+        hits, waiting = finder.find(query), finder.find_unconfirmed(query)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
             hits,

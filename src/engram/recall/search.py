@@ -18,7 +18,7 @@ from engram.recall.outdated import combine_with_outdated, is_unanswered, outdate
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
-from engram.recall.typos import correct_spelling, describe
+from engram.recall.typos import correct_spelling, describe_corrections
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -149,7 +149,7 @@ class Searcher:
         if is_unanswered(query, hits):
             found = self._search(outdated_query(query), reads)
             hits = combine_with_outdated(query, hits, found, self.clock(), self.zone)
-        hits.warnings += describe(corrections)
+        hits.warnings += describe_corrections(corrections)
         return hits
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:

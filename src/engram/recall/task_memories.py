@@ -22,11 +22,11 @@ from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-__all__ = ["TASK", "TaskMemoryFinder", "concern", "may_harm_somebody"]
+__all__ = ["TASK", "TaskMemoryFinder", "concern_probability", "may_harm_somebody"]
 
 TASK = "task"
 """In a trace: found because it concerns the task."""
-SEARCHED = 48
+MAX_SEARCH_HITS = 48
 """Hits of the search that are judged."""
 MAX_CRITICAL = 10
 """Critical memories that concern a task, the most relevant ones."""
@@ -46,13 +46,13 @@ HEALTH_SLOTS = frozenset(
     ("allergy", "medication", "medical_condition", "dietary_restriction", "accessibility_need", "emergency_contact")
 )
 _SAFETY = "safety"
-_DANGER = 0.35
+_MIN_DANGER = 0.35
 """The probability from which a memory in the slot `safety` is about danger to people. The rules put risky actions there, too: "never delete rows"."""
-_COMMON_STORE = 100
+_MIN_STORE_SIZE = 100
 """In a smaller store a word is as rare as in one of this size."""
 
 
-def concern(likeness: float, shared: float, count: int) -> float:
+def concern_probability(likeness: float, shared: float, count: int) -> float:
     """How likely a memory without a situation, one of so many, concerns a task. `shared` is the rarity of the words that both have."""
     odds = STEEPNESS * (likeness + WORD_WEIGHT * shared - least_likeness(count) - MARGIN) + log(HELPFUL / (1 - HELPFUL))
     return 1 / (1 + exp(-odds))
@@ -65,7 +65,7 @@ def may_harm_somebody(memory: Memory) -> bool:
         return slot in HEALTH_SLOTS
     from engram.models.types import slot_probabilities
 
-    return 1 - slot_probabilities(memory.statement)[0] >= _DANGER
+    return 1 - slot_probabilities(memory.statement)[0] >= _MIN_DANGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class TaskTerms:
     rarity: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def counted(cls, terms: Iterable[str], frequency: Mapping[str, int], total: int) -> "TaskTerms":
+    def from_terms(cls, terms: Iterable[str], frequency: Mapping[str, int], total: int) -> "TaskTerms":
         """The terms of a task, by how many of the documents have each."""
-        size = max(total, _COMMON_STORE)
+        size = max(total, _MIN_STORE_SIZE)
         rarity = {term: log((size + 1) / (frequency.get(term, 0) + 0.5)) / log(size + 1) for term in terms}
         return cls({term: min(1.0, max(0.0, value)) for term, value in rarity.items()})
 
@@ -102,19 +102,19 @@ class _Judge:
     count: int
     """How many memories there are."""
 
-    def judged(self, hits: Sequence[Hit]) -> list[Hit]:
+    def judge_hits(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits with their relevance to the task, the most relevant first."""
         memories = [hit.memory for hit in hits if hit.memory is not None]
         likes = compare_task(self.task).likenesses(memories)
-        found = [self._judged(hit, like) for hit, like in zip(hits, likes, strict=True)]
+        found = [self._judge_hit(hit, like) for hit, like in zip(hits, likes, strict=True)]
         return sorted(found, key=lambda hit: (-hit.relevance, -hit.score, hit.id))
 
-    def _judged(self, hit: Hit, like: float) -> Hit:
+    def _judge_hit(self, hit: Hit, like: float) -> Hit:
         assert hit.memory is not None
         if is_situated(hit):
             relevance = max(hit.relevance, task_relevance(like, self.count))
         else:
-            relevance = concern(like, self.terms.shared_with(hit.memory), self.count)
+            relevance = concern_probability(like, self.terms.shared_with(hit.memory), self.count)
             if hit.relevance >= BY_ITS_WORDS or relevance >= UNLIKELY:
                 relevance = max(hit.relevance, relevance)
         if relevance <= hit.relevance:
@@ -134,26 +134,26 @@ class TaskMemoryFinder:
 
     def find(self, query: SearchQuery) -> Hits:
         """The memories for a task, the most relevant first; `filtered` names the others that were considered, with the reason."""
-        always = self._always(query.filters)
+        always = self._memories_for_any_task(query.filters)
         if not query.text.strip():
-            return _choose(Hits([_hit(memory) for memory in always]), query.min_relevance)
-        return _choose(self._judged(query, always), query.min_relevance)
+            return _select_hits(Hits([_hit(memory) for memory in always]), query.min_relevance)
+        return _select_hits(self._search_and_judge(query, always), query.min_relevance)
 
     def find_about(self, query: SearchQuery) -> Hits:
         """The memories that concern a task, the most relevant first, without those that count for any."""
-        hits = self._judged(query)
+        hits = self._search_and_judge(query)
         hits[:] = [hit for hit in hits if hit.relevance >= query.min_relevance][: query.limit]
         return hits
 
     def find_critical(self, query: SearchQuery) -> list[Memory]:
         """The critical memories that concern a task, and those about health and safety; without a task all of them."""
         if not query.text.strip():
-            return self._critical(query.filters)
+            return self._critical_memories(query.filters)
         filters = replace(query.filters, critical=True, pinned=False)
         found = self.find(replace(query, filters=filters))
         return [hit.memory for hit in found if hit.memory is not None and not is_evidence(hit.memory)]
 
-    def find_waiting(self, query: SearchQuery) -> Hits:
+    def find_unconfirmed(self, query: SearchQuery) -> Hits:
         """The candidates that concern a task and say nothing but what the user says in the ledger, the most relevant first.
 
         `filtered` names the other candidates that concern it.
@@ -162,13 +162,13 @@ class TaskMemoryFinder:
         if not query.text.strip() or not self.store.count(filters):
             return Hits()
         hits = self.searcher.search(replace(query, filters=filters, min_relevance=0.0))
-        concerning = [hit for hit in self._judge(query)[0].judged(hits) if hit.relevance >= query.min_relevance]
-        withheld = {hit.id: self._withheld(hit, query.filters) for hit in concerning}
+        near = [hit for hit in self._build_judge(query)[0].judge_hits(hits) if hit.relevance >= query.min_relevance]
+        withheld = {hit.id: self._reason_to_withhold(hit, query.filters) for hit in near}
         hits.filtered = [Filtered(name, why) for name, why in withheld.items() if why]
-        hits[:] = [replace(hit, note=USER_WORDS) for hit in concerning if not withheld[hit.id]]
+        hits[:] = [replace(hit, note=USER_WORDS) for hit in near if not withheld[hit.id]]
         return hits
 
-    def _withheld(self, hit: Hit, filters: Filters) -> str:
+    def _reason_to_withhold(self, hit: Hit, filters: Filters) -> str:
         """Why a candidate reaches no prompt before its review; "" if it may be quoted."""
         from engram.gates.instructions import find_injections
         from engram.gates.trust import sensitive_subject
@@ -181,32 +181,32 @@ class TaskMemoryFinder:
             return "private: waits for review"
         return "unconfirmed: reads like an instruction" if find_injections(hit.memory.statement) else ""
 
-    def _judged(self, query: SearchQuery, always: Sequence[Memory] = ()) -> Hits:
+    def _search_and_judge(self, query: SearchQuery, always: Sequence[Memory] = ()) -> Hits:
         """What a search finds, what is nearest to the task and some others, with their relevance to the task."""
-        hits = self.searcher.search(replace(query, limit=SEARCHED, min_relevance=0.0))
-        judge, near = self._judge(query)
+        hits = self.searcher.search(replace(query, limit=MAX_SEARCH_HITS, min_relevance=0.0))
+        judge, near = self._build_judge(query)
         known = {hit.id for hit in hits}
         added = {memory.id: memory for memory in (*near, *always) if memory.id not in known}
-        hits[:] = judge.judged([*hits, *map(_hit, added.values())])
+        hits[:] = judge.judge_hits([*hits, *map(_hit, added.values())])
         return hits
 
-    def _judge(self, query: SearchQuery) -> tuple[_Judge, list[Memory]]:
+    def _build_judge(self, query: SearchQuery) -> tuple[_Judge, list[Memory]]:
         """What judges memories by the task, and the memories nearest to it."""
         terms = with_terms(query, self.searcher.zone).terms
-        asked = Query(terms, None, SEARCHED, compare_task(query.task).vector)
+        asked = Query(terms, None, MAX_SEARCH_HITS, compare_task(query.task).vector)
         found = self.store.candidates(asked, query.filters)
         judge = _Judge(
-            query.task, TaskTerms.counted(terms, found.frequency, found.total), found.tasks_compared or found.total
+            query.task, TaskTerms.from_terms(terms, found.frequency, found.total), found.tasks_compared or found.total
         )
         records = self.store.get_many([n for n, _ in found.by_task])
         return judge, [one.record for one in records if isinstance(one.record, Memory)]
 
-    def _always(self, filters: Filters) -> list[Memory]:
+    def _memories_for_any_task(self, filters: Filters) -> list[Memory]:
         """All critical memories, and the newest pinned ones; a critical slot or a pin that came with a document does not count."""
         pinned = self.store.listing(replace(filters, pinned=True))[:MAX_PINNED]
-        return [*self._critical(filters), *(memory for memory in pinned if not is_evidence(memory))]
+        return [*self._critical_memories(filters), *(memory for memory in pinned if not is_evidence(memory))]
 
-    def _critical(self, filters: Filters) -> list[Memory]:
+    def _critical_memories(self, filters: Filters) -> list[Memory]:
         listed = self.store.listing(replace(filters, critical=True))
         return [memory for memory in listed if not is_evidence(memory)]
 
@@ -215,10 +215,10 @@ def _hit(memory: Memory) -> Hit:
     return Hit(memory.id, "memory", 0.0, memory.statement, memory)
 
 
-def _choose(hits: Hits, floor: float) -> Hits:
+def _select_hits(hits: Hits, floor: float) -> Hits:
     """The hits that concern the task, and those that count for any; `filtered` says why the others are left out."""
     chosen: list[Hit] = []
-    health = _most_important(hits)
+    health = _vital_ids(hits)
     critical = 0
     for hit in hits:
         assert hit.memory is not None
@@ -237,7 +237,7 @@ def _choose(hits: Hits, floor: float) -> Hits:
     return hits
 
 
-def _most_important(hits: Sequence[Hit]) -> frozenset[str]:
+def _vital_ids(hits: Sequence[Hit]) -> frozenset[str]:
     """The ids of what counts for any task because somebody's health or safety depends on it."""
     found = [hit for hit in hits if hit.memory is not None and hit.memory.critical_slot and not is_evidence(hit.memory)]
     vital = [hit for hit in found if hit.memory is not None and may_harm_somebody(hit.memory)]

@@ -22,7 +22,7 @@ __all__ = ["MAX_TOPICS", "merge_answers", "split_topics"]
 MAX_TOPICS = 4
 MAX_CHARACTERS = 400
 """A longer text tells a story, of which the sentences are no topics."""
-MAX_LIST = 10
+MAX_LIST_WORDS = 10
 """Words of a question that only names things."""
 _SENTENCE = re.compile(r"[?;!]\s+|\?$|\.\s+(?=[A-Z])")
 _CLAUSE = re.compile(
@@ -79,9 +79,9 @@ def merge_answers(whole: TracedAnswer, topics: Sequence[TracedAnswer], limit: in
     known = {hit.id for hit in hits}
     answers = (*topics, whole)
     parts = AnswerParts(
-        possible=_part([answer.parts.possible for answer in answers], known),
-        unconfirmed=_part([answer.parts.unconfirmed for answer in answers], known),
-        older=_part([answer.parts.older for answer in answers], known),
+        possible=_merge_part([answer.parts.possible for answer in answers], known),
+        unconfirmed=_merge_part([answer.parts.unconfirmed for answer in answers], known),
+        older=_merge_part([answer.parts.older for answer in answers], known),
         elsewhere=_merge_scopes([answer.parts.elsewhere for answer in answers]),
     )
     notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
@@ -96,7 +96,7 @@ def _merge(lists: Sequence[Sequence[Hit]], rest: Sequence[Hit] = ()) -> list[Hit
     return list({hit.id: hit for hit in reversed([*turns, *rest])}.values())[::-1]
 
 
-def _part(parts: Sequence[Hits], known: set[str]) -> Hits:
+def _merge_part(parts: Sequence[Hits], known: set[str]) -> Hits:
     return among(parts[-1], [hit for hit in _merge(parts) if hit.id not in known][:MAX_PART])
 
 
@@ -113,7 +113,7 @@ def _words(text: str) -> list[str]:
 
 
 @cache
-def _asking() -> frozenset[str]:
+def _asking_words() -> frozenset[str]:
     return word_class("asking", "wh") | word_class("asking", "inverted") | word_class("asking", "modal")
 
 
@@ -121,12 +121,12 @@ def _asks(clause: str) -> bool:
     """Whether a clause begins as a question: "who", "does", "by when"."""
     words = _words(clause)
     fronted = words[:1] and words[0] in word_class("asking", "fronted")
-    return not _asking().isdisjoint(words[: 2 if fronted else 1])
+    return not _asking_words().isdisjoint(words[: 2 if fronted else 1])
 
 
 def _has_topic(topic: str) -> bool:
     """Whether a part names something: not the "when" of "when and where do we meet"."""
-    return bool(query_terms(topic)) and not set(_words(topic)) <= _asking()
+    return bool(query_terms(topic)) and not set(_words(topic)) <= _asking_words()
 
 
 def _split_clauses(sentence: str) -> list[str]:
@@ -156,7 +156,7 @@ def _split_nouns(clause: str) -> list[str]:
     if joint is None:
         return [clause]
     before, after = clause[: joint.start()], clause[joint.end() :]
-    is_list = len(_words(clause)) <= MAX_LIST and _TELLING.isdisjoint(_words(clause))
+    is_list = len(_words(clause)) <= MAX_LIST_WORDS and _TELLING.isdisjoint(_words(clause))
     joins = not _OWNERS.isdisjoint(_words(after)[:1]) if _asks(clause) else is_list
     several = min(len(query_terms(before)), len(query_terms(after))) > 1
     return [before, after] if joins and several else [clause]

@@ -14,11 +14,11 @@ from engram.store.protocol import Filters, Store
 from engram.text.stems import word_of
 from engram.text.tokens import query_terms
 
-__all__ = ["correct_spelling", "describe", "find_corrections"]
+__all__ = ["correct_spelling", "describe_corrections", "find_corrections"]
 
 MIN_LETTERS = 5
 MAX_LETTERS = 20
-MAX_CORRECTED = 3
+MAX_CORRECTIONS = 3
 """A question with more unknown words than this is in another language, or not about anything stored."""
 MAX_WORDS = 40
 """Words of a question up to which it is checked; a longer text is pasted."""
@@ -33,13 +33,13 @@ def correct_spelling(query: SearchQuery, corrections: Mapping[str, str]) -> Sear
     if not corrections:
         return query
 
-    def corrected(text: str) -> str:
+    def correct(text: str) -> str:
         return _WORD.sub(lambda found: corrections.get(found[0].lower(), found[0]), text)
 
-    return replace(query, text=corrected(query.text), question=corrected(query.question), task=corrected(query.task))
+    return replace(query, text=correct(query.text), question=correct(query.question), task=correct(query.task))
 
 
-def describe(corrections: Mapping[str, str]) -> list[str]:
+def describe_corrections(corrections: Mapping[str, str]) -> list[str]:
     """A warning that names each corrected word."""
     return [f"Nothing mentions “{typed}”; searched for “{stored}”." for typed, stored in corrections.items()]
 
@@ -57,9 +57,9 @@ def find_corrections(store: Store, text: str, filters: Filters) -> dict[str, str
     terms = {word: query_terms(word)[0] for word in unknown}
     stored = store.frequencies(list(terms.values()))
     unknown = [word for word in unknown if terms[word] not in stored]
-    if not 0 < len(unknown) <= min(MAX_CORRECTED, max(1, len(found) // 2)):
+    if not 0 < len(unknown) <= min(MAX_CORRECTIONS, max(1, len(found) // 2)):
         return {}
-    corrections = {word: _closest(store, word, filters) for word in unknown}
+    corrections = {word: _find_closest(store, word, filters) for word in unknown}
     return {word: stored_word for word, stored_word in corrections.items() if stored_word}
 
 
@@ -76,7 +76,7 @@ def _is_common(word: str) -> bool:
     return len(word_rows[word]) == 1
 
 
-def _closest(store: Store, word: str, filters: Filters) -> str:
+def _find_closest(store: Store, word: str, filters: Filters) -> str:
     """The commonest stored word that is one edit away; "" if there is none."""
     edits: dict[str, str] = {}
     for edit in edits_of(word):

@@ -21,7 +21,7 @@ from engram.text.tokens import query_terms, tokens
 __all__ = ["ProofFinder", "least_unconfirmed", "quotes_user"]
 
 PURPOSE = "what waits for review"
-_MAX_SAID = 5
+_MAX_EVENTS = 5
 """Events in which the words of a statement are looked for."""
 _USERS = ("user", "human")
 _SPEAKER = frozenset(tokens("the user's"))
@@ -48,15 +48,17 @@ class ProofFinder:
     def _is_proved(self, memory: Memory, filters: Filters) -> bool:
         evidence = [event for one in memory.evidence if (event := self.store.event(one.event)) is not None]
         return quotes_user(evidence, memory) or any(
-            quotes_user([event], memory) for event in self._said(memory, filters)
+            quotes_user([event], memory) for event in self._find_user_events(memory, filters)
         )
 
-    def _said(self, memory: Memory, filters: Filters) -> Sequence[Event]:
+    def _find_user_events(self, memory: Memory, filters: Filters) -> Sequence[Event]:
         """What the user said that is like the statement; of content from elsewhere nothing is looked for."""
         if said_by(memory) < Rank.HARVEST:
             return ()
         said = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
-        hits = self.searcher.search(SearchQuery(memory.statement, _MAX_SAID, "keyword", filters=said, purpose=PURPOSE))
+        hits = self.searcher.search(
+            SearchQuery(memory.statement, _MAX_EVENTS, "keyword", filters=said, purpose=PURPOSE)
+        )
         return [hit.event for hit in hits if hit.event is not None and not _asks(hit.event.content)]
 
 

@@ -6,7 +6,7 @@ from engram.text.time.words import words
 from engram.text.verbs import is_past
 from engram.text.word_tables import word_class
 
-__all__ = ["is_of_every_week"]
+__all__ = ["is_recurring_weekday"]
 
 _DAYS = frozenset(("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "weekend"))
 _OF_THE_CALENDAR = frozenset(
@@ -22,7 +22,7 @@ _PLANNED = frozenset(
 _NOT_PLANNED = frozenset(["during", "according", "morning", "evening"])
 
 
-def is_of_every_week(question: str, phrase: TimePhrase) -> bool:
+def is_recurring_weekday(question: str, phrase: TimePhrase) -> bool:
     """Whether a question that yes or no answers names a weekday as rules do: it asks what is allowed or usual, not what is planned."""
     keys = [word.key for word in words(question)]
     when = {word.key.removesuffix("s") for word in words(phrase.text)}

@@ -12,7 +12,7 @@ __all__ = ["ENGLISH", "LANGUAGES", "WORD", "language_of"]
 
 LANGUAGES = ("de", "es", "fr", "it", "pt", "nl")
 ENGLISH, SHARED = "en", "shared"
-READ = 1_000
+MAX_READ_CHARS = 1_000
 """Characters of a text that decide its language."""
 MAX_KEYWORDS = 12
 """Words of a question without grammar whose language is looked up in the tables."""
@@ -23,7 +23,7 @@ _WORDS = lazy_pattern(WORD)
 
 def language_of(text: str) -> str:
     """The language of a text in one of `LANGUAGES`; "" if it is in English, or in none of them."""
-    start, signs = text[:READ], _signs()
+    start, signs = text[:MAX_READ_CHARS], _signs()
     chunks = start.lower().split()
     if _all_foreign().isdisjoint(chunks) and not signs[ENGLISH].isdisjoint(chunks):
         return ""
@@ -34,11 +34,11 @@ def language_of(text: str) -> str:
     if counts[ENGLISH] and counts[ENGLISH] >= most:
         return ""
     if _foreign().isdisjoint(words):
-        return _by_vocabulary(words)
-    return _closest(words, [each for each in LANGUAGES if counts[each] == most])
+        return _guess_by_vocabulary(words)
+    return _pick_closest(words, [each for each in LANGUAGES if counts[each] == most])
 
 
-def _closest(words: list[str], languages: list[str]) -> str:
+def _pick_closest(words: list[str], languages: list[str]) -> str:
     """The language with most of the text's words; the first of several."""
     if len(languages) == 1:
         return languages[0]
@@ -47,7 +47,7 @@ def _closest(words: list[str], languages: list[str]) -> str:
     return max(languages, key=lambda language: sum(dictionary(language).has(word) for word in words))
 
 
-def _by_vocabulary(words: list[str]) -> str:
+def _guess_by_vocabulary(words: list[str]) -> str:
     """The language that has at least half of a few words without grammar."""
     if not words or len(words) > MAX_KEYWORDS:
         return ""

@@ -13,9 +13,9 @@ from engram.text.word_tables import DATA
 
 __all__ = ["Dictionary", "dictionary", "translate", "translation"]
 
-READ = 20_000
+MAX_CHARS = 20_000
 """Characters of a text that are translated."""
-SHORT = 500
+MAX_CACHED_CHARS = 500
 """Characters of a text whose translation is kept for a while: one question is translated for every search that answers it."""
 _WORD = lazy_pattern(WORD)
 _BETWEEN = frozenset((" ", "'", "’", "-", "\u00a0"))
@@ -102,14 +102,14 @@ class Dictionary:
 
 def translate(text: str) -> str:
     """The text with English words for those of its language; the text itself if it is English or in an unknown language."""
-    return _translate_short(text) if len(text) <= SHORT else _translate(text)
+    return _translate_short(text) if len(text) <= MAX_CACHED_CHARS else _translate(text)
 
 
 def _translate(text: str) -> str:
     language = language_of(text)
     if not language:
         return text
-    return dictionary(language).translate(text[:READ]) + text[READ:]
+    return dictionary(language).translate(text[:MAX_CHARS]) + text[MAX_CHARS:]
 
 
 _translate_short = lru_cache(maxsize=256)(_translate)

@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.recall.cutoff import MIN_KNOWN, among
-from engram.recall.folding import MIN_CHUNK, is_chunk
+from engram.recall.folding import MIN_CHUNK_RELEVANCE, is_chunk
 from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -93,7 +93,7 @@ class PartFinder:
 
 
 def _floor_of(hit: Hit) -> float:
-    return MIN_CHUNK if hit.event is not None and is_chunk(hit.event) else MIN_POSSIBLE
+    return MIN_CHUNK_RELEVANCE if hit.event is not None and is_chunk(hit.event) else MIN_POSSIBLE
 
 
 class _Taken:
