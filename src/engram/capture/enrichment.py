@@ -1,6 +1,6 @@
-"""`mem.enrichment`: cues for memories that came without them, written by the calling agent or by a model, in batches.
+"""`mem.enrichment`: the calling agent or a model writes cues, in batches, for memories that have none.
 
-The gates judge each cue as an agent's word, whoever passes it on. An id that was declined or refused is not handed out again.
+The gates judge every cue as written by an agent. Memories that were declined, or whose cues were refused, are not offered again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,23 +34,23 @@ ENRICH_WITH_MODEL = "enrich_with_model"
 """The kind of job that asks the model."""
 STATE = "enrichment"
 AGENT = "agent"
-"""The actor, whoever passes the cues on: a model wrote them."""
+"""The actor in the journal, even if a person passes the cues on, because a model wrote them."""
 DECLINED = "declined"
 MAX_BATCH = 200
 MAX_STATEMENT_CHARS = 400
-"""Characters of a statement that a batch quotes."""
+"""Characters that a batch quotes of a statement."""
 MAX_PER_CALL, MAX_PER_JOB = 10, 50
-"""Memories that the model reads in one call, and in one job."""
+"""Memories per call of the model and per job."""
 MAX_DECLINED, MAX_BATCHES = 10_000, 20
-"""Declined ids, and batches for `undo`, that are kept; the oldest are dropped."""
+"""Declined ids and undoable batches to keep; the oldest are dropped."""
 Suggest = Callable[[Sequence[Memory]], Mapping[str, Sequence[str]]]
-"""Cues for memories, by their ids."""
+"""Suggests cues by memory id."""
 
 
 @limit_arguments
 @dataclass(slots=True)
 class Enrichment:
-    """`mem.enrichment`: hand out statements that lack cues, and store the cues."""
+    """`mem.enrichment`: list the memories that lack cues, and store cues for them."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -61,15 +61,15 @@ class Enrichment:
         return count_without_cues(self.store, self.clock(), scopes)
 
     def next_batch(self, limit: int = 50, *, scopes: Scopes = None) -> list[Memory]:
-        """The memories that lack cues, most used first, then newest; `render_batch` quotes them for a model."""
+        """Memories that lack cues, most used first, then newest; `render_batch` formats them for a model."""
         return self.store.listing(
             _filters(self.store, self.clock(), scopes), checked_limit(limit, most=MAX_BATCH), most_used=True
         )
 
     def apply(self, cues: Mapping[str, Sequence[str]], *, scopes: Scopes = None) -> BulkDecision:
-        """Store cues by the id of their memory; an empty list declines one. `left` has the reason for each that got none.
+        """Store cues by memory id; an empty list declines the memory. `left` has a reason for each memory that got none.
 
-        Memories that have cues keep theirs.
+        Existing cues are not changed.
         """
         return self._apply(new_bulk(self.store), cues, scopes)
 
@@ -94,13 +94,13 @@ class Enrichment:
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def undo(self, *, actor: str = "manual", scopes: Scopes = None) -> BulkDecision:
-        """Take back the cues of the last batch that the caller may change; raises `NotFound` where there is none."""
+        """Remove the cues of the caller's last batch; raises `NotFound` if there is none."""
         from engram.review.undo import undo_bulk
 
         for batch in reversed(self.store.state(STATE).get("batches", [])):
             parts = self.store.decisions(session=batch)
             ids = [memory_id for part in parts for memory_id in part.ids]
-            # An owner cannot tell who declined the memories of a batch without cues.
+            # A batch of declined memories alone records no owner.
             if scopes is None or (ids and not has_foreign(self.store, ids, scopes)):
                 undone = undo_bulk(self.store, batch, self.clock(), actor=actor, scopes=scopes) if ids else None
                 self._forget_batch(batch)
@@ -122,9 +122,9 @@ class Enrichment:
         progress: Progress = lambda *_: None,
         scopes: Scopes = None,
     ) -> BulkDecision:
-        """Ask the configured model, or `suggest`, for the cues of up to `limit` memories (default: all that lack them).
+        """Get cues for up to `limit` memories (default: all without cues) from the configured model or `suggest`.
 
-        What it leaves out is declined. Raises `ModelError` where the model does not answer; what was stored before stays.
+        Memories it skips are declined. Raises `ModelError` if the model does not answer; cues stored until then stay.
         """
         suggest = suggest or self._ask_model
         count, most = self.count(scopes=scopes), checked_length(limit)
@@ -144,7 +144,7 @@ class Enrichment:
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def schedule(self) -> Job:
-        """Queue a job that asks the model for the cues of `MAX_PER_JOB` memories, and queues the next one until none is left."""
+        """Queue a job that asks the model for cues of `MAX_PER_JOB` memories and queues the next job until none lacks cues."""
         self._require_model()
         waiting = [job for job in self.store.jobs(["waiting"]) if job.kind == ENRICH_WITH_MODEL]
         if waiting:
@@ -157,7 +157,7 @@ class Enrichment:
     def _write(
         self, cues: Mapping[str, tuple[str, ...]], decision: str, left: dict[str, str], scopes: Scopes
     ) -> list[Memory]:
-        """Store the cues of some memories as one entry; where one is refused, store the others one by one."""
+        """Store the cues as one journal entry; if one is refused, store the others one by one."""
         try:
             written, now = list[Memory](), self.clock()
             with self.store.deciding(ENRICH, actor=AGENT, session=decision, about=list(cues)) as deciding:
@@ -184,7 +184,7 @@ class Enrichment:
     def _require_model(self) -> "LanguageModel":
         if self.model is None:
             raise InvalidInput(
-                "no model is configured: `engram config model openai:MODEL`; or let your agent give the cues"
+                "no model is configured: `engram config model openai:MODEL`; or let your agent write the cues"
             )
         return self.model
 
@@ -196,7 +196,7 @@ class Enrichment:
 
 
 def count_without_cues(store: Store, now: datetime, scopes: Scopes = None) -> int:
-    """The number of current memories that lack cues and were not declined, of those that this caller may change."""
+    """The number of current memories that lack cues, were not declined, and may be changed by the caller."""
     return store.count(_filters(store, now, scopes))
 
 
@@ -212,7 +212,7 @@ def _filters(store: Store, now: datetime, scopes: Scopes) -> Filters:
 
 
 def render_batch(memories: Sequence[Memory]) -> str:
-    """The memories as lines for a model: the id, the quoted statement, and whom it comes from if nobody vouches for it."""
+    """One line per memory for a model: id, quoted statement, and the origin of unconfirmed evidence."""
     return "\n".join(_render(memory) for memory in memories)
 
 
@@ -223,24 +223,24 @@ def _render(memory: Memory) -> str:
 
 
 def _refuse_enriched(memory: Memory) -> None:
-    """Raise `Refused` for a memory that needs no cues."""
+    """Raise `Refused` if a memory has cues or is not current."""
     if memory.cues:
-        raise Refused(f"{memory.id} has cues already; `update` changes them")
+        raise Refused(f"{memory.id} already has cues; change them with `update`")
     if memory.status not in CURRENT:
         raise Refused(f"{memory.id} is {memory.status}; only current memories get cues")
 
 
 def _check_cues(given: Any) -> tuple[str, ...]:
-    """The cues; raises `InvalidInput` for too many, for long ones, and for those without a word to search for."""
+    """The cleaned cues; raises `InvalidInput` if there are too many, one is too long, or none has a searchable word."""
     from engram.capture.draft import checked_fields
 
     cues: tuple[str, ...] = checked_fields({"cues": given or ()})["cues"]
     if cues and not any(tokens(cue) for cue in cues):
-        raise InvalidInput("these cues have no word to search for")
+        raise InvalidInput("the cues have no searchable word")
     return cues
 
 
 def _select_usable_cues(given: Sequence[str]) -> list[str]:
-    """The cues of a model that are within the limits."""
+    """The model's cues that respect the limits."""
     found = (" ".join(cue.split()) for cue in given)
     return [cue for cue in dict.fromkeys(found) if cue and len(cue) <= MAX_CUE_CHARS and any(tokens(cue))][:MAX_CUES]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engram.store.protocol import Progress
 
 MAX_SUMMARY_TOKENS = 400
-"""The tokens of a session's summary where nothing is asked."""
+"""Tokens of the session summaries in an answer without a query."""
 MOST_FOR_TASK = 5
 """Memories for each of the questions of a briefing."""
 
@@ -46,9 +46,8 @@ class ContextVerbs(ReadVerbs):
     ) -> "RecalledContext":
         """Memories about a query, then what auto memory, sessions, skills, CLAUDE.md and rules say about it; every line with its source.
 
-        Without a query: the ends of the recent sessions of the directory's project, the summaries of the newest sessions, and the memories from
-        that time, or without transcripts the newest ones. The text
-        has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
+        Without a query: the ends of the project's recent sessions, the summaries of the newest sessions, and the memories from that time
+        (the newest ones if there are no transcripts). The text has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
         earlier `recall` to the same query. `wordings` are other wordings of the query, as in `recall`. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
         """
         from engram.recall.context import BUDGET, RECENT, Page
@@ -186,7 +185,7 @@ class ContextVerbs(ReadVerbs):
         return listed
 
     def _session_summaries(self, directory: str | Path | None) -> "Sequence[EarlierSession]":
-        """The newest sessions of this memory that have a summary."""
+        """The newest visible sessions that have a summary."""
         from engram.embedding.tokenizer import count_tokens
         from engram.sessions.earlier import EarlierSessions
 

@@ -61,10 +61,10 @@ class ReadVerbs(Facets):
         include_superseded: bool = False,
         **filters: Unpack[SearchFilters],
     ) -> Hits:
-        """Find memories and events; an event from which a found memory was extracted is left out.
+        """Find memories and events, without events that a found memory was extracted from.
 
-        `kinds` chooses one of them. Without it, a filter that only memories have (types, status, tags, domain, critical, as_of,
-        known_at) finds memories alone.
+        `kinds` selects one of them. Without it, a filter that applies to memories only (types, status, tags, domain, critical, as_of,
+        known_at) finds only memories.
 
         `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer. All are searched
         at once; `Hit.trace.wording` names the one that found a hit.
@@ -150,8 +150,8 @@ class ReadVerbs(Facets):
     ) -> "Recall":
         """Answer a question from memory. Recalled memories are reinforced.
 
-        Without a scope, every verb that reads sees the whole store of a client opened without a directory, and otherwise the scopes of the
-        directory, the user and global; the scope `everywhere` is all of them.
+        Without a scope, reads cover the scopes of the directory, the user and global, or the whole store if the client was opened without a
+        directory. The scope `everywhere` covers the whole store.
 
         The intent of the question decides what is searched: current facts, past values, the session log, or every version of a
         fact; a time phrase, relative to `question_date` or now, becomes a window in the user's time zone. `Recall.intent` and `.window` say what was understood.
@@ -247,7 +247,7 @@ class ReadVerbs(Facets):
         min_relevance: float = HELPFUL,
         **filters: Unpack[AskerFilters],
     ) -> str:
-        """Prompt-ready text: the session's summary, the critical facts that concern the query, then what else it needs, within the budget.
+        """Prompt-ready text: the session's summary, the critical facts that concern the query, then other relevant memories, within the budget.
 
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
@@ -280,8 +280,8 @@ class ReadVerbs(Facets):
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget.
 
-        What is less relevant to the task than `min_relevance` (0 to 1) is left out, except what somebody's health or safety depends on, and
-        what is pinned or linked.
+        Leaves out memories less relevant to the task than `min_relevance` (0 to 1), unless somebody's health or safety depends on them or
+        they are pinned or linked.
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)

@@ -53,7 +53,7 @@ class Replacements:
     unsure: frozenset[tuple[str, str]] = frozenset()
     """Pairs (older, newer) of which the newer one is less trusted, or waits for review: it is mentioned and does not come first."""
     unmentioned: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of which the newer one comes first, but is not likely enough a replacement to say so."""
+    """Pairs in which the newer one comes first but is too unlikely a replacement to mention."""
 
     def __bool__(self) -> bool:
         return bool(self.newer)
@@ -154,7 +154,7 @@ def _ids(early: Memory, late: Memory) -> tuple[str, str]:
 def _find_doubtful(
     steps: Sequence[tuple[Memory, Memory]], question: str, hits: Sequence[Hit]
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """The steps in which the newer one has probably not taken the older one's place as the answer; and those too unlikely to be mentioned."""
+    """The steps in which the newer memory probably does not replace the older one, and the steps too unlikely to mention."""
     if not steps:
         return set(), set()
     from engram.recall.succession import MENTIONED, REPLACED, Claim, probabilities

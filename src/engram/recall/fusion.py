@@ -40,7 +40,7 @@ REPEATED = 0.6
 """Where several things are asked for: what a passage loses for each doubling of the passages of its session before it, times
 log 2, on a scale of about ten."""
 MIN_COPY_CHARS = 100
-"""Characters of index terms from which on two equal texts are copies: people repeat short ones."""
+"""Characters of index terms from which equal texts count as copies; people repeat shorter ones."""
 INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
 """Terms at which a turn is half as informative as it can be, and from which more add nothing."""
 _ONE_SELF = lazy_pattern(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
@@ -62,7 +62,7 @@ _BEFORE_VERB = frozenset(
         "initially",
     )
 )
-"""Words between a subject and its verb."""
+"""Words that may separate a subject from its verb."""
 _THE_OTHER = lazy_pattern(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 
@@ -91,9 +91,9 @@ class RankEvidence:
     oneself: Floats
     """The same, and the question is about the person who asks."""
     assistant: Floats
-    """Said by an assistant, and the question speaks to it."""
+    """An assistant is the speaker and the question addresses it."""
     replied: Floats
-    """The same, and the question asks what it said or did: "the list you gave me"."""
+    """The same, if the question asks what it said or did: "the list you gave me"."""
     standing: Floats
     """A standing instruction of a user: always, never, prefer."""
     time: Floats
@@ -108,8 +108,8 @@ class RankEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each kind of evidence, learned on all development sets together by training/train_ranking.py, LoCoMo counted eight times
-    in the last step; then five of them moved as long as the pool of 916 sessions and BEAM gained and no other set lost."""
+    """The weight of each kind of evidence, trained on all development sets by training/train_ranking.py, with LoCoMo counted eight times in the
+    last step. Five weights were then tuned as long as the pool of 916 sessions and BEAM improved and no other set got worse."""
 
     words: float = 3.37
     said: float = 7.44
@@ -199,13 +199,13 @@ def evidence_of(
 
 
 def asks_for_reply(question: str) -> bool:
-    """Whether a question asks what the one who is asked said or did: "the name you suggested", "what did you say"."""
+    """Whether a question asks what its addressee said or did: "the name you suggested", "what did you say"."""
     words = _WORD.findall(question.lower())
     return any(word == "you" and _is_past_of(words, place) for place, word in enumerate(words))
 
 
 def _is_past_of(words: Sequence[str], place: int) -> bool:
-    """Whether the verb of the subject at this place is in the past."""
+    """Whether the subject at this place has a verb in the past tense."""
     from engram.text.verbs import PAST_AUXILIARIES, is_past  # only for questions that say "you"
 
     if place and words[place - 1] in PAST_AUXILIARIES:
@@ -246,9 +246,9 @@ def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
 
 
 def copy_penalties(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
-    """What a passage loses because a better eligible one of another session has the same words of the same speaker: half of its score.
+    """Half of its score for each passage that repeats a better eligible one of another session: same words, same speaker.
 
-    Resumed and forked conversations repeat whole sessions, each of which would take a place among the first.
+    Resumed and forked conversations repeat whole sessions, which would crowd out other sessions.
     """
     lost = np.zeros(len(scores), dtype=np.float32)
     parents, first = passages.parents, dict[tuple[str, str], int]()

@@ -138,7 +138,7 @@ class Recaller:
                       trace=trace, parts=parts)  # fmt: skip
 
     def _answer(self, searcher: Searcher, question: ParsedQuestion, query: SearchQuery, floor: float) -> TracedAnswer:
-        """The answer to one question, with what is known about the entities of its first hits."""
+        """Answer one question, and follow the entities of its first hits."""
         answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
         is_current = question.intent == "current" and question.window is None and not query.narrowed
         if question.window is None and not query.narrowed:
@@ -225,18 +225,18 @@ def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> st
 
 
 def line_of(hit: Hit, *, dated: bool = False, zone: tzinfo | None = None) -> str:
-    """A hit as one line: its id and type, then its text as a quotation, and the day of a session's summary."""
+    """A hit as one line: its id and type, the quoted text, and the day of a session's summary."""
     dated = dated or is_summary(hit)
     return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
 
 
 def is_summary(hit: Hit) -> bool:
-    """Whether a hit is the summary of a session: it says what was so at its end."""
+    """Whether a hit is a session's summary, which is true as of the session's end."""
     return hit.event is not None and hit.event.role == SUMMARY_ROLE
 
 
 def newest_summaries_first(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, with the newest summary of a session at the place of the first one: an older one may be outdated."""
+    """Reorder the session summaries among the hits, newest first, because an older one may be outdated."""
     summaries = iter(sorted(filter(is_summary, hits), key=_moment_of, reverse=True))
     return [next(summaries) if is_summary(hit) else hit for hit in hits]
 
@@ -267,7 +267,7 @@ MOST_QUOTED = 3
 NEAR_ENOUGH = 0.75
 """The share of the best score from which another hit belongs to the answer."""
 UNKNOWN = "Nothing that is known answers the question."
-UNSURE = "No memory answers the question for sure; see the other parts of the answer."
+UNSURE = "No memory clearly answers the question; see the other parts of the answer."
 
 
 def answering(model: "LanguageModel") -> Composer:

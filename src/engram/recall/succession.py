@@ -25,8 +25,8 @@ REPLACED = 0.45
 instead of .33, an outdated one for .23 instead of .33; of those that did not change, the right one for .451 instead of .456. The pair
 model, of which this reads the probabilities, had seen these slots, so that the gain is smaller elsewhere."""
 MENTIONED = 0.6
-"""The probability from which a note says that the newer statement may have replaced the older one: pairs of rules that complement each other are often
-between the two."""
+"""The probability from which a note says that the newer statement may replace the older one. Rules that complement each other often score
+between the two limits."""
 FILE = Path(__file__).with_name("succession.npz")
 FEATURES = (
     "same", "update", "contradiction", "refinement", "different",

@@ -1,7 +1,7 @@
-"""Typing errors in a question: a word that neither the store nor the bundled vocabulary has, one letter away from a word of the store.
+"""Typing errors in a question: a word unknown to the store and the bundled vocabulary that is one letter away from a stored word.
 
-The bundled vocabulary contains the common English words, so "dessert" is not taken for a stored "desert". Words with digits are
-identifiers, of which one that differs in a letter is another thing.
+The bundled vocabulary has the common English words, so "dessert" does not become a stored "desert". Words with digits are not
+corrected because two identifiers may differ in one letter.
 """
 
 import re
@@ -19,17 +19,17 @@ __all__ = ["correct_spelling", "describe_corrections", "find_corrections"]
 MIN_LETTERS = 5
 MAX_LETTERS = 20
 MAX_CORRECTIONS = 3
-"""A question with more unknown words than this is in another language, or not about anything stored."""
+"""A question with more unknown words than this is in another language or not about anything stored."""
 MAX_WORDS = 40
-"""Words of a question up to which it is checked; a longer text is pasted."""
+"""Longer texts are not checked because they are usually pasted."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ENDING = re.compile(r"(?:(?<=([b-df-hj-np-tv-z]))\1)?(?:e?s|e?d|e?rs?|ings?|ly|y|ness|less|able)$")
-"""What derives a word from another one: "pasted", "sitter", "pager"."""
+"""Suffixes of derived words: "pasted", "sitter", "pager"."""
 _WORD = re.compile(r"(?<![\w./@#:\\-])[A-Za-z]+(?![\w/@#:\\-]|\.\w)")
 
 
 def correct_spelling(query: SearchQuery, corrections: Mapping[str, str]) -> SearchQuery:
-    """The query with its misspelled words replaced."""
+    """Replace the misspelled words of a query."""
     if not corrections:
         return query
 
@@ -40,12 +40,12 @@ def correct_spelling(query: SearchQuery, corrections: Mapping[str, str]) -> Sear
 
 
 def describe_corrections(corrections: Mapping[str, str]) -> list[str]:
-    """A warning that names each corrected word."""
+    """One warning per corrected word."""
     return [f"Nothing mentions “{typed}”; searched for “{stored}”." for typed, stored in corrections.items()]
 
 
 def find_corrections(store: Store, text: str, filters: Filters) -> dict[str, str]:
-    """The misspelled words of a question, in lower case, and the stored words they stand for."""
+    """Corrections of misspelled words, in lower case, by stored words."""
     text = text[: MAX_WORDS * MAX_LETTERS]
     found = _WORD.findall(text)
     is_english = not any(letter.isalpha() and not letter.isascii() for letter in text)
@@ -64,7 +64,7 @@ def find_corrections(store: Store, text: str, filters: Filters) -> dict[str, str
 
 
 def _may_be_misspelled(word: str) -> bool:
-    """Whether the bundled vocabulary has neither the word as a whole nor the one it is derived from."""
+    """Whether the bundled vocabulary lacks both the word and the word it is derived from."""
     if not word[1:].islower() or not MIN_LETTERS <= len(word) <= MAX_LETTERS or not query_terms(word):
         return False
     lower = word.lower()
@@ -77,11 +77,11 @@ def _is_common(word: str) -> bool:
 
 
 def _find_closest(store: Store, word: str, filters: Filters) -> str:
-    """The commonest stored word that is one edit away; "" if there is none."""
+    """The most frequent stored word one edit away; "" if there is none."""
     edits: dict[str, str] = {}
     for edit in edits_of(word):
         term = query_terms(edit)[:1]
-        # Of a common word's stem, only a common form is the word.
+        # If the stem belongs to a common word, accept only a common spelling.
         if term and (_is_common(edit) or not _is_common(word_of(term[0]))):
             edits.setdefault(term[0], edit)
     found = store.frequencies(list(edits))
@@ -93,7 +93,7 @@ def _find_closest(store: Store, word: str, filters: Filters) -> str:
 
 
 def edits_of(word: str) -> Iterator[str]:
-    """The spellings one deletion, transposition, replacement or insertion away that begin with the same letter."""
+    """Spellings with the same first letter that are one deletion, transposition, replacement or insertion away."""
     for at in range(1, len(word)):
         before, behind = word[:at], word[at:]
         yield before + behind[1:]

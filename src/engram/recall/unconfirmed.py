@@ -1,6 +1,6 @@
-"""Statements that wait for review: whether the ledger proves that they are the user's own words.
+"""Unconfirmed statements, and the proof from the ledger that they are the user's own words.
 
-Those that are may be quoted, marked as unconfirmed; the others are only named by their ids, since anybody may have proposed them.
+Proven statements may be quoted, marked as unconfirmed. Others are shown by id only because anybody may have proposed them.
 """
 
 from collections.abc import Sequence
@@ -22,26 +22,26 @@ __all__ = ["ProofFinder", "least_unconfirmed", "quotes_user"]
 
 PURPOSE = "what waits for review"
 _MAX_EVENTS = 5
-"""Events in which the words of a statement are looked for."""
+"""Events to search for the words of a statement."""
 _USERS = ("user", "human")
 _SPEAKER = frozenset(tokens("the user's"))
 """How a statement names the person who says "I" in the event."""
 
 
 def least_unconfirmed(floor: float) -> float:
-    """The floor of unconfirmed matches for a floor of hits. A rule that waits is mentioned for a task that it only touches."""
+    """The floor of unconfirmed matches for a given floor of hits; lower than the usual floor because they are only mentioned."""
     return min(floor, NEAREST) if floor <= MIN_KNOWN else floor
 
 
 @dataclass(slots=True)
 class ProofFinder:
-    """Looks in the ledger for what the user says."""
+    """Checks statements against the user's turns in the ledger."""
 
     searcher: Searcher
     store: Store
 
     def mark(self, hit: Hit, filters: Filters) -> Hit:
-        """A candidate with `USER_WORDS` as its note if the ledger proves it, else `WAITS`."""
+        """Note `USER_WORDS` on a candidate if the ledger proves it, else `WAITS`."""
         assert hit.memory is not None
         return replace(hit, note=USER_WORDS if self._is_proved(hit.memory, filters) else WAITS)
 
@@ -52,7 +52,7 @@ class ProofFinder:
         )
 
     def _find_user_events(self, memory: Memory, filters: Filters) -> Sequence[Event]:
-        """What the user said that is like the statement; of content from elsewhere nothing is looked for."""
+        """User turns that resemble the statement; none for content from elsewhere."""
         if said_by(memory) < Rank.HARVEST:
             return ()
         said = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
@@ -67,7 +67,7 @@ def _asks(text: str) -> bool:
 
 
 def quotes_user(events: Sequence[Event], memory: Memory) -> bool:
-    """Whether a candidate says nothing but what the user says in these events.
+    """Whether the user says in these events everything that a candidate states.
 
     A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page.
     """

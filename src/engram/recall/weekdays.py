@@ -1,4 +1,4 @@
-"""Weekdays that name a day of every week, not one of the calendar: in "can I ship on Friday?" the answer is a rule, whatever happened last Friday."""
+"""Recurring weekdays: "can I ship on Friday?" asks for a rule, not for the events of last Friday."""
 
 from engram.text.stems import stem
 from engram.text.time.windows import TimePhrase
@@ -13,9 +13,9 @@ _OF_THE_CALENDAR = frozenset(
     ["last", "next", "past", "previous", "coming", "following", "since", "after", "before", "ago"]
 )
 _ALLOWED = frozenset(["can", "can't", "could", "may", "might", "must", "shall", "should"])
-"""Verbs that begin a question about what is allowed."""
+"""Verbs that begin a question about permission."""
 _USUAL = frozenset(["is", "isn't", "are", "aren't", "am", "do", "don't", "does", "doesn't"])
-"""Verbs that begin a question about what is usual, or about what is planned."""
+"""Verbs that begin a question about habits or plans."""
 _PLANNED = frozenset(
     ["anything", "something", "nothing", "free", "busy", "happen", "tell", "remind", "remember", "have", "this"]
 )
@@ -23,7 +23,7 @@ _NOT_PLANNED = frozenset(["during", "according", "morning", "evening"])
 
 
 def is_recurring_weekday(question: str, phrase: TimePhrase) -> bool:
-    """Whether a question that yes or no answers names a weekday as rules do: it asks what is allowed or usual, not what is planned."""
+    """Whether a yes/no question uses a weekday as rules do, asking about permission or habit and not about plans."""
     keys = [word.key for word in words(question)]
     when = {word.key.removesuffix("s") for word in words(phrase.text)}
     if not keys or phrase.anchor or when.isdisjoint(_DAYS) or not when.isdisjoint(_OF_THE_CALENDAR):

@@ -129,7 +129,7 @@ _NAME = r"[^\W\d][\w.-]*+(?::[\w.-]++)*+"
 _LONG_NAME = r"[^\W\d][\w.-]++(?::[\w.-]++)*+"
 _CLOSE = r"\s*+(?:/\s*+)?[>＞﹥]"
 _MAX_TAG_CHARS = 200
-"""Characters between the brackets of a tag up to which the closing one is replaced together with the opening one."""
+"""Characters between the brackets of a tag; the closing bracket of a longer one is not replaced."""
 # The argument of a generic type after a word, as in `List<int>` or `Map<K, V>`.
 _TYPE = (
     r"(?:[A-Z]|[A-Z][a-z0-9]\w*|(?:u?int|float|[iuf])\d{0,3}|[iu]size|double|long|short|char|byte|bytes|bool|boolean|str|string"

@@ -81,7 +81,7 @@ class PartFinder:
         return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
 
     def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
-        """How many memories of each other project match, the most first. Its search leaves no trace: ids of other projects are not shown."""
+        """How many memories of each other project match, most matches first. The search is not traced because a trace would show their ids."""
         seen = query.filters.scopes
         if not query.elsewhere or seen is None:
             return ()

@@ -177,7 +177,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def listing(
         self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
     ) -> list[Memory]:
-        """Memories, newest first, or those used most."""
+        """Memories, newest first or most used first."""
         condition, values = where(filters)
         uses = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, " if most_used else ""
         text = statement("listed").format(condition=condition, uses=uses)
