@@ -83,8 +83,8 @@ class TaskTerms:
 
     def shared_with(self, memory: Memory) -> float:
         """The total rarity of the words that a memory shares with the task."""
-        said = _terms_of(" ".join((memory.statement, memory.situation, *memory.cues)))
-        return sum(value for term, value in self.rarity.items() if term in said)
+        own = _terms_of(" ".join((memory.statement, memory.situation, *memory.cues)))
+        return sum(value for term, value in self.rarity.items() if term in own)
 
 
 @lru_cache(maxsize=KEPT)

@@ -55,9 +55,9 @@ class ProofFinder:
         """User turns that resemble the statement; none for content from elsewhere."""
         if said_by(memory) < Rank.HARVEST:
             return ()
-        said = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
+        users = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
         hits = self.searcher.search(
-            SearchQuery(memory.statement, _MAX_EVENTS, "keyword", filters=said, purpose=PURPOSE)
+            SearchQuery(memory.statement, _MAX_EVENTS, "keyword", filters=users, purpose=PURPOSE)
         )
         return [hit.event for hit in hits if hit.event is not None and not _asks(hit.event.content)]
 
