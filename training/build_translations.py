@@ -21,10 +21,10 @@ from engram.text.word_tables import read_table
 SOURCES = Path(__file__).parent / "translations"
 OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "translations"
 FUNCTION_WORDS, SHARED_WORDS, COGNATES = "function_words.txt", "shared_words.txt", "cognates.txt"
-MIN_COGNATE = 6
+MIN_COGNATE_CHARS = 6
 
 
-def rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
+def read_rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
     """The English word and the translations of every row of a source."""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if line.startswith("#") or not line.strip():
@@ -32,10 +32,10 @@ def rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
         english, *columns = line.split("|")
         if len(columns) != len(LANGUAGES):
             raise SystemExit(f"{path.name}:{number}: {len(columns)} languages, not {len(LANGUAGES)}")
-        yield english.strip(), tuple([key_of(word) for word in column.split()] for column in columns)
+        yield english.strip(), tuple([normalize_key(word) for word in column.split()] for column in columns)
 
 
-def key_of(written: str) -> str:
+def normalize_key(written: str) -> str:
     """Normalise a word or phrase to lower-case words of letters separated by single blanks."""
     return " ".join("".join(char if char.isalpha() else " " for char in written.lower()).split())
 
@@ -45,13 +45,13 @@ def is_sign(word: str) -> bool:
     return len(word) > 1 or word in "aeioyàèéêó"
 
 
-def collect() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
+def collect_meanings() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
     """Collect the English for every key, and the function words, by language. The first meaning counts; function words come first."""
     meanings: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
     signs: dict[str, set[str]] = {language: set() for language in LANGUAGES}
     tables = (path for path in SOURCES.glob("*.txt") if path.name not in (SHARED_WORDS, COGNATES))
     for path in sorted(tables, key=lambda path: (path.name != FUNCTION_WORDS, path.name)):
-        for english, columns in rows(path):
+        for english, columns in read_rows(path):
             for language, keys in zip(LANGUAGES, columns, strict=True):
                 for key in keys:
                     meanings[language].setdefault(key, english)
@@ -62,19 +62,19 @@ def collect() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
 
 def add_cognates(meanings: dict[str, dict[str, str]]) -> None:
     """Add each language's spelling of English words, unless that spelling already has a meaning."""
-    table = list(rows(SOURCES / COGNATES))
+    table = list(read_rows(SOURCES / COGNATES))
     for at, language in enumerate(LANGUAGES):
         endings = [(english, columns[at]) for english, columns in table]
         for word in english_vocabulary():
-            for spelled in spell_cognates(word, language, endings) if len(word) >= MIN_COGNATE else ():
+            for spelled in spell_cognates(word, language, endings) if len(word) >= MIN_COGNATE_CHARS else ():
                 if spelled != word:
                     meanings[language].setdefault(spelled, word)
 
 
-def write() -> None:
+def write_tables() -> None:
     """Write all tables."""
     OUTPUT.mkdir(exist_ok=True)
-    meanings, signs = collect()
+    meanings, signs = collect_meanings()
     for keys in meanings.values():
         for key, english in list(keys.items()):
             keys.setdefault(fold(key), english)
@@ -108,4 +108,4 @@ def english_vocabulary() -> list[str]:
 
 
 if __name__ == "__main__":
-    write()
+    write_tables()

@@ -26,7 +26,7 @@ from engram.text.tokens import tokens
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "MAX_PER_JOB", "Enrichment", "count_without_cues", "render_batch"]
+__all__ = ["ENRICH", "ENRICH_WITH_MODEL", "PER_JOB", "Enrichment", "count_without_cues", "render_batch"]
 
 ENRICH = "enrich"
 """The operation in the journal."""
@@ -39,7 +39,7 @@ DECLINED = "declined"
 MAX_BATCH = 200
 MAX_STATEMENT_CHARS = 400
 """Characters that a batch quotes of a statement."""
-MAX_PER_CALL, MAX_PER_JOB = 10, 50
+MAX_PER_CALL, PER_JOB = 10, 50
 """Memories per call of the model and per job."""
 MAX_DECLINED, MAX_BATCHES = 10_000, 20
 """Declined ids and undoable batches to keep; the oldest are dropped."""
@@ -136,7 +136,7 @@ class Enrichment:
             if not batch:
                 break
             found = suggest(batch)
-            given = {memory.id: _select_usable_cues(found.get(memory.id, ())) for memory in batch}
+            given = {memory.id: _usable_cues(found.get(memory.id, ())) for memory in batch}
             applied = self._apply(decision, given, scopes)
             done += applied.done
             left |= applied.left
@@ -144,7 +144,7 @@ class Enrichment:
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def schedule(self) -> Job:
-        """Queue a job that asks the model for cues of `MAX_PER_JOB` memories and queues the next job until none lacks cues."""
+        """Queue a job that asks the model for cues of `PER_JOB` memories and queues the next job until none lacks cues."""
         self._require_model()
         waiting = [job for job in self.store.jobs(["waiting"]) if job.kind == ENRICH_WITH_MODEL]
         if waiting:
@@ -240,7 +240,7 @@ def _check_cues(given: Any) -> tuple[str, ...]:
     return cues
 
 
-def _select_usable_cues(given: Sequence[str]) -> list[str]:
-    """The model's cues that respect the limits."""
+def _usable_cues(given: Sequence[str]) -> list[str]:
+    """The cues of a model that are within the limits."""
     found = (" ".join(cue.split()) for cue in given)
     return [cue for cue in dict.fromkeys(found) if cue and len(cue) <= MAX_CUE_CHARS and any(tokens(cue))][:MAX_CUES]

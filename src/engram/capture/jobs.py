@@ -7,7 +7,7 @@ from typing import Any
 from engram.capture.buffer import CAPTURE, CaptureBuffer
 from engram.capture.changes import COMPARE, Changes
 from engram.capture.conversation import JOB, Conversations
-from engram.capture.enrichment import ENRICH_WITH_MODEL, MAX_PER_JOB, Enrichment
+from engram.capture.enrichment import ENRICH_WITH_MODEL, PER_JOB, Enrichment
 from engram.capture.learn import Learner
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
@@ -106,7 +106,7 @@ def handlers(store: Store, conversations: Conversations, buffer: CaptureBuffer) 
 
     def enrich(job: Job) -> None:
         enrichment = Enrichment(store, learner.clock, conversations.model)
-        enrichment.run(MAX_PER_JOB)
+        enrichment.run(PER_JOB)
         if enrichment.count():
             enrichment.schedule()
 

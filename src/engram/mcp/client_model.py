@@ -87,7 +87,7 @@ async def _ask(ctx: Context, prompt: Prompt) -> str:
 
 
 def _store_cues(mem: "Engram", batch: "Sequence[Memory]", answer: str) -> None:
-    """Store the cues of an answer, which may surround its JSON with other text."""
+    """Store the cues of an answer; a model may put its JSON between other words."""
     from engram.mcp.tools import seen
 
     found = TypeAdapter(SuggestedCues).validate_json(answer[answer.find("{") : answer.rfind("}") + 1])

@@ -157,7 +157,7 @@ def _find_doubtful(
     """The steps in which the newer memory probably does not replace the older one, and the steps too unlikely to mention."""
     if not steps:
         return set(), set()
-    from engram.recall.succession import MENTIONED, REPLACED, Claim, probabilities
+    from engram.recall.succession import MIN_MENTION, REPLACED, Claim, probabilities
 
     relevance = {hit.id: hit.relevance for hit in hits}
 
@@ -168,7 +168,7 @@ def _find_doubtful(
     likely = {_ids(*step): each for step, each in zip(steps, found, strict=True)}
     return (
         {ids for ids, each in likely.items() if each < REPLACED},
-        {ids for ids, each in likely.items() if each < MENTIONED},
+        {ids for ids, each in likely.items() if each < MIN_MENTION},
     )
 
 

@@ -45,7 +45,7 @@ INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
 """Terms at which a turn is half as informative as it can be, and from which more add nothing."""
 _ONE_SELF = lazy_pattern(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
 _WORD = lazy_pattern(r"[a-z]+")
-_BEFORE_VERB = frozenset(
+_VERB_MODIFIERS = frozenset(
     (
         "ve",
         "have",
@@ -210,7 +210,7 @@ def _is_past_of(words: Sequence[str], place: int) -> bool:
 
     if place and words[place - 1] in PAST_AUXILIARIES:
         return True
-    verb = next((word for word in words[place + 1 : place + 4] if word not in _BEFORE_VERB), "")
+    verb = next((word for word in words[place + 1 : place + 4] if word not in _VERB_MODIFIERS), "")
     return is_past(verb, same=True)
 
 

@@ -13,7 +13,7 @@ from engram.recall.trace import TracedAnswer, first
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["NAMED", "answer_name", "name_asked_about"]
+__all__ = ["NAMED", "answer_name_question", "name_asked_about"]
 
 NAMED = "name"
 """In a trace: contains the name asked about."""
@@ -40,7 +40,7 @@ def name_asked_about(question: str) -> str:
     return name if is_word and not rest else ""
 
 
-def answer_name(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
+def answer_name_question(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
     """Add every memory that contains the name asked about; other questions keep their answer."""
     name = name_asked_about(query.text)
     terms = set(query_terms(name))

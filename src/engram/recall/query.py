@@ -215,7 +215,7 @@ MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
 POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
-WEIGHED, SPARE, SPARE_SHARE, LEAST_WEIGHED = 2, 10, 3, 20
+WEIGHED, SPARE, SPARE_SHARE, MIN_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
 others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed because `likeness` compares them with one another."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
@@ -315,7 +315,7 @@ class SearchQuery:
         return (
             self.store_query.limit * 2
             if self.known_then
-            else max(LEAST_WEIGHED, min(self.limit * WEIGHED, self.limit + spare))
+            else max(MIN_WEIGHED, min(self.limit * WEIGHED, self.limit + spare))
         )
 
     @property

@@ -16,7 +16,7 @@ from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.freshness import compared
 from engram.recall.hops import follow_entities
-from engram.recall.names import answer_name
+from engram.recall.names import answer_name_question
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -142,7 +142,7 @@ class Recaller:
         answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
         is_current = question.intent == "current" and question.window is None and not query.narrowed
         if question.window is None and not query.narrowed:
-            answer = answer_name(searcher, query, answer, floor)
+            answer = answer_name_question(searcher, query, answer, floor)
         return follow_entities(searcher, query, answer, floor) if is_current else answer
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:

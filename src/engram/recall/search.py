@@ -13,11 +13,11 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
-from engram.recall.folding import fold_events, is_manifest
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
+from engram.recall.source_events import fold_events, is_manifest
 from engram.recall.typos import correct_spelling, describe_corrections
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative

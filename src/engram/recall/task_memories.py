@@ -22,7 +22,7 @@ from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-__all__ = ["TASK", "TaskMemoryFinder", "concern_probability", "may_harm_somebody"]
+__all__ = ["TASK", "TaskMemoryFinder", "concern_probability", "is_vital"]
 
 TASK = "task"
 """In a trace: found because it concerns the task."""
@@ -40,7 +40,7 @@ MAX_PINNED = 100
 WORD_WEIGHT, MARGIN, STEEPNESS = 0.2, 0.18, 13.0
 """The likeness that a shared word unique to the memory is worth, the likeness above `least_likeness` that a memory without a situation needs, and how fast
 the probability grows with it. Fitted on 48 tasks in two stores of 64 memories each; docs/benchmarks.md has the results for a third store."""
-UNLIKELY = 0.02
+MIN_TASK_RELEVANCE = 0.02
 """A memory less relevant than this is not about the task, unless its words alone are relevant enough."""
 HEALTH_SLOTS = frozenset(
     ("allergy", "medication", "medical_condition", "dietary_restriction", "accessibility_need", "emergency_contact")
@@ -58,7 +58,7 @@ def concern_probability(likeness: float, shared: float, count: int) -> float:
     return 1 / (1 + exp(-odds))
 
 
-def may_harm_somebody(memory: Memory) -> bool:
+def is_vital(memory: Memory) -> bool:
     """Whether somebody's health or safety depends on a memory."""
     slot = memory.critical_slot.partition(":")[0]
     if slot != _SAFETY:
@@ -115,7 +115,7 @@ class _Judge:
             relevance = max(hit.relevance, task_relevance(like, self.count))
         else:
             relevance = concern_probability(like, self.terms.shared_with(hit.memory), self.count)
-            if hit.relevance >= BY_ITS_WORDS or relevance >= UNLIKELY:
+            if hit.relevance >= BY_ITS_WORDS or relevance >= MIN_TASK_RELEVANCE:
                 relevance = max(hit.relevance, relevance)
         if relevance <= hit.relevance:
             return replace(hit, relevance=relevance)
@@ -240,6 +240,6 @@ def _select_hits(hits: Hits, floor: float) -> Hits:
 def _vital_ids(hits: Sequence[Hit]) -> frozenset[str]:
     """The ids of the memories that somebody's health or safety depends on."""
     found = [hit for hit in hits if hit.memory is not None and hit.memory.critical_slot and not is_evidence(hit.memory)]
-    vital = [hit for hit in found if hit.memory is not None and may_harm_somebody(hit.memory)]
+    vital = [hit for hit in found if hit.memory is not None and is_vital(hit.memory)]
     vital.sort(key=lambda hit: (-hit.relevance, -(hit.memory.importance if hit.memory else 0), hit.id))
     return frozenset(hit.id for hit in vital[:MAX_HEALTH])

@@ -30,7 +30,7 @@ _CLAUSE = re.compile(
 )
 _AND = re.compile(r"\s+(?:and|or|plus|as well as)\s+", re.IGNORECASE)
 _OWNERS = frozenset(["the", "our", "my", "your", "its"])
-_REFERRING = frozenset(
+_REFERENCE_WORDS = frozenset(
     [
         "it",
         "its",
@@ -54,7 +54,7 @@ _REFERRING = frozenset(
     ]
 )
 """Words that refer to the previous part."""
-_TELLING = frozenset(
+_STATEMENT_WORDS = frozenset(
     ["i", "i'm", "i've", "i'd", "we", "we're", "it", "it's", "he", "she", "they", "is", "are", "was", "were"]
 )
 """Words that occur in statements, not in lists of things."""
@@ -143,7 +143,7 @@ def _join_referring(clauses: Sequence[str]) -> list[str]:
     """Join each clause that refers to the previous one with it: "which van do we have, and where is it serviced"."""
     found: list[str] = []
     for clause in clauses:
-        if found and not _REFERRING.isdisjoint(_words(clause)):
+        if found and not _REFERENCE_WORDS.isdisjoint(_words(clause)):
             found[-1] = f"{found[-1]}, {clause}"
         else:
             found.append(clause)
@@ -156,7 +156,7 @@ def _split_nouns(clause: str) -> list[str]:
     if joint is None:
         return [clause]
     before, after = clause[: joint.start()], clause[joint.end() :]
-    is_list = len(_words(clause)) <= MAX_LIST_WORDS and _TELLING.isdisjoint(_words(clause))
+    is_list = len(_words(clause)) <= MAX_LIST_WORDS and _STATEMENT_WORDS.isdisjoint(_words(clause))
     joins = not _OWNERS.isdisjoint(_words(after)[:1]) if _asks(clause) else is_list
     several = min(len(query_terms(before)), len(query_terms(after))) > 1
     return [before, after] if joins and several else [clause]

@@ -18,7 +18,7 @@ from engram.store.protocol import Filters, Store
 from engram.text.polarity import read
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["ProofFinder", "least_unconfirmed", "quotes_user"]
+__all__ = ["ProofFinder", "quotes_user", "unconfirmed_floor"]
 
 PURPOSE = "what waits for review"
 _MAX_EVENTS = 5
@@ -28,7 +28,7 @@ _SPEAKER = frozenset(tokens("the user's"))
 """How a statement names the person who says "I" in the event."""
 
 
-def least_unconfirmed(floor: float) -> float:
+def unconfirmed_floor(floor: float) -> float:
     """The floor of unconfirmed matches for a given floor of hits; lower than the usual floor because they are only mentioned."""
     return min(floor, NEAREST) if floor <= MIN_KNOWN else floor
 
@@ -67,7 +67,7 @@ def _asks(text: str) -> bool:
 
 
 def quotes_user(events: Sequence[Event], memory: Memory) -> bool:
-    """Whether the user says in these events everything that a candidate states.
+    """Whether a candidate says nothing but what the user says in these events.
 
     A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page.
     """

@@ -10,12 +10,12 @@ from datetime import datetime, tzinfo
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.recall.cutoff import MIN_KNOWN, among
-from engram.recall.folding import MIN_CHUNK_RELEVANCE, is_chunk
 from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
+from engram.recall.source_events import MIN_CHUNK_RELEVANCE, is_chunk
 from engram.recall.trace import OTHER_MATCHES
-from engram.recall.unconfirmed import ProofFinder, least_unconfirmed
+from engram.recall.unconfirmed import ProofFinder, unconfirmed_floor
 from engram.store.protocol import LIVE, Store
 
 __all__ = ["MAX_PART", "PartFinder"]
@@ -57,7 +57,7 @@ class PartFinder:
                 continue
             about = hit.relevance >= self.floor
             if hit.memory is not None and hit.memory.status == "candidate":
-                if hit.relevance >= least_unconfirmed(self.floor) and len(unconfirmed) < MAX_PART:
+                if hit.relevance >= unconfirmed_floor(self.floor) and len(unconfirmed) < MAX_PART:
                     unconfirmed.append(proof.mark(hit, query.filters))
             elif hit.memory is not None and (ended := describe_end(hit.memory, self.clock(), self.zone)):
                 older += [replace(hit, note=ended)] if about else []

@@ -64,7 +64,7 @@ class SqliteCondition(FilterCondition):
 
     def add_without_cues(self) -> None:
         self.add("EXISTS (SELECT 1 FROM texts t WHERE t.n = d.n AND t.cues = '')")
-        # Only files of team stores have absolute paths.
+        # The files of team stores have absolute paths.
         self.add("NOT EXISTS (SELECT 1 FROM places p WHERE p.id = d.id AND substr(p.path, 1, 1) = '/')")
 
     def add_tags(self, tags: Sequence[str]) -> None:
