@@ -2,10 +2,9 @@
 
     python training/build_translations.py
 
-Each row there has an English word and its translations. A translation of one language is written to the table of that language, with the
-English words for it; the words of function_words.txt also to signs.txt, which says in which language a sentence is. The tables are
-written by hand for this project: nothing in them is copied from a dictionary. To them come the
-words that are those of English but for their spelling (cognates.py).
+Each row of a source has an English word and its translations. The table of a language maps each translation to the English word. The words
+of function_words.txt also go to signs.txt, which is used to detect the language of a sentence. The sources were written by hand for this
+project; nothing is copied from a dictionary. Cognates, which differ from English only in spelling, are added (cognates.py).
 """
 
 from collections.abc import Iterator
@@ -22,37 +21,37 @@ from engram.text.word_tables import read_table
 SOURCES = Path(__file__).parent / "translations"
 OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "translations"
 FUNCTION_WORDS, SHARED_WORDS, COGNATES = "function_words.txt", "shared_words.txt", "cognates.txt"
-MIN_COGNATE = 6
+MIN_COGNATE_CHARS = 6
 
 
-def rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
-    """English and the translations into each language, of every row of a table."""
+def read_rows(path: Path) -> Iterator[tuple[str, tuple[list[str], ...]]]:
+    """The English word and the translations of every row of a source."""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if line.startswith("#") or not line.strip():
             continue
         english, *columns = line.split("|")
         if len(columns) != len(LANGUAGES):
             raise SystemExit(f"{path.name}:{number}: {len(columns)} languages, not {len(LANGUAGES)}")
-        yield english.strip(), tuple([key_of(word) for word in column.split()] for column in columns)
+        yield english.strip(), tuple([normalize_key(word) for word in column.split()] for column in columns)
 
 
-def key_of(written: str) -> str:
-    """A word or phrase as the tables spell it: lower-case words of letters between single blanks."""
+def normalize_key(written: str) -> str:
+    """Normalise a word or phrase to lower-case words of letters separated by single blanks."""
     return " ".join("".join(char if char.isalpha() else " " for char in written.lower()).split())
 
 
 def is_sign(word: str) -> bool:
-    """Whether a function word says something of the language: the letter of "l'eau" or of an option does not."""
+    """Whether a function word identifies a language; the letter of "l'eau" or of an option does not."""
     return len(word) > 1 or word in "aeioyàèéêó"
 
 
-def collect() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
-    """The English for every key, and the function words, by language. Of two meanings the first counts, function words before all others."""
+def collect_meanings() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
+    """Collect the English for every key, and the function words, by language. The first meaning counts; function words come first."""
     meanings: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
     signs: dict[str, set[str]] = {language: set() for language in LANGUAGES}
     tables = (path for path in SOURCES.glob("*.txt") if path.name not in (SHARED_WORDS, COGNATES))
     for path in sorted(tables, key=lambda path: (path.name != FUNCTION_WORDS, path.name)):
-        for english, columns in rows(path):
+        for english, columns in read_rows(path):
             for language, keys in zip(LANGUAGES, columns, strict=True):
                 for key in keys:
                     meanings[language].setdefault(key, english)
@@ -62,20 +61,20 @@ def collect() -> tuple[dict[str, dict[str, str]], dict[str, set[str]]]:
 
 
 def add_cognates(meanings: dict[str, dict[str, str]]) -> None:
-    """Add the English words that each language spells in its own way, if it has no other meaning for that spelling."""
-    table = list(rows(SOURCES / COGNATES))
+    """Add each language's spelling of English words, unless that spelling already has a meaning."""
+    table = list(read_rows(SOURCES / COGNATES))
     for at, language in enumerate(LANGUAGES):
         endings = [(english, columns[at]) for english, columns in table]
         for word in english_vocabulary():
-            for spelled in spell_cognates(word, language, endings) if len(word) >= MIN_COGNATE else ():
+            for spelled in spell_cognates(word, language, endings) if len(word) >= MIN_COGNATE_CHARS else ():
                 if spelled != word:
                     meanings[language].setdefault(spelled, word)
 
 
-def write() -> None:
+def write_tables() -> None:
     """Write all tables."""
     OUTPUT.mkdir(exist_ok=True)
-    meanings, signs = collect()
+    meanings, signs = collect_meanings()
     for keys in meanings.values():
         for key, english in list(keys.items()):
             keys.setdefault(fold(key), english)
@@ -109,4 +108,4 @@ def english_vocabulary() -> list[str]:
 
 
 if __name__ == "__main__":
-    write()
+    write_tables()

@@ -1,6 +1,6 @@
-"""Words that six languages share with English but for their spelling: "information" is "información" and "informazione".
+"""Words that differ from English only in spelling: "information" is "información" and "informazione".
 
-The endings are in training/translations/cognates.txt; here are the letters that each language writes otherwise before them.
+training/translations/cognates.txt has the endings; this module has the spelling changes before them.
 """
 
 import re
@@ -22,7 +22,7 @@ _LETTERS: dict[str, Sequence[tuple[str, str]]] = {
 
 
 def spell_cognates(word: str, language: str, endings: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """How a language may spell an English word; nothing if it has none of the endings."""
+    """Possible spellings of an English word in a language; none if no ending matches."""
     for ending, spelled in endings:
         root = word[: -len(ending)]
         if word.endswith(ending) and len(root) >= MIN_ROOT:

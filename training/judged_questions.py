@@ -1,7 +1,7 @@
 """Questions with what the ranking saw of them: what `train_ranking.py` and `train_relevance.py` learn from.
 
-Data sets are named on the command line as `kind=FILE` or `kind=FILE+DISTRACTORS` (locomo, beam, longmemeval); beside them stand the questions of our own
-writers in training/relevance/. Everything goes through a real store, so that what is learned is what a search sees. The slots of
+Data sets are named on the command line as `kind=FILE` or `kind=FILE+DISTRACTORS` (locomo, beam, longmemeval); the questions of our own writers in
+training/relevance/ are added. Everything goes through a real store, so that what is learned is what a search sees. The slots of
 training/hearing/slots/ only measure (`of_slots`).
 """
 
@@ -66,7 +66,7 @@ class Judged:
 
 
 def of_data_set(name: str, path: Path, distractors: Path | None = None) -> Iterator[Judged]:
-    """The questions of a data set, each asked of its own conversation and of the sessions of a pool of distractors."""
+    """The questions of a data set, each asked of its own conversation and the distractor sessions."""
     more = longmemeval.load_distractors(distractors) if distractors else ()
     kind = f"{name}:{path.stem}" + (f"+{distractors.stem}" if distractors else "")
     for conversation in add_sessions(LOADERS[name](path), more):

@@ -5,7 +5,7 @@
 Printed for each verb: the share of answerable questions with the right memory first, among the first three and five (`recall`: known,
 then possibly related), and among what is known; the share of unanswerable questions for which nothing is known; and the share of
 questions in other languages, asked alone, with the right memory among the first three. `--others` adds notes of training/situations.
-`--hook` asks the prompt hook as well, which adds at most three memories to a prompt.
+`--hook` also measures the prompt hook, which adds at most three memories to a prompt.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from engram.recall.cutoff import MIN_KNOWN
 NOTES = Path(__file__).resolve().parents[2] / "training" / "situations"
 LIMIT = 10
 Answer = tuple[Sequence[str], Sequence[str]]
-"""The ids of what is known, and of what is possibly related."""
+"""The ids of known hits and of possibly related ones."""
 Ask = Callable[[Engram, Mapping[str, Any]], Answer]
 
 
@@ -46,9 +46,9 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
     parser.add_argument("--cues", action="store_true", help="store each memory with its cues")
     parser.add_argument("--others", type=int, default=0, metavar="N", help="other statements in each store")
-    parser.add_argument("--hook", action="store_true", help="ask the prompt hook as well")
+    parser.add_argument("--hook", action="store_true", help="also measure the prompt hook")
     given = parser.parse_args()
-    verbs = VERBS | ({"prompt hook": _prompt} if given.hook else {})
+    verbs = VERBS | ({"prompt hook": _ask_hook} if given.hook else {})
     for path in given.files:
         print(
             f"{path.name}{', with cues' if given.cues else ''}{f', among {given.others} others' if given.others else ''}"
@@ -103,8 +103,8 @@ def _recall(mem: Engram, question: str, wordings: Sequence[str] = ()) -> Answer:
     return _ids(found.hits), _ids(found.possible)
 
 
-def _prompt(mem: Engram, asked: Mapping[str, Any]) -> Answer:
-    """What the prompt hook adds to a prompt, from an index that a session's start has brought up to date."""
+def _ask_hook(mem: Engram, asked: Mapping[str, Any]) -> Answer:
+    """The memories that the prompt hook adds, after the update of the index that a session start does."""
     assert mem.home is not None
     index = MemoryIndex(mem.home.index)
     try:

@@ -42,7 +42,7 @@ class Settings:
     model_daily_tokens: int = 200_000
     """The daily token limit of the model; 0 for none."""
     enrich_with_client: bool = False
-    """The MCP server may ask the client's own model for cues when a session ends, where the client offers that (sampling)."""
+    """Let the MCP server ask the client's own model for cues when a session ends, if the client offers it (sampling)."""
     time_zone: str = ""
     """The zone in which "tomorrow" and times without a zone are read: America/Los_Angeles, UTC, +05:30; "" for the system's."""
     policy: str = "default"

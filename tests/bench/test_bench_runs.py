@@ -153,7 +153,7 @@ def test_distractors_join_every_store_and_can_only_cost_hits(
     path.write_text(json.dumps(POOL | {"sessions": [*POOL["sessions"], {"id": "d3", **session}]}))
     with pytest.raises(SystemExit):
         main(["bench", "longmemeval", str(path), "--distractors", str(more)])
-    assert "session d3 is among the distractors and in pool-1" in capsys.readouterr().err
+    assert "session d3 is both a distractor and part of pool-1" in capsys.readouterr().err
 
 
 def test_wordings_of_a_file_are_asked_with_their_question(data: Path, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_wordings_of_a_file_are_asked_with_their_question(data: Path, tmp_path: 
         ([], "a list of wordings for each question"),
         ({"What does Bob learn?": "pottery"}, "a list of wordings for each question"),
         ({"What does Bob learn?": [7]}, "wordings must be texts"),
-        ({"Who is Carol?": ["Carol"]}, "none of them is in the data set"),
+        ({"Who is Carol?": ["Carol"]}, "names no question of the data set"),
     ],
 )
 def test_a_file_of_wordings_that_fits_no_question_is_refused(

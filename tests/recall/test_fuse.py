@@ -5,7 +5,16 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from engram.recall.fusion import PARTS, Weights, asks_for_reply, copied, evidence_of, reciprocal_ranks, score, weighed
+from engram.recall.fusion import (
+    PARTS,
+    Weights,
+    asks_for_reply,
+    copy_penalties,
+    evidence_of,
+    reciprocal_ranks,
+    score,
+    weighed,
+)
 from engram.recall.passages import Passage, Passages
 from engram.recall.query import SearchQuery
 from engram.recall.similarity import Floats, Lexicon
@@ -107,8 +116,8 @@ def test_a_copy_in_another_session_loses_half_of_its_score() -> None:
         for each, home in ((text, "a"), (text, "b"), ("boat", "c"), ("boat", "d"))
     ]
     scores, everything = np.array([3.0, 4.0, 2.0, 2.0], dtype=np.float32), np.arange(4)
-    assert copied(scores, Passages(items, Lexicon()), everything).tolist() == [-1.5, 0, 0, 0]
-    assert not copied(scores, Passages(items, Lexicon()), everything[[0, 2, 3]]).any()
+    assert copy_penalties(scores, Passages(items, Lexicon()), everything).tolist() == [-1.5, 0, 0, 0]
+    assert not copy_penalties(scores, Passages(items, Lexicon()), everything[[0, 2, 3]]).any()
 
 
 def test_meaning_alone_ranks_when_no_word_is_shared() -> None:

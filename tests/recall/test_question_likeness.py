@@ -53,7 +53,7 @@ def test_a_likeness_changes_relevance_within_bounds(mem: Engram, monkeypatch: py
     for like in (-1.0, 1.0):
         monkeypatch.setattr(likeness, "likenesses_to", lambda _, memories, like=like: [like] * len(memories))
         found[like] = {hit.text: log_odds(hit.relevance) for hit in mem.search(question)}
-    most = likeness.MOST_LOST + likeness.MOST_GAINED
+    most = likeness.MAX_LOSS + likeness.MAX_GAIN
     gained = [found[1.0][text] - found[-1.0][text] for text in HOME if text in found[-1.0]]
     assert gained and all(0 <= more <= most + 1e-6 for more in gained)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.languages import LANGUAGES, language_of
-from engram.text.translation import READ, dictionary, translate, translation
+from engram.text.translation import MAX_CHARS, dictionary, translate, translation
 from engram.text.word_tables import DATA
 
 SENTENCES = {
@@ -97,9 +97,9 @@ def test_the_tables_stay_below_a_megabyte() -> None:
 
 
 def test_the_end_of_a_long_text_is_left() -> None:
-    text = "Der Schlüssel ist im Keller. " * (READ // 20)
+    text = "Der Schlüssel ist im Keller. " * (MAX_CHARS // 20)
     assert translate(text).endswith("Der Schlüssel ist im Keller. ")
-    assert len(translate(text)) > READ // 2
+    assert len(translate(text)) > MAX_CHARS // 2
 
 
 @given(st.text(max_size=200))

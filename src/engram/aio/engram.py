@@ -211,7 +211,7 @@ class AsyncEngram(Twin[Engram], Opened):
 
     @property
     def enrichment(self) -> AsyncEnrichment:
-        """Cues for memories that came without them."""
+        """Cues for memories that have none."""
         return AsyncEnrichment(self._threads, self._target.enrichment)
 
     @property
@@ -246,7 +246,7 @@ class AsyncEngram(Twin[Engram], Opened):
 
     @property
     def sees_whole_store(self) -> bool:
-        """Whether a verb that reads and names no scope sees the whole store."""
+        """Whether a read without a scope covers the whole store."""
         return self._target.sees_whole_store
 
     @property

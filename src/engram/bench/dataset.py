@@ -62,7 +62,7 @@ class Question:
     turns: tuple[str, ...] = ()
     """The turns that answer it, where `evidence` names sessions and the data set names turns as well."""
     wordings: tuple[str, ...] = ()
-    """Other wordings of it, as a calling agent would add them."""
+    """Other wordings of the question, such as a calling agent adds."""
 
 
 @dataclass(frozen=True)
@@ -83,26 +83,26 @@ class DatasetConversation:
 def add_sessions(
     conversations: Sequence[DatasetConversation], sessions: Sequence[SessionOfTurns]
 ) -> list[DatasetConversation]:
-    """The conversations, each with these sessions too; raises `InvalidInput` if a conversation has one of them already."""
+    """Add the sessions to each conversation; raises `InvalidInput` if a conversation already has one of them."""
     keys = [session.key for session in sessions]
     for conversation in conversations:
         known = {session.key for session in conversation.sessions}
         if twice := next((key for key in keys if key in known), None):
-            raise InvalidInput(f"session {twice} is among the distractors and in {conversation.key}")
+            raise InvalidInput(f"session {twice} is both a distractor and part of {conversation.key}")
     return [replace(each, sessions=(*each.sessions, *sessions)) for each in conversations]
 
 
 def add_wordings(conversations: Sequence[DatasetConversation], path: Path) -> list[DatasetConversation]:
-    """The conversations, their questions with the wordings of a JSON file: `{"the question": ["a wording", …], …}`.
+    """Add wordings to the questions from a JSON file: `{"the question": ["a wording", …], …}`.
 
-    A question that the file does not name has none. Raises `InvalidInput` if the file names no question.
+    Questions missing from the file get none. Raises `InvalidInput` if the file names no question of the data set.
     """
     read = read_json(path)
     if not isinstance(read, dict) or not all(isinstance(each, list) for each in read.values()):
-        raise malformed(path, "an object with a list of wordings for each question was expected")
+        raise malformed(path, "expected an object with a list of wordings for each question")
     wordings = {question: checked_wordings(each) for question, each in read.items()}
     if wordings.keys().isdisjoint(question.text for each in conversations for question in each.questions):
-        raise InvalidInput(f"{path} has wordings of other questions: none of them is in the data set")
+        raise InvalidInput(f"{path} names no question of the data set")
     return [
         replace(
             each, questions=tuple(replace(asked, wordings=wordings.get(asked.text, ())) for asked in each.questions)

@@ -46,7 +46,7 @@ def load(path: Path) -> list[DatasetConversation]:
 
 
 def load_distractors(path: Path) -> list[SessionOfTurns]:
-    """The sessions of a pool's file, whose questions, if it has any, are ignored."""
+    """The sessions of a pooled file, ignoring its questions."""
     data = read_json(path)
     try:
         return [_pooled_session(session) for session in data["sessions"]]

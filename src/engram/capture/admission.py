@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Admission"]
 
-JUDGED = frozenset({"learn", "add", "import", "derive", "add_likeness"})
+JUDGED = frozenset({"learn", "add", "import", "derive", "reread"})
 """The operations that ask the gates themselves."""
 REVIEWED = frozenset({"resolve", "undo"})
 """The operations that decide between two memories, or take such a decision back."""

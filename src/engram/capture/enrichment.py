@@ -1,6 +1,6 @@
-"""`mem.enrichment`: cues for memories that came without them, written by the calling agent or by a model, in batches.
+"""`mem.enrichment`: the calling agent or a model writes cues, in batches, for memories that have none.
 
-The gates judge each cue as an agent's word, whoever passes it on. An id that was declined or refused is not handed out again.
+The gates judge every cue as written by an agent. Memories that were declined, or whose cues were refused, are not offered again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,23 +34,23 @@ ENRICH_WITH_MODEL = "enrich_with_model"
 """The kind of job that asks the model."""
 STATE = "enrichment"
 AGENT = "agent"
-"""The actor, whoever passes the cues on: a model wrote them."""
+"""The actor in the journal, even if a person passes the cues on, because a model wrote them."""
 DECLINED = "declined"
 MAX_BATCH = 200
 MAX_STATEMENT_CHARS = 400
-"""Characters of a statement that a batch quotes."""
-PER_CALL, PER_JOB = 10, 50
-"""Memories that the model reads in one call, and in one job."""
+"""Characters that a batch quotes of a statement."""
+MAX_PER_CALL, PER_JOB = 10, 50
+"""Memories per call of the model and per job."""
 MAX_DECLINED, MAX_BATCHES = 10_000, 20
-"""Declined ids, and batches for `undo`, that are kept; the oldest are dropped."""
+"""Declined ids and undoable batches to keep; the oldest are dropped."""
 Suggest = Callable[[Sequence[Memory]], Mapping[str, Sequence[str]]]
-"""Cues for memories, by their ids."""
+"""Suggests cues by memory id."""
 
 
 @limit_arguments
 @dataclass(slots=True)
 class Enrichment:
-    """`mem.enrichment`: hand out statements that lack cues, and store the cues."""
+    """`mem.enrichment`: list the memories that lack cues, and store cues for them."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -61,15 +61,15 @@ class Enrichment:
         return count_without_cues(self.store, self.clock(), scopes)
 
     def next_batch(self, limit: int = 50, *, scopes: Scopes = None) -> list[Memory]:
-        """The memories that lack cues, most used first, then newest; `render_batch` quotes them for a model."""
+        """Memories that lack cues, most used first, then newest; `render_batch` formats them for a model."""
         return self.store.listing(
             _filters(self.store, self.clock(), scopes), checked_limit(limit, most=MAX_BATCH), most_used=True
         )
 
     def apply(self, cues: Mapping[str, Sequence[str]], *, scopes: Scopes = None) -> BulkDecision:
-        """Store cues by the id of their memory; an empty list declines one. `left` has the reason for each that got none.
+        """Store cues by memory id; an empty list declines the memory. `left` has a reason for each memory that got none.
 
-        Memories that have cues keep theirs.
+        Existing cues are not changed.
         """
         if not isinstance(cues, Mapping):
             raise InvalidInput(f"cues must be a mapping from ids to lists of phrases, not {type(cues).__name__}")
@@ -83,7 +83,7 @@ class Enrichment:
                 _refuse_enriched(memory)
                 if not self.store.owned([memory.id]):
                     raise Refused(f"{memory.id} belongs to a team; `engram update` changes it for everyone")
-                wanted[memory.id] = _checked_cues(given)
+                wanted[memory.id] = _check_cues(given)
             except (InvalidInput, NotFound, Refused) as error:
                 left[ref] = str(error)
         declined = [i for i, given in wanted.items() if not given]
@@ -92,24 +92,24 @@ class Enrichment:
             declined += [i for i in ids if i in left]
         left |= {i: DECLINED for i in declined if i not in left}
         if done or declined:
-            self._note(decision, declined)
+            self._record_batch(decision, declined)
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def undo(self, *, actor: str = "manual", scopes: Scopes = None) -> BulkDecision:
-        """Take back the cues of the last batch that the caller may change; raises `NotFound` where there is none."""
+        """Remove the cues of the caller's last batch; raises `NotFound` if there is none."""
         from engram.review.undo import undo_bulk
 
         for batch in reversed(self.store.state(STATE).get("batches", [])):
             parts = self.store.decisions(session=batch)
             ids = [memory_id for part in parts for memory_id in part.ids]
-            # An owner cannot tell who declined the memories of a batch without cues.
+            # A batch of declined memories alone records no owner.
             if scopes is None or (ids and not has_foreign(self.store, ids, scopes)):
                 undone = undo_bulk(self.store, batch, self.clock(), actor=actor, scopes=scopes) if ids else None
-                self._forget(batch)
+                self._forget_batch(batch)
                 return undone or BulkDecision(batch, "undo")
         raise NotFound("no enrichment to undo")
 
-    def _forget(self, batch: str) -> None:
+    def _forget_batch(self, batch: str) -> None:
         def without(state: Mapping[str, Any]) -> dict[str, Any]:
             declined = {i: decision for i, decision in state.get(DECLINED, {}).items() if decision != batch}
             return {DECLINED: declined, "batches": [one for one in state.get("batches", []) if one != batch]}
@@ -124,9 +124,9 @@ class Enrichment:
         progress: Progress = lambda *_: None,
         scopes: Scopes = None,
     ) -> BulkDecision:
-        """Ask the configured model, or `suggest`, for the cues of up to `limit` memories (default: all that lack them).
+        """Get cues for up to `limit` memories (default: all without cues) from the configured model or `suggest`.
 
-        What it leaves out is declined. Raises `ModelError` where the model does not answer; what was stored before stays.
+        Memories it skips are declined. Raises `ModelError` if the model does not answer; cues stored until then stay.
         """
         suggest = suggest or self._ask_model
         count, most = self.count(scopes=scopes), checked_length(limit)
@@ -134,7 +134,7 @@ class Enrichment:
         decision, done, left = new_bulk(self.store), list[Memory](), dict[str, str]()
         progress("Asking for cues", 0, total)
         while (read := len(done) + len(left)) < total:
-            batch = self.next_batch(min(PER_CALL, total - read), scopes=scopes)
+            batch = self.next_batch(min(MAX_PER_CALL, total - read), scopes=scopes)
             if not batch:
                 break
             found = suggest(batch)
@@ -145,8 +145,8 @@ class Enrichment:
         return BulkDecision(decision, ENRICH, tuple(done), left)
 
     def schedule(self) -> Job:
-        """Queue a job that asks the model for the cues of `PER_JOB` memories, and queues the next one until none is left."""
-        self._required_model()
+        """Queue a job that asks the model for cues of `PER_JOB` memories and queues the next job until none lacks cues."""
+        self._require_model()
         waiting = [job for job in self.store.jobs(["waiting"]) if job.kind == ENRICH_WITH_MODEL]
         if waiting:
             return waiting[0]
@@ -158,7 +158,7 @@ class Enrichment:
     def _write(
         self, cues: Mapping[str, tuple[str, ...]], decision: str, left: dict[str, str], scopes: Scopes
     ) -> list[Memory]:
-        """Store the cues of some memories as one entry; where one is refused, store the others one by one."""
+        """Store the cues as one journal entry; if one is refused, store the others one by one."""
         try:
             written, now = list[Memory](), self.clock()
             with self.store.deciding(ENRICH, actor=AGENT, session=decision, about=list(cues)) as deciding:
@@ -174,7 +174,7 @@ class Enrichment:
             return [one for i, given in cues.items() for one in self._write({i: given}, decision, left, scopes)]
         return written
 
-    def _note(self, decision: str, declined: Sequence[str]) -> None:
+    def _record_batch(self, decision: str, declined: Sequence[str]) -> None:
         def add(state: Mapping[str, Any]) -> dict[str, Any]:
             known = {**state.get(DECLINED, {}), **dict.fromkeys(declined, decision)}
             batches = dict.fromkeys([*state.get("batches", []), decision])
@@ -182,22 +182,22 @@ class Enrichment:
 
         self.store.change_state(STATE, add)
 
-    def _required_model(self) -> "LanguageModel":
+    def _require_model(self) -> "LanguageModel":
         if self.model is None:
             raise InvalidInput(
-                "no model is configured: `engram config model openai:MODEL`; or let your agent give the cues"
+                "no model is configured: `engram config model openai:MODEL`; or let your agent write the cues"
             )
         return self.model
 
     def _ask_model(self, batch: Sequence[Memory]) -> dict[str, list[str]]:
         from engram.llm.schemas import SuggestedCues
 
-        answer = self._required_model().ask("cues", SuggestedCues, {"statements": render_batch(batch)})
+        answer = self._require_model().ask("cues", SuggestedCues, {"statements": render_batch(batch)})
         return {one.id: one.cues for one in answer.memories}
 
 
 def count_without_cues(store: Store, now: datetime, scopes: Scopes = None) -> int:
-    """The number of current memories that lack cues and were not declined, of those that this caller may change."""
+    """The number of current memories that lack cues, were not declined, and may be changed by the caller."""
     return store.count(_filters(store, now, scopes))
 
 
@@ -213,7 +213,7 @@ def _filters(store: Store, now: datetime, scopes: Scopes) -> Filters:
 
 
 def render_batch(memories: Sequence[Memory]) -> str:
-    """The memories as lines for a model: the id, the quoted statement, and whom it comes from if nobody vouches for it."""
+    """One line per memory for a model: id, quoted statement, and the origin of unconfirmed evidence."""
     return "\n".join(_render(memory) for memory in memories)
 
 
@@ -224,20 +224,20 @@ def _render(memory: Memory) -> str:
 
 
 def _refuse_enriched(memory: Memory) -> None:
-    """Raise `Refused` for a memory that needs no cues."""
+    """Raise `Refused` if a memory has cues or is not current."""
     if memory.cues:
-        raise Refused(f"{memory.id} has cues already; `update` changes them")
+        raise Refused(f"{memory.id} already has cues; change them with `update`")
     if memory.status not in CURRENT:
         raise Refused(f"{memory.id} is {memory.status}; only current memories get cues")
 
 
-def _checked_cues(given: Any) -> tuple[str, ...]:
-    """The cues; raises `InvalidInput` for too many, for long ones, and for those without a word to search for."""
+def _check_cues(given: Any) -> tuple[str, ...]:
+    """The cleaned cues; raises `InvalidInput` if there are too many, one is too long, or none has a searchable word."""
     from engram.capture.draft import checked_fields
 
     cues: tuple[str, ...] = checked_fields({"cues": given or ()})["cues"]
     if cues and not any(tokens(cue) for cue in cues):
-        raise InvalidInput("these cues have no word to search for")
+        raise InvalidInput("the cues have no searchable word")
     return cues
 
 

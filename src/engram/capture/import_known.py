@@ -191,7 +191,7 @@ class KnownRecords:
     # -- why a memory stays
 
     def add_cues(self, record: Memory, known: Memory) -> RecordOutcome:
-        """A memory that says what a record says, with the record's cues; as it is where the file may not change it."""
+        """Add a duplicate record's cues to the stored memory, if the file may change it."""
         more = add_cues(known.cues, record.cues)
         if more == known.cues or record.id in self.run.held or self._protection(known):
             return RecordOutcome("unchanged", known.id)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engram.store.protocol import Progress
 
 MAX_SUMMARY_TOKENS = 400
-"""The tokens of a session's summary where nothing is asked."""
+"""Tokens of the session summaries in an answer without a query."""
 MOST_FOR_TASK = 5
 """Memories for each of the questions of a briefing."""
 
@@ -46,9 +46,8 @@ class ContextVerbs(ReadVerbs):
     ) -> "RecalledContext":
         """Memories about a query, then what auto memory, sessions, skills, CLAUDE.md and rules say about it; every line with its source.
 
-        Without a query: the ends of the recent sessions of the directory's project, the summaries of the newest sessions, and the memories from
-        that time, or without transcripts the newest ones. The text
-        has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
+        Without a query: the ends of the project's recent sessions, the summaries of the newest sessions, and the memories from that time
+        (the newest ones if there are no transcripts). The text has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an
         earlier `recall` to the same query. `wordings` are other wordings of the query, as in `recall`. `progress` is told how far new sources are read; `cancelled` is asked between steps, and what was found until then is returned.
         """
         from engram.recall.context import BUDGET, RECENT, Page
@@ -60,7 +59,7 @@ class ContextVerbs(ReadVerbs):
             if not asked:
                 page = Page(room)
                 remembered = self._remembered(directory, checked_length(limit) or 10)
-                stopped = context.recent(remembered, self._summarised(directory), page)
+                stopped = context.recent(remembered, self._session_summaries(directory), page)
                 return _recalled(query, page, stopped, (), context)
             found = memories or self.recall(query, wordings=wordings, scope=self._scopes_in(directory), limit=limit)
             if any(note.startswith(BY_RULES) for note in found.warnings):
@@ -127,7 +126,9 @@ class ContextVerbs(ReadVerbs):
         )
         finder = TaskMemoryFinder(self._recaller.searcher, self.store)
         hits = finder.find_about(query)
-        return Recall(text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=finder.find_waiting(query)))
+        return Recall(
+            text, hits, "", tuple(hits.warnings), parts=AnswerParts(unconfirmed=finder.find_unconfirmed(query))
+        )
 
     @contextmanager
     def _context(
@@ -177,14 +178,14 @@ class ContextVerbs(ReadVerbs):
         def listed(since: "datetime | None", until: "datetime | None") -> "Sequence[Memory]":
             from datetime import timedelta
 
-            seen = self._scopes_seen(self._scopes_in(directory))
+            seen = self._visible_scope(self._scopes_in(directory))
             end = until + timedelta(seconds=1) if until is not None else None
             return self.list(scope=seen, since=since, until=end, limit=limit)
 
         return listed
 
-    def _summarised(self, directory: str | Path | None) -> "Sequence[EarlierSession]":
-        """The newest sessions of this memory that have a summary."""
+    def _session_summaries(self, directory: str | Path | None) -> "Sequence[EarlierSession]":
+        """The newest visible sessions that have a summary."""
         from engram.embedding.tokenizer import count_tokens
         from engram.sessions.earlier import EarlierSessions
 

@@ -84,9 +84,9 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
 
         `home` is a directory of files, `url` a Postgres server (with `tenant`: tenants never see each other's memories); with neither,
         `$ENGRAM_URL` and `$ENGRAM_TENANT` are used, then the usual directory. `ephemeral=True` is a store in a temporary
-        directory that is removed when it is closed, for tests. `directory` is where the agent works: a verb that reads and names no scope
-        sees its scopes, the user's and global, and without it the whole store. The team store of its repository (or of the current
-        directory's), if trusted, is part of what is searched. `embedder`, `policy` and `time_zone` override the settings; a policy is a name or your own.
+        directory that is removed when it is closed, for tests. `directory` is where the agent works. With it, reads without
+        a scope cover the directory's scopes, the user's and global; without it, the whole store. Searches include the team store of the
+        repository of `directory` (default: the current directory) if it is trusted. `embedder`, `policy` and `time_zone` override the settings; a policy is a name or your own.
         In the time zone, "tomorrow" and times without a zone are read; by default it is the system's.
         """
         server = requested_server(home, url, tenant, ephemeral=ephemeral)

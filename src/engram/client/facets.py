@@ -125,13 +125,13 @@ class Facets:
         """The zone in which time phrases, and times without a zone, are read."""
         self._working_directory = working_directory()
         self.sees_whole_store = True
-        """Whether a verb that reads and names no scope sees the whole store, or the scopes of the directory, the user and global."""
+        """Whether reads without a scope cover the whole store; otherwise they cover the scopes of the directory, the user and global."""
         self._temporary: str | None = None
         self._policy: str | MemoryPolicy = ""
 
     @property
     def directory(self) -> Path:
-        """Where the agent works. A client that is given one no longer sees the whole store."""
+        """Where the agent works. Setting it limits reads without a scope to the scopes seen from there."""
         return self._working_directory
 
     @directory.setter
@@ -209,7 +209,7 @@ class Facets:
 
     @cached_property
     def enrichment(self) -> "Enrichment":
-        """Cues for memories that came without them."""
+        """Cues for memories that have none."""
         from engram.capture.enrichment import Enrichment
 
         return Enrichment(self.store, self._clock, self.model)
@@ -329,13 +329,13 @@ class Facets:
         raise InvalidInput(f"unknown type {name!r} of an event; known: {', '.join(EVENT_TYPES)}")
 
     def _seen(self, scope: ScopeLike, given: "Mapping[str, Any]") -> Filters:
-        """Filters with the scopes that a read verb sees: from a scope, an owner, or what the caller sees without one."""
+        """Filters with the scopes of a read: those of a scope or an owner, or the caller's default."""
         rest = owned({**given, "scope": scope})
         seen = self._scopes.read_scopes(words(rest.pop("scope"), "scope"))
         return self._filters(**rest, scope=EVERYWHERE if seen is None else seen)
 
-    def _scopes_seen(self, scope: ScopeLike) -> str | tuple[str, ...]:
-        """What a read verb sees, as the scope that another one takes."""
+    def _visible_scope(self, scope: ScopeLike) -> str | tuple[str, ...]:
+        """The scopes that a read sees, as the `scope` argument of another verb."""
         seen = self._seen(scope, {}).scopes
         return EVERYWHERE if seen is None else seen
 
@@ -368,8 +368,8 @@ class Facets:
         """A memory the owner may change; raises `NotFound` for one they do not see, `Refused` for one of a wider scope."""
         return find_memory(self.store, ref, self.scopes_for(**cast(Owner, owner)), to_change=True)
 
-    def _asking_scopes(self, owner: Owner) -> OwnerScopes | None:
-        """The scopes of who asks: those of `scopes_for`; None for a question that is asked everywhere."""
+    def _scopes_of_asker(self, owner: Owner) -> OwnerScopes | None:
+        """The scopes of `scopes_for`, or None if the caller asks everywhere."""
         return None if EVERYWHERE in (named_owner(owner) or ()) else self.scopes_for(**owner)
 
     def _used_in(self, session: str, owner: "Mapping[str, Any]") -> str:
@@ -379,7 +379,7 @@ class Facets:
         named = {
             name: value for name, value in owner.items() if name in Owner.__annotations__ and (value or name != "scope")
         }
-        scopes = self._asking_scopes(cast(Owner, named)) if session else None
+        scopes = self._scopes_of_asker(cast(Owner, named)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
         # A caller in one project may ask about another; only people are kept apart.

@@ -61,10 +61,10 @@ class ReadVerbs(Facets):
         include_superseded: bool = False,
         **filters: Unpack[SearchFilters],
     ) -> Hits:
-        """Find memories and events; an event from which a found memory was extracted is left out.
+        """Find memories and events, without events that a found memory was extracted from.
 
-        `kinds` chooses one of them. Without it, a filter that only memories have (types, status, tags, domain, critical, as_of,
-        known_at) finds memories alone.
+        `kinds` selects one of them. Without it, a filter that applies to memories only (types, status, tags, domain, critical, as_of,
+        known_at) finds only memories.
 
         `wordings` are up to eight other wordings of the query: synonyms, a technical term, the phrasing of an answer. All are searched
         at once; `Hit.trace.wording` names the one that found a hit.
@@ -150,8 +150,8 @@ class ReadVerbs(Facets):
     ) -> "Recall":
         """Answer a question from memory. Recalled memories are reinforced.
 
-        Without a scope, every verb that reads sees the whole store of a client opened without a directory, and otherwise the scopes of the
-        directory, the user and global; the scope `everywhere` is all of them.
+        Without a scope, reads cover the scopes of the directory, the user and global, or the whole store if the client was opened without a
+        directory. The scope `everywhere` covers the whole store.
 
         The intent of the question decides what is searched: current facts, past values, the session log, or every version of a
         fact; a time phrase, relative to `question_date` or now, becomes a window in the user's time zone. `Recall.intent` and `.window` say what was understood.
@@ -203,7 +203,7 @@ class ReadVerbs(Facets):
         **owner: Unpack[Owner],
     ) -> Memories:
         """Memories in critical slots, newest first: looked up, not searched for."""
-        found = self.list(scope=self._scopes_seen(self._scope_of(owner)), types=types, limit=None, critical=True)
+        found = self.list(scope=self._visible_scope(self._scope_of(owner)), types=types, limit=None, critical=True)
         # Evidence from documents is never critical: one document could fill every place.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
@@ -247,14 +247,14 @@ class ReadVerbs(Facets):
         min_relevance: float = HELPFUL,
         **filters: Unpack[AskerFilters],
     ) -> str:
-        """Prompt-ready text: the session's summary, the critical facts that concern the query, then what else it needs, within the budget.
+        """Prompt-ready text: the session's summary, the critical facts that concern the query, then other relevant memories, within the budget.
 
         `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
         """
         from engram.sessions.earlier import held_back
 
-        seen = self._asking_scopes(_asker(scope, filters))
+        seen = self._scopes_of_asker(_asker(scope, filters))
         own = self.sessions.get(session, scopes=seen) if session else None
         summary = own.summary if own is not None and not held_back(self.store, own) else ""
         block = self._blocks.block(
@@ -280,8 +280,8 @@ class ReadVerbs(Facets):
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget.
 
-        What is less relevant to the task than `min_relevance` (0 to 1) is left out, except what somebody's health or safety depends on, and
-        what is pinned or linked.
+        Leaves out memories less relevant to the task than `min_relevance` (0 to 1), unless somebody's health or safety depends on them or
+        they are pinned or linked.
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)
@@ -354,7 +354,7 @@ class ReadVerbs(Facets):
         from engram.recall.timeline import entries_of_hits, entries_of_memories, entries_of_sessions, newest
 
         checked_length(limit)
-        scopes = self._scopes_seen(self._scope_of(owner))
+        scopes = self._visible_scope(self._scope_of(owner))
         since, until = aware(since, self.time_zone), aware(until, self.time_zone)
         if about.strip():
             hits = self.search(

@@ -44,7 +44,7 @@ class IndexedMemory:
 
     @property
     def situation(self) -> str:
-        """When it matters, and its cues; "" if it has neither."""
+        """Its situation and cues; "" if it has neither."""
         return situation_with_cues(str(self.record.get("situation", "") or ""), self.record.get("cues") or ())
 
     @property

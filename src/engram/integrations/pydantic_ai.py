@@ -46,7 +46,7 @@ INSTRUCTIONS = Path(__file__).with_name("instructions.txt")
 ScopeOf = str | Callable[[RunContext[AgentDepsT]], str]
 """Whose memory it is: a scope, or a function that reads it from the run, such as `lambda ctx: f"user:{ctx.deps.user}"`."""
 CUES = (
-    "Up to 8 short phrases under which somebody may look for this later, in other words: synonyms, the question it answers, the symptom. "
+    "Up to 8 short phrases that a later question may use instead of these words: synonyms, the question it answers, the symptom. "
     'For "Staging listens on 6543": ["psql connection refused", "which port does postgres use"].'
 )
 MemoryId = Annotated[str, Field(description="The id of a memory, such as ENG-2026-0131-001, from recall or inject.")]
@@ -140,7 +140,7 @@ class _MemoryTools(Generic[AgentDepsT]):
             Sequence[str],
             Field(
                 max_length=MAX_WORDINGS,
-                description="Two to four other wordings: synonyms, technical terms, how an answer may be phrased. "
+                description="Two to four other wordings: synonyms, technical terms, the phrasing of an answer. "
                 'For "why is CI red on arm?": ["arm64 build failure cause", "qemu emulation timeout"].',
             ),
         ] = (),

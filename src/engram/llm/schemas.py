@@ -60,7 +60,7 @@ class Permutations:
 
 @dataclass(frozen=True)
 class StatementCues:
-    """The cues of one statement, by the id in brackets before it."""
+    """The cues of the statement with this id."""
 
     id: str
     cues: list[str]
@@ -68,7 +68,7 @@ class StatementCues:
 
 @dataclass(frozen=True)
 class SuggestedCues:
-    """Cues for statements of a memory."""
+    """Cues for stored statements."""
 
     memories: list[StatementCues]
 

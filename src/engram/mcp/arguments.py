@@ -34,7 +34,7 @@ def _whole(value: Any) -> Any:
 
 
 def _one_scope(value: str) -> str:
-    """A scope; that of the whole store is its owner's, on the command line and in Python."""
+    """One scope; `everywhere` is reserved for the store's owner, on the command line and in Python."""
     if value.strip() == EVERYWHERE:
         raise ValueError("name one scope, such as project:acme")
     return value
@@ -50,7 +50,7 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 Cues = Annotated[
     Words,
     Field(
-        description="Up to 8 short phrases under which somebody may look for this later, in other words: synonyms, the question it answers, "
+        description="Up to 8 short phrases that a later question may use instead of these words: synonyms, the question it answers, "
         'the symptom. "Staging listens on 6543": ["psql connection refused", "which port does postgres use"].'
     ),
 ]
@@ -260,7 +260,7 @@ class TimelineArguments(Arguments):
 class EnrichArguments(Arguments):
     """Cues for the last batch, and the size of the next."""
 
-    cues: dict[str, list[str]] = Field(default_factory=dict, description="As in learn, by id; [] where none fit.")
+    cues: dict[str, list[str]] = Field(default_factory=dict, description="As in learn, by id; [] if none fit.")
     limit: Whole = Field(default=50, ge=0, le=100)
 
 

@@ -101,11 +101,6 @@ class MemoryCard(BaseModel):
         memory = item.memory
         return cls(id=memory.id, type=memory.type, statement=memory.statement, reason=item.reason)
 
-    @classmethod
-    def waiting(cls, card: Remembered) -> Self:
-        """A candidate in the user's own words."""
-        return cls(id=card.id, type=card.type, statement=card.statement, reason=card.note)
-
 
 class PassageCard(BaseModel):
     """Something that was found, and where."""

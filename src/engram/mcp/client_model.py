@@ -1,6 +1,6 @@
-"""Cues from the client's model (sampling), where the client offers it and the owner has allowed it: `enrich_with_client`.
+"""Cues from the client's model (sampling), if the client offers it and the setting `enrich_with_client` allows it.
 
-Asked once a session ends, over the connection of that call. Clients of the protocol of 2026 offer no sampling.
+The server asks when a session ends, over the connection of that call. The protocol of 2026 has no sampling.
 """
 
 from functools import partial
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["enrich_with_client"]
 
 MAX_MEMORIES = 20
-"""Memories that one request asks about."""
+"""Memories per request."""
 MAX_TOKENS = 2_000
 MAX_SECONDS = 60.0
 FORM = 'Answer with JSON alone: {"memories": [{"id": "…", "cues": ["…"]}]}'
@@ -43,7 +43,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 async def enrich_with_client(ctx: Context, memory: "LazyMemory", turn: anyio.CapacityLimiter, log: "ClientLog") -> None:
-    """Ask the client's model for the cues of the next memories, and store them; a failure is a message to the client."""
+    """Ask the client's model for cues of the next memories and store them; send the client a message on failure."""
     offered = ctx.session.client_capabilities
     if offered is None or offered.sampling is None or not ctx.session.can_send_request:
         return
@@ -55,7 +55,7 @@ async def enrich_with_client(ctx: Context, memory: "LazyMemory", turn: anyio.Cap
             answer = await _ask(ctx, _prompt(batch))
         await anyio.to_thread.run_sync(partial(_store_cues, memory.get(), batch, answer), limiter=turn)
     except (MCPError, EngramError, ValidationError, TimeoutError) as error:
-        await log.send(ctx, "warning", f"the client's model gave no cues: {type(error).__name__}")
+        await log.send(ctx, "warning", f"the client's model returned no cues: {type(error).__name__}")
 
 
 def _next_batch(mem: "Engram") -> "Sequence[Memory]":

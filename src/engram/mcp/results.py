@@ -119,13 +119,13 @@ def _parts(found: "Found | None") -> dict[str, Any]:
     return {
         "memories": _remembered(found.hits),
         "possible": _remembered(found.possible),
-        "unconfirmed": _in_users_words(found.unconfirmed),
+        "unconfirmed": _quote_user(found.unconfirmed),
         "older": _remembered(found.older),
         "elsewhere": {match.scope: match.count for match in found.elsewhere},
     }
 
 
-def _in_users_words(hits: "Iterable[Hit]") -> list[Remembered]:
+def _quote_user(hits: "Iterable[Hit]") -> list[Remembered]:
     return _remembered(hit for hit in hits if hit.note == USER_WORDS)
 
 
@@ -329,7 +329,7 @@ class Timeline(ToolResult):
 
 
 class EnrichedBatch(ToolResult):
-    """What became of the cues that were given, and the next memories that lack cues."""
+    """The result for the given cues, and the next memories that lack cues."""
 
     left: int
     refused: dict[Text, Text]
@@ -337,10 +337,10 @@ class EnrichedBatch(ToolResult):
 
     @classmethod
     def of(cls, applied: "BulkDecision", batch: "Sequence[Memory]", left: int) -> Self:
-        """The cues that were stored, and the next batch."""
+        """From the applied cues and the next batch."""
         from engram.capture.enrichment import DECLINED, render_batch
 
-        # The ids are the caller's words, and may be a secret.
+        # The caller chose the ids; one may be a secret.
         refused = {redacted(i): redacted(why) for i, why in applied.left.items() if why != DECLINED}
         stored = [f"Recorded. Memories with new cues: {len(applied.done)}."] if applied.done or applied.left else []
         notes = [f"{quoted(i)} got no cues: {why}" for i, why in refused.items()]
@@ -351,7 +351,7 @@ class EnrichedBatch(ToolResult):
         return cls(left=left, refused=refused, text=("\n".join(lines) + _noted(notes)).lstrip())
 
     def as_text(self) -> str:
-        """What was stored, and a line for each memory of the batch."""
+        """The result, and one line per memory of the batch."""
         return self.text
 
 

@@ -72,7 +72,7 @@ class Tool:
     not_found: str = ""
     """What to do when nothing has the given id."""
     is_quiet_moment: bool = False
-    """After it, the client's model may be asked for cues (`engram.mcp.client_model`)."""
+    """Whether the server may then ask the client's model for cues (`engram.mcp.client_model`)."""
     changes: Callable[[Any], dict[str, Any]] = lambda given: {}
     """The fields that a call changes, for what is carried out once a person agreed."""
 
@@ -117,7 +117,7 @@ def _form(given: arguments.FormArguments) -> dict[str, str]:
 def _place(
     mem: "Engram", given: arguments.Learn | arguments.RememberArguments, **said: Any
 ) -> tuple[dict[str, Any], str]:
-    """The scope and the superseded memories of a new one, and a sentence that says how the scope was inferred."""
+    """The scope of a new memory, the memories it supersedes, and a sentence on how the scope was inferred."""
     if given.scope:
         return {"scope": given.scope, "supersedes": given.supersedes}, ""
     if given.supersedes:
@@ -322,7 +322,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "prepare",
             "Prepare for a task",
-            "Call before larger work and when the task changes: what memories, and the user's CLAUDE.md, rules, skills and past sessions, say about it.",
+            "Call before larger work and when the task changes: returns what memories, CLAUDE.md, rules, skills and past sessions say about it.",
             arguments.PrepareArguments,
             Briefed,
             _prepare,
@@ -410,8 +410,8 @@ TOOLS: dict[str, Tool] = {
         ),
         Tool(
             "enrich",
-            "Give memories cues",
-            "At a quiet moment: returns memories that lack cues; the next call gives them and returns the next ones.",
+            "Add cues to memories",
+            "Call at a quiet moment: returns memories that lack cues; the next call stores their cues and returns more.",
             arguments.EnrichArguments,
             EnrichedBatch,
             _enrich,

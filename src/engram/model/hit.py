@@ -176,7 +176,7 @@ class Injection(Displayed):
     consider: tuple[Injected, ...] = ()
     related: tuple[Injected, ...] = ()
     unconfirmed: tuple[Injected, ...] = ()
-    """Candidates in the user's own words, as the ledger shows; they are neither `items` nor recorded as used."""
+    """Candidates in the user's own words, proven by the ledger. They are not part of `items` and not recorded as used."""
     text: str = ""
     tokens: int = 0
     budget: int = 0
@@ -187,7 +187,7 @@ class Injection(Displayed):
 
     @property
     def items(self) -> tuple[Injected, ...]:
-        """All injected memories but the unconfirmed ones, in the order of the text."""
+        """All injected memories except unconfirmed ones, in the order of the text."""
         return self.directives + self.consider + self.related
 
     @property

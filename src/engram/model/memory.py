@@ -188,7 +188,7 @@ class Memory(Displayed):
     learned_by: str = ""
     last_verified: datetime | None = None
     imported_at: datetime | None = None
-    """When it came from a file; it is as fresh as if it had been confirmed then."""
+    """When it was imported from a file, which counts as a confirmation."""
     decay_days: float | None = None
     """Days after which the memory counts as stale unless verified again; None: never."""
     verification: str = "unverified"

@@ -248,8 +248,8 @@ class ContextRecaller:
         summarised: "Sequence[EarlierSession]",
         page: Page,
     ) -> str:
-        """Fill a page with the ends of the newest transcripts, the summaries of sessions, and what was remembered meanwhile, or last where
-        there is no transcript. Returns why it ended early.
+        """Fill a page with the ends of the newest transcripts, session summaries, and the memories from that time (the newest ones if there
+        are no transcripts). Returns why it ended early, or "".
         """
         said = Page(page.budget - page.budget // OF_MEMORIES)
         spans: list[tuple[datetime, datetime]] = []

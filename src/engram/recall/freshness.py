@@ -53,7 +53,7 @@ class Replacements:
     unsure: frozenset[tuple[str, str]] = frozenset()
     """Pairs (older, newer) of which the newer one is less trusted, or waits for review: it is mentioned and does not come first."""
     unmentioned: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of which the newer one comes first, but is not likely enough a replacement to say so."""
+    """Pairs in which the newer one comes first but is too unlikely a replacement to mention."""
 
     def __bool__(self) -> bool:
         return bool(self.newer)
@@ -87,7 +87,7 @@ class Replacements:
 
     def note(self, memory: Memory, *, quotes_waiting: bool = True) -> str:
         """What a reader should know about an outdated memory; "" where it is not. A prompt nobody asked for quotes nothing that waits for review."""
-        mentioned = replace(self, newer=self._mentioned()) if self.unmentioned else self
+        mentioned = replace(self, newer=self._newer_to_mention()) if self.unmentioned else self
         newer = mentioned.newest(memory.id) or next(reversed(mentioned.newer.get(memory.id, ())), None)
         if newer is None:
             return ""
@@ -97,7 +97,7 @@ class Replacements:
         says = f": {quoted(cut(newer.statement, QUOTED))}" if is_quoted else ""
         return f"{how} {word(newer.id)}{says}{wait}"
 
-    def _mentioned(self) -> dict[str, tuple[Memory, ...]]:
+    def _newer_to_mention(self) -> dict[str, tuple[Memory, ...]]:
         return {
             older: tuple(newer for newer in found if (older, newer.id) not in self.unmentioned)
             for older, found in self.newer.items()
@@ -132,7 +132,7 @@ def replacements(
     ]
     linked = [step for step in recorded if _is_only_linked(*step)]
     # A rival that is unlikely replaced nothing; a link that is unlikely is still mentioned.
-    doubtful, unlikely = _doubtful([*linked, *rivals], question, hits)
+    doubtful, unlikely = _find_doubtful([*linked, *rivals], question, hits)
     newer: dict[str, list[Memory]] = {}
     unsure = set()
     for early, late in sorted(
@@ -151,13 +151,13 @@ def _ids(early: Memory, late: Memory) -> tuple[str, str]:
     return early.id, late.id
 
 
-def _doubtful(
+def _find_doubtful(
     steps: Sequence[tuple[Memory, Memory]], question: str, hits: Sequence[Hit]
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """The steps in which the newer one has probably not taken the older one's place as the answer; and those too unlikely to be mentioned."""
+    """The steps in which the newer memory probably does not replace the older one, and the steps too unlikely to mention."""
     if not steps:
         return set(), set()
-    from engram.recall.succession import MENTIONED, REPLACED, Claim, probabilities
+    from engram.recall.succession import MIN_MENTION, REPLACED, Claim, probabilities
 
     relevance = {hit.id: hit.relevance for hit in hits}
 
@@ -168,7 +168,7 @@ def _doubtful(
     likely = {_ids(*step): each for step, each in zip(steps, found, strict=True)}
     return (
         {ids for ids, each in likely.items() if each < REPLACED},
-        {ids for ids, each in likely.items() if each < MENTIONED},
+        {ids for ids, each in likely.items() if each < MIN_MENTION},
     )
 
 

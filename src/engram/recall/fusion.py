@@ -26,7 +26,7 @@ __all__ = [
     "RankEvidence",
     "Weights",
     "asks_for_reply",
-    "copied",
+    "copy_penalties",
     "evidence_of",
     "reciprocal_ranks",
     "repeated",
@@ -39,13 +39,13 @@ RRF_K = 60
 REPEATED = 0.6
 """Where several things are asked for: what a passage loses for each doubling of the passages of its session before it, times
 log 2, on a scale of about ten."""
-MIN_COPIED = 100
-"""Characters of index terms from which on two equal texts are copies: people repeat short ones."""
+MIN_COPY_CHARS = 100
+"""Characters of index terms from which equal texts count as copies; people repeat shorter ones."""
 INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
 """Terms at which a turn is half as informative as it can be, and from which more add nothing."""
 _ONE_SELF = lazy_pattern(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
 _WORD = lazy_pattern(r"[a-z]+")
-_BEFORE_VERB = frozenset(
+_VERB_MODIFIERS = frozenset(
     (
         "ve",
         "have",
@@ -62,7 +62,7 @@ _BEFORE_VERB = frozenset(
         "initially",
     )
 )
-"""Words between a subject and its verb."""
+"""Words that may separate a subject from its verb."""
 _THE_OTHER = lazy_pattern(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 
@@ -91,9 +91,9 @@ class RankEvidence:
     oneself: Floats
     """The same, and the question is about the person who asks."""
     assistant: Floats
-    """Said by an assistant, and the question speaks to it."""
+    """An assistant is the speaker and the question addresses it."""
     replied: Floats
-    """The same, and the question asks what it said or did: "the list you gave me"."""
+    """The same, if the question asks what it said or did: "the list you gave me"."""
     standing: Floats
     """A standing instruction of a user: always, never, prefer."""
     time: Floats
@@ -108,8 +108,8 @@ class RankEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each kind of evidence, learned on all development sets together by training/train_ranking.py, LoCoMo counted eight times
-    in the last step; then five of them moved as long as the pool of 916 sessions and BEAM gained and no other set lost."""
+    """The weight of each kind of evidence, trained on all development sets by training/train_ranking.py, with LoCoMo counted eight times in the
+    last step. Five weights were then tuned as long as the pool of 916 sessions and BEAM improved and no other set got worse."""
 
     words: float = 3.37
     said: float = 7.44
@@ -199,18 +199,18 @@ def evidence_of(
 
 
 def asks_for_reply(question: str) -> bool:
-    """Whether a question asks what the one who is asked said or did: "the name you suggested", "what did you say"."""
+    """Whether a question asks what its addressee said or did: "the name you suggested", "what did you say"."""
     words = _WORD.findall(question.lower())
     return any(word == "you" and _is_past_of(words, place) for place, word in enumerate(words))
 
 
 def _is_past_of(words: Sequence[str], place: int) -> bool:
-    """Whether the verb of the subject at this place is in the past."""
+    """Whether the subject at this place has a verb in the past tense."""
     from engram.text.verbs import PAST_AUXILIARIES, is_past  # only for questions that say "you"
 
     if place and words[place - 1] in PAST_AUXILIARIES:
         return True
-    verb = next((word for word in words[place + 1 : place + 4] if word not in _BEFORE_VERB), "")
+    verb = next((word for word in words[place + 1 : place + 4] if word not in _VERB_MODIFIERS), "")
     return is_past(verb, same=True)
 
 
@@ -245,16 +245,16 @@ def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
     return lost
 
 
-def copied(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
-    """What a passage loses because a better eligible one of another session has the same words of the same speaker: half of its score.
+def copy_penalties(scores: Floats, passages: Passages, eligible: Integers) -> Floats:
+    """Half of its score for each passage that repeats a better eligible one of another session: same words, same speaker.
 
-    Resumed and forked conversations repeat whole sessions, each of which would take a place among the first.
+    Resumed and forked conversations repeat whole sessions, which would crowd out other sessions.
     """
     lost = np.zeros(len(scores), dtype=np.float32)
     parents, first = passages.parents, dict[tuple[str, str], int]()
     for place in eligible[np.argsort(-scores[eligible], kind="stable")].tolist():
         item = passages.items[place]
-        if item.parent and len(item.fields[0]) >= MIN_COPIED:
+        if item.parent and len(item.fields[0]) >= MIN_COPY_CHARS:
             home = first.setdefault((item.speaker, item.fields[0]), parents[place])
             lost[place] = -max(float(scores[place]), 0.0) / 2 if home != parents[place] else 0
     return lost

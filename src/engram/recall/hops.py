@@ -1,7 +1,7 @@
-"""Two hops: what a question asks about an entity that it describes but does not name.
+"""Two hops: answers about an entity that the question describes but does not name.
 
-"How does our contact at Norsend like to be contacted?" finds "The contact at Norsend is Yusuf Demir", and nothing else: the
-memory about Yusuf Demir shares no word with it. A second search replaces what the first hit covers by the entity it names.
+"How does our contact at Norsend like to be contacted?" finds only "The contact at Norsend is Yusuf Demir" because the
+memory about Yusuf Demir shares no word with it. A second search replaces the words that the first hit covers with the entity it names.
 """
 
 import re
@@ -19,26 +19,26 @@ from engram.text.tokens import query_terms, tokens
 __all__ = ["HOP", "Hop", "follow_entities", "plan_hops"]
 
 HOP = "entity"
-"""The name in a hit's trace for a memory found by an entity of another hit."""
+"""In a trace: found by an entity of another hit."""
 PURPOSE = "what is known about “{entity}”"
-MAX_FOLLOWED = 2
+MAX_FOLLOWED_HITS = 2
 """First hits whose entities are followed."""
 MAX_HOPS = 1
-MAX_HITS = 2
-"""Hits that one hop adds."""
+MAX_HITS_PER_HOP = 2
+"""Hits added by one hop."""
 _WORD = re.compile(r"\w+(?:['’.-]+\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A second search: the question with an entity of a first hit."""
+    """A second search: the question about an entity of a first hit."""
 
     entity: str
     text: str
 
 
 def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
-    """The answer with what is known about the entities of its first hits."""
+    """Add memories about the entities of the first hits to an answer."""
     found = {hit.id for hit in answer.hits}
     added: list[Hit] = []
     for hop in plan_hops(query.text, answer.hits):
@@ -47,7 +47,7 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
         terms = set(query_terms(hop.entity))
         about = [hit for hit in hits if hit.id not in found and terms <= set(tokens(hit.text))]
         best = best_of(about)
-        followed = [_mark(hit) for hit in about if hit.relevance >= HALF * best][:MAX_HITS]
+        followed = [_mark_hop(hit) for hit in about if hit.relevance >= HALF * best][:MAX_HITS_PER_HOP]
         found |= {hit.id for hit in followed}
         added += followed
     if not added:
@@ -58,8 +58,8 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
 
 
 def plan_hops(question: str, hits: Sequence[Hit]) -> list[Hop]:
-    """The second searches for a question: none for entities that it names, nor if a hit says all that it asks."""
-    sources = [hit for hit in hits if hit.memory is not None][:MAX_FOLLOWED]
+    """The second searches for a question, except for entities that it names and hits that cover it completely."""
+    sources = [hit for hit in hits if hit.memory is not None][:MAX_FOLLOWED_HITS]
     return list({hop.text: hop for hit in sources for hop in _hops_of(question, hit.text)}.values())[:MAX_HOPS]
 
 
@@ -74,7 +74,7 @@ def _hops_of(question: str, text: str) -> Iterator[Hop]:
 
 
 def _substitute(question: str, covered: set[str], entity: str) -> str:
-    """The question with the entity instead of the words that the hit covers."""
+    """Replace the words that the hit covers with the entity."""
     words, is_placed = [], False
     for word in _WORD.findall(question):
         terms = query_terms(f"x {word}")[1:]
@@ -86,6 +86,6 @@ def _substitute(question: str, covered: set[str], entity: str) -> str:
     return " ".join(words)
 
 
-def _mark(hit: Hit) -> Hit:
+def _mark_hop(hit: Hit) -> Hit:
     trace = hit.trace or HitTrace()
     return replace(hit, trace=replace(trace, found_by={**trace.found_by, HOP: 1}))

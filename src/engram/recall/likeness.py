@@ -1,7 +1,7 @@
-"""Likeness: memories that words and vectors found are compared with the question by the task vectors (`engram.models.task_vectors`).
+"""Likeness: compares retrieved memories with the question by their task vectors (`engram.models.task_vectors`).
 
-Those vectors were trained on prompts and on the memories that help with them, so that they tell an answer from a statement that only shares
-words with the question. A cue counts as a situation: both say when somebody may look for the memory.
+The vectors were trained on prompts and the memories that help with them, so they distinguish an answer from a statement that only shares
+words with the question. A cue counts as a situation because both describe when the memory is needed.
 """
 
 import math
@@ -16,29 +16,29 @@ from engram.store.protocol import StoredRecord
 
 __all__ = ["add_likeness"]
 
-IN_MATCH = 15.0
-"""What a likeness counts beside the evidence of words, which is of ten."""
-COMPARED = 20
-"""The first memories of a ranking: their mean likeness is what is usual for this question."""
-USUAL = 0.17
-"""The usual likeness in stores of other people; it stands for what a small store lacks."""
-BY_WORDS, BY_LIKENESS, BY_USUAL, BY_LENGTH, BIAS = 0.8, 10.3, 9.7, 0.7, 3.6
-"""The weights of a logistic regression on the questions of six stores: the log odds by words, the likeness, what is usual, and the question's length."""
-MOST_LOST, MOST_GAINED = 0.5, 1.5
-"""How much a likeness may change the log odds by words: the vectors do not know every wording, and tell no name from another."""
+MATCH_WEIGHT = 15.0
+"""The weight of likeness in a match; the evidence of words is on a scale of ten."""
+MAX_COMPARED = 20
+"""First memories of a ranking whose mean likeness is the usual one for the question."""
+DEFAULT_LIKENESS = 0.17
+"""The usual likeness in other stores, which fills up the mean if fewer memories are found."""
+WORDS_WEIGHT, LIKENESS_WEIGHT, USUAL_WEIGHT, LENGTH_WEIGHT, BIAS = 0.8, 10.3, 9.7, 0.7, 3.6
+"""The weights of a logistic regression on the questions of six stores: the log odds by words, the likeness, the usual likeness, and the question's length."""
+MAX_LOSS, MAX_GAIN = 0.5, 1.5
+"""How far likeness may lower and raise the log odds by words. The vectors miss some wordings and cannot distinguish names."""
 Considered = tuple[StoredRecord, Ranked]
 
 
 def add_likeness(question: str, considered: Sequence[Considered]) -> list[Considered]:
-    """The same, best first, with the likeness of each memory in its match and its relevance. Other records get the usual likeness."""
+    """Add each memory's likeness to its match and relevance, and sort best first. Other records get the usual likeness."""
     memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
     if not memories:
         return list(considered)
     known = dict(zip((memory.id for memory in memories), likenesses_to(question, memories), strict=True))
-    usual = _usual(list(known.values())[:COMPARED])
+    usual = _usual_likeness(list(known.values())[:MAX_COMPARED])
     likes = [known.get(found.record.id, usual) for found, _ in considered]
     shares = scaled_to_best([
-        {**place.shares, LIKENESS: IN_MATCH * max(like, 0.0)} for (_, place), like in zip(considered, likes, strict=True)
+        {**place.shares, LIKENESS: MATCH_WEIGHT * max(like, 0.0)} for (_, place), like in zip(considered, likes, strict=True)
     ])  # fmt: skip
     words = len(question.split())
     again = [
@@ -48,13 +48,19 @@ def add_likeness(question: str, considered: Sequence[Considered]) -> list[Consid
     return sorted(again, key=lambda pair: (-pair[1].match, pair[1].n))
 
 
-def _usual(likes: Sequence[float]) -> float:
-    return (sum(likes) + USUAL * (COMPARED - len(likes))) / COMPARED
+def _usual_likeness(likes: Sequence[float]) -> float:
+    return (sum(likes) + DEFAULT_LIKENESS * (MAX_COMPARED - len(likes))) / MAX_COMPARED
 
 
 def _relevance(found: StoredRecord, place: Ranked, like: float, usual: float, words: int) -> float:
     if not isinstance(found.record, Memory):
         return place.relevance
     by_words = log_odds(place.relevance)
-    odds = BY_WORDS * by_words + BY_LIKENESS * like - BY_USUAL * usual + BY_LENGTH * math.log1p(words) - BIAS
-    return 1 / (1 + math.exp(-min(max(odds, by_words - MOST_LOST), by_words + MOST_GAINED)))
+    odds = (
+        WORDS_WEIGHT * by_words
+        + LIKENESS_WEIGHT * like
+        - USUAL_WEIGHT * usual
+        + LENGTH_WEIGHT * math.log1p(words)
+        - BIAS
+    )
+    return 1 / (1 + math.exp(-min(max(odds, by_words - MAX_LOSS), by_words + MAX_GAIN)))

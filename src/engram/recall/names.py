@@ -1,6 +1,6 @@
-"""Questions about a name and nothing else: "Jest", "8443", "what do we know about Halcyon", "what changed at Halcyon".
+"""Questions that only name something: "Jest", "8443", "what do we know about Halcyon", "what changed at Halcyon".
 
-A memory that contains the name answers such a question, whatever else it says; one that lacks an identifier does not, however similar.
+Every memory that contains the name answers such a question; a similar memory without it does not.
 """
 
 from engram.model.hit import Hit, HitTrace
@@ -13,14 +13,14 @@ from engram.recall.trace import TracedAnswer, first
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["NAMED", "answer_name", "name_asked_about"]
+__all__ = ["NAMED", "answer_name_question", "name_asked_about"]
 
 NAMED = "name"
-"""The name in a hit's trace for a memory that contains the name asked about."""
+"""In a trace: contains the name asked about."""
 PURPOSE = "what contains “{name}”"
 MAX_WORDS = 10
 MAX_MENTIONS = 5
-"""A word that occurs in more memories is a name only if it is written as one."""
+"""A word in more memories than this is a name only if it is written as one."""
 _EVERYTHING = frozenset(
     tokens(
         "everything anything all info information fact facts news new update updates latest status change changes changed"
@@ -30,7 +30,7 @@ _EVERYTHING = frozenset(
 
 
 def name_asked_about(question: str) -> str:
-    """The one name that a question is about; "" if it has another topic."""
+    """The only name that a question is about; "" if it has another topic."""
     found = [name for name in entities(question) if query_terms(name)]
     if len(found) > 1 or len(question.split()) > MAX_WORDS:
         return ""
@@ -40,8 +40,8 @@ def name_asked_about(question: str) -> str:
     return name if is_word and not rest else ""
 
 
-def answer_name(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
-    """The answer with every memory that contains the name asked about; the same for another question."""
+def answer_name_question(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, floor: float) -> TracedAnswer:
+    """Add every memory that contains the name asked about; other questions keep their answer."""
     name = name_asked_about(query.text)
     terms = set(query_terms(name))
     if not terms:
@@ -63,7 +63,7 @@ def answer_name(searcher: Searcher, query: SearchQuery, answer: TracedAnswer, fl
 
 
 def _mark(hit: Hit) -> Hit:
-    """The hit with a relevance of at least the usual floor: that it contains the name is known, that it answers is not."""
+    """Raise the relevance of a hit to the usual floor. It contains the name, but may not answer the question."""
     trace = hit.trace or HitTrace()
     relevance = max(hit.relevance, MIN_KNOWN)
     return replace(hit, trace=replace(trace, found_by={**trace.found_by, NAMED: 1}), relevance=relevance)

@@ -1,4 +1,4 @@
-"""Memories that are no longer current: until when each was, and the search for them, which answers where no current memory does."""
+"""Outdated memories: their end dates, and the search that answers if no current memory does."""
 
 from datetime import datetime, tzinfo
 
@@ -16,20 +16,20 @@ __all__ = ["combine_with_outdated", "describe_end", "is_unanswered", "may_answer
 
 
 def is_unanswered(query: SearchQuery, hits: Hits) -> bool:
-    """Whether no hit of a search for current memories reaches the floor of what is known, so that outdated ones may answer."""
+    """Whether a search for current memories found nothing relevant enough, so that outdated ones may answer."""
     filters = query.filters
     asks_for_current = filters.statuses == LIVE and "memory" in filters.kinds and not filters.as_of
     return asks_for_current and not filters.outside and best_of(hits) < MIN_KNOWN
 
 
 def outdated_query(query: SearchQuery) -> SearchQuery:
-    """The search for archived and stale memories that reach the floor."""
+    """The search for archived and stale memories that are relevant enough."""
     filters = replace(query.filters, statuses=("archived", *LIVE))
     return replace(query, filters=filters, outdated=True, min_relevance=max(query.min_relevance, MIN_KNOWN))
 
 
 def combine_with_outdated(query: SearchQuery, hits: Hits, found: Hits, now: datetime, zone: tzinfo) -> Hits:
-    """The archived and stale memories among those found, with their ends as notes, then the hits, within the limit."""
+    """Archived and stale memories of `found`, with their end as a note, then the hits, within the limit."""
     outdated = [
         replace(hit, note=describe_end(hit.memory, now, zone)) for hit in found if hit.memory and may_answer(hit, now)
     ]
@@ -38,7 +38,7 @@ def combine_with_outdated(query: SearchQuery, hits: Hits, found: Hits, now: date
 
 
 def may_answer(hit: Hit, now: datetime) -> bool:
-    """Whether a hit is an archived or stale memory: what it says may still hold, as nothing replaced it and no end was named."""
+    """Whether a hit is an archived or stale memory. It may still be true, because nothing replaced it and it has no end date."""
     memory = hit.memory
     if memory is None or not is_effective(memory, now):
         return False
@@ -46,7 +46,7 @@ def may_answer(hit: Hit, now: datetime) -> bool:
 
 
 def describe_end(memory: Memory, now: datetime, zone: tzinfo | None) -> str:
-    """Until when a memory was current; "" if it is current."""
+    """How a memory stopped being current, and when; "" if it is current."""
 
     def name_day(moment: datetime | None) -> str:
         return "" if moment is None else f"{local(moment, zone) if zone else moment:%Y-%m-%d}"

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from engram.model.lazy import dataclass
 from engram.models.intent import INTENTS, classify
-from engram.recall.weekdays import is_of_every_week
+from engram.recall.weekdays import is_recurring_weekday
 from engram.text.time.dates import unread_times
 from engram.text.time.windows import TimePhrase, Window, time_phrase
 
@@ -53,7 +53,7 @@ class ParsedQuestion:
 def parse(text: str, at: datetime) -> ParsedQuestion:
     """Parse a question asked at `at` (aware). Every text can be parsed; an empty one is current, of no time."""
     phrase = time_phrase(text, at)
-    if phrase is not None and is_of_every_week(text, phrase):
+    if phrase is not None and is_recurring_weekday(text, phrase):
         phrase = None
     intent = classify(text, phrase, at)
     reason = intent.reason or UNSAID

@@ -43,7 +43,7 @@ FILTERS = frozenset(
 )
 """The filters of `search`, `list` and `recall`."""
 OF_MEMORIES = frozenset({"types", "status", "tags", "domain", "as_of", "known_at", "critical"})
-"""Filters that only memories pass, or that mean something else for events: with one of them `search` finds memories, unless told otherwise."""
+"""Filters that apply to memories only, or mean something else for events. With one of them, `search` defaults to memories."""
 HERE = "here"
 """Accepted wherever a scope is named: the scope of the directory."""
 ScopeLike = str | Sequence[str] | None
@@ -57,11 +57,11 @@ class ScopeResolver:
     directory: Path
     clock: Callable[[], datetime]
     whole_store: bool = False
-    """Whether a caller who names no scope sees the whole store: a program that opened it without a directory."""
+    """Whether a read without a scope covers the whole store, as for a program that opened it without a directory."""
 
     def read_scopes(self, named: ScopeLike = None) -> tuple[str, ...] | None:
-        """The scopes that a read verb sees: those named with the wider ones; without one the whole store (None), or for a caller in a
-        directory its scopes, the user's and global.
+        """The scopes of a read: the named ones and their wider scopes. Without a name, the whole store (None), or the directory's scopes, the
+        user's and global.
         """
         names = _tuple(named)
         if names is None:
@@ -216,9 +216,9 @@ MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
 POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
-WEIGHED, SPARE, SPARE_SHARE, LEAST_WEIGHED = 2, 10, 3, 20
+WEIGHED, SPARE, SPARE_SHARE, MIN_WEIGHED = 2, 10, 3, 20
 """How many times the limit is weighed, but no more than so many beside it, or a third of it: state, feedback and confidence can lift a hit past
-others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed: `likeness` compares them with one another."""
+others. Of the 30 hits that `recall` reads ten are shown; to weigh 60 for them instead of 40 put no more right memories first. At least 20 are weighed because `likeness` compares them with one another."""
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Time spans a question names: since, until, in seconds."""
 
@@ -242,19 +242,19 @@ class SearchQuery:
     elsewhere: bool = False
     """Whether an answer counts what other projects know."""
     outdated: bool = False
-    """Whether stale and expired memories are found, too, and what is no longer current ranks as if it were."""
+    """Whether to include stale and expired memories, and to rank outdated ones as if they were current."""
     folding: bool = False
-    """Whether an event is left out if a memory that was extracted from it is found."""
+    """Whether to leave out an event if a memory extracted from it is found."""
     everything: bool = False
     """Whether to return all that passes the filters, whatever it says; each such hit has relevance 1."""
     question: str = ""
-    """The whole question, if the text is only its subject: memories are compared with it."""
+    """The whole question, to compare memories with, if the text is only its subject."""
     task: str = ""
     """What is about to be done, in the user's words: memories are also found by their situations. "" where only the text is searched for."""
     purpose: str = "the question"
     """What the search is for, as a trace shows it."""
     original: str = ""
-    """The question in its own language, where the text is its translation; what either finds is an answer."""
+    """The untranslated question, if the text is a translation; both are searched."""
     terms: tuple[str, ...] = ()
     """The question's index terms, without those of its dates."""
     vector: "Vectors | None" = None
@@ -280,7 +280,7 @@ class SearchQuery:
         return self
 
     def in_english(self) -> "SearchQuery":
-        """The query with its text, its question and its task in English words, if they are in another language that is known."""
+        """The query with its texts translated, if they are in a known other language."""
         text = translate(self.text)
         if text == self.text or self.original:
             return self
@@ -290,7 +290,7 @@ class SearchQuery:
 
     @property
     def alternatives(self) -> "list[SearchQuery]":
-        """The other reading of the question and each wording as a query of its own."""
+        """The untranslated question and each wording as separate queries."""
         alone = replace(self, wordings=(), question="", task="", original="")
         asked = {wording_key(text) for text in (self.text, self.question, self.original)}
         others = [wording for wording in self.wordings if wording_key(wording) not in asked]
@@ -318,7 +318,7 @@ class SearchQuery:
         return (
             self.store_query.limit * 2
             if self.known_then
-            else max(LEAST_WEIGHED, min(self.limit * WEIGHED, self.limit + spare))
+            else max(MIN_WEIGHED, min(self.limit * WEIGHED, self.limit + spare))
         )
 
     @property

@@ -36,8 +36,8 @@ READ_WHOLE = 1_000
 LEAST_RELEVANCE = 0.001
 """What a wording that does not find a document says of its relevance."""
 MATCH_POWER = 3
-"""The power of the mean of a document's matches by several wordings. Among 916 sessions all answers are in the first five for .75 of LongMemEval's
-questions by this rule, .69 by the mean and .68 by the maximum; 4 does as well."""
+"""The power of the power mean over a document's matches by several wordings. Among 916 sessions, the first five contain all answers for .75 of LongMemEval's
+questions, against .69 with the mean and .68 with the maximum; 4 does as well."""
 AROUND = 2
 """Positions read on either side of a candidate there: turns farther away contribute little."""
 
@@ -68,7 +68,7 @@ Asked: TypeAlias = "tuple[Candidates, SearchQuery]"
 
 
 def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
-    """For each wording of a question the documents, best first, each with the probability that it is about that wording."""
+    """Rank the documents for each wording of a question, best first, with the probability that each is about that wording."""
     query = asked[0][1]
     if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
         return _rank_in_context(store, asked)
@@ -76,7 +76,7 @@ def rank(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
 
 
 def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
-    """One ranking of the same question in two languages: each document as the reading says for which it is more relevant, and a reading
+    """Join the rankings of one question in two languages. Each document keeps the reading in which it is more relevant, and a reading
     counts as much as its best document.
     """
     from engram.recall.relevance import as_match
@@ -122,8 +122,8 @@ def _lists(candidates: Candidates) -> dict[str, list[tuple[int, float]]]:
 
 
 def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) -> list[Ranked]:
-    """One ranking of several: a document's match is the power mean of its matches, so that what several wordings find comes
-    first, and what one wording finds is not lost if another part of the question has nothing to do with it.
+    """Fuse several rankings into one. A document's match is the power mean of its matches, so documents found by several wordings come
+    first, and a document found by one wording is not lost if it has nothing to do with the others.
 
     Five chances to match are not five times the evidence, see `fuse_relevance`.
     """
@@ -172,13 +172,13 @@ def _best_judged(
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
-    from engram.recall.fusion import copied, repeated, score, weighed
+    from engram.recall.fusion import copy_penalties, repeated, score, weighed
 
     parts = weighed(judged.evidence)
     eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
     has_sessions = any(place.parent for place in placed)
     if has_sessions:
-        parts["copied"] = copied(score(parts), judged.passages, eligible)
+        parts["copied"] = copy_penalties(score(parts), judged.passages, eligible)
     if has_sessions and asks_for_several(query.text):
         parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     numbers = np.array([place.n for place in placed], dtype=np.int64)

@@ -16,7 +16,7 @@ from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.freshness import compared
 from engram.recall.hops import follow_entities
-from engram.recall.names import answer_name
+from engram.recall.names import answer_name_question
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
@@ -138,11 +138,11 @@ class Recaller:
                       trace=trace, parts=parts)  # fmt: skip
 
     def _answer(self, searcher: Searcher, question: ParsedQuestion, query: SearchQuery, floor: float) -> TracedAnswer:
-        """The answer to one question, with what is known about the entities of its first hits."""
+        """Answer one question, and follow the entities of its first hits."""
         answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
         is_current = question.intent == "current" and question.window is None and not query.narrowed
         if question.window is None and not query.narrowed:
-            answer = answer_name(searcher, query, answer, floor)
+            answer = answer_name_question(searcher, query, answer, floor)
         return follow_entities(searcher, query, answer, floor) if is_current else answer
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
@@ -167,7 +167,7 @@ class Recaller:
         now = self.clock()
         query = SearchQuery(task, filters=filters, min_relevance=min_relevance, task=task).checked()
         finder = TaskMemoryFinder(self.searcher, self.store)
-        hits, waiting = finder.find(query), finder.find_waiting(query)
+        hits, waiting = finder.find(query), finder.find_unconfirmed(query)
         replaced = compared(task, hits, self.store, filters, heed_trust=True)
         chosen = inject.build(
             hits,
@@ -225,18 +225,18 @@ def lines_of(hits: Iterable[Hit], intent: str, zone: tzinfo | None = None) -> st
 
 
 def line_of(hit: Hit, *, dated: bool = False, zone: tzinfo | None = None) -> str:
-    """A hit as one line: its id and type, then its text as a quotation, and the day of a session's summary."""
+    """A hit as one line: its id and type, the quoted text, and the day of a session's summary."""
     dated = dated or is_summary(hit)
     return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated, zone=zone)}"
 
 
 def is_summary(hit: Hit) -> bool:
-    """Whether a hit is the summary of a session: it says what was so at its end."""
+    """Whether a hit is a session's summary, which is true as of the session's end."""
     return hit.event is not None and hit.event.role == SUMMARY_ROLE
 
 
 def newest_summaries_first(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, with the newest summary of a session at the place of the first one: an older one may be outdated."""
+    """Reorder the session summaries among the hits, newest first, because an older one may be outdated."""
     summaries = iter(sorted(filter(is_summary, hits), key=_moment_of, reverse=True))
     return [next(summaries) if is_summary(hit) else hit for hit in hits]
 
@@ -267,7 +267,7 @@ MOST_QUOTED = 3
 NEAR_ENOUGH = 0.75
 """The share of the best score from which another hit belongs to the answer."""
 UNKNOWN = "Nothing that is known answers the question."
-UNSURE = "No memory answers the question for sure; see the other parts of the answer."
+UNSURE = "No memory clearly answers the question; see the other parts of the answer."
 
 
 def answering(model: "LanguageModel") -> Composer:

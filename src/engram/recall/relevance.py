@@ -7,7 +7,7 @@ which of the words its neighbours contain.
 A hundred and twenty small trees turn that into a probability; training/train_relevance.py trains them on questions of many writers, some
 of which nothing answers.
 
-Memories are compared with the question once more afterwards (`likeness`).
+Memories are then compared with the question again (`likeness`).
 """
 
 import math

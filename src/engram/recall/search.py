@@ -13,12 +13,12 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
-from engram.recall.deduplication import fold_events, is_manifest
 from engram.recall.outdated import combine_with_outdated, is_unanswered, outdated_query
 from engram.recall.query import SearchQuery, was_current
 from engram.recall.ranking import Asked, Ranked, fuse_wordings, join_readings, rank, with_excerpts
 from engram.recall.shared_reads import SharedReads
-from engram.recall.typos import correct_spelling, describe
+from engram.recall.source_events import fold_events, is_manifest
+from engram.recall.typos import correct_spelling, describe_corrections
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility, is_speculative
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -138,7 +138,7 @@ class Searcher:
         return replace(self, log=[] if explain else None, reads=SharedReads(self.store))
 
     def search(self, query: SearchQuery) -> Hits:
-        """The best documents, best first. Archived and stale memories answer only when nothing current does."""
+        """The best documents, best first. Archived and stale memories answer only if no current one does."""
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked().in_english(), self.reads
@@ -149,7 +149,7 @@ class Searcher:
         if is_unanswered(query, hits):
             found = self._search(outdated_query(query), reads)
             hits = combine_with_outdated(query, hits, found, self.clock(), self.zone)
-        hits.warnings += describe(corrections)
+        hits.warnings += describe_corrections(corrections)
         return hits
 
     def _search(self, query: SearchQuery, reads: SharedReads) -> Hits:
@@ -220,7 +220,7 @@ class Searcher:
     def _considered(
         self, query: SearchQuery, asked: Sequence[Asked], reads: SharedReads
     ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
-        """The ranked records, best first, memories compared with each wording of the question; and those that fail a filter on the record."""
+        """The ranked records, best first, after memories were compared with each wording; and the records that fail a filter."""
         rankings = [_listed(asked[0][0])] if query.everything else rank(self.store, asked)
         union = {place.n: place for ranking in rankings for place in ranking}
         pairs, filtered = self._records(query, list(union.values()), reads)
@@ -350,7 +350,7 @@ def _scored(
     note = "" if state.state == "active" else state.state
     if query.mode != "hybrid":
         return Scored(found, place, place.match, parts, note)
-    # A memory that is not current was asked for: by its status, as of a time when it was current, or together with current ones.
+    # The caller asked for outdated memories: by status, as of a past time, or together with current ones.
     asked_for = query.filters.as_of or query.outdated or not state.weight
     weight = replace(state, weight=1.0) if asked_for else state
     weighed = weigh(place.match, record, weight, query.terms, now, boosts.get(record.id, 0.0))
@@ -373,7 +373,7 @@ def _failed_filter(found: StoredRecord, query: SearchQuery, now: datetime) -> st
     if isinstance(record, Event) and VERBATIM in record.metadata and "artifact" not in (filters.types or ()):
         return "the exact words of a memory: a search for artifacts finds them"
     if isinstance(record, Event) and is_manifest(record) and "observation" not in (filters.types or ()):
-        return "says which document was read, not what is in it"
+        return "records that a document was read, not its content"
     # A hand edit picked up during this search may have changed the status.
     if isinstance(record, Event):
         return ""

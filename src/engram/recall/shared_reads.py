@@ -40,7 +40,7 @@ class SharedReads:
         return self._vectors[text]
 
     def corrections(self, text: str, filters: Filters) -> Mapping[str, str]:
-        """The misspelled words of a question, and the stored words they stand for."""
+        """Corrections of misspelled words by stored ones."""
         if text not in self._corrections:
             self._corrections[text] = find_corrections(self._store, text, filters)
         return self._corrections[text]

@@ -40,8 +40,8 @@ __all__ = [
 BY_ITS_WORDS = 0.3
 """From this relevance on, the words of a task alone say that a memory is about it: no unrelated prompt of ten stores reached it."""
 SITUATION, LIKENESS = "situation", "likeness"
-"""Parts of a match: how likely the memory is about the task, and how like the question it is. The first replaces the second: both come from the same
-vectors.
+"""Parts of a match: how likely the memory is about the task, and how like the question it is. The first replaces the second because both come from the
+same vectors.
 """
 IN_MATCH = 0.3
 """What the relevance by the situation counts in a match."""
@@ -80,7 +80,7 @@ def is_situated(hit: Hit) -> bool:
 
 
 def likenesses_to(text: str, memories: Sequence[Memory]) -> list[float]:
-    """How like a question or task each memory is."""
+    """The likeness of each memory to a question or task."""
     return compare_task(text).likenesses(memories)
 
 
@@ -171,7 +171,7 @@ def _table() -> TaskTable:
 
 @lru_cache(maxsize=8)
 def compare_task(task: str) -> ComparedTask:
-    """A task, ready to be compared with memories."""
+    """Prepare a task for comparison with memories."""
     return ComparedTask(task)
 
 

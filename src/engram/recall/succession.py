@@ -18,15 +18,15 @@ from engram.model.lazy import dataclass
 if TYPE_CHECKING:
     from engram.models.pair_words import Statement
 
-__all__ = ["FEATURES", "FILE", "MENTIONED", "REPLACED", "Claim", "features", "probabilities"]
+__all__ = ["FEATURES", "FILE", "MIN_MENTION", "REPLACED", "Claim", "features", "probabilities"]
 
 REPLACED = 0.45
 """The probability from which the newer statement comes first: of slots of writers left out that changed, the current value came first for .42
 instead of .33, an outdated one for .23 instead of .33; of those that did not change, the right one for .451 instead of .456. The pair
 model, of which this reads the probabilities, had seen these slots, so that the gain is smaller elsewhere."""
-MENTIONED = 0.6
-"""The probability from which a note says that the newer statement may have replaced the older one: pairs of rules that complement each other are often
-between the two."""
+MIN_MENTION = 0.6
+"""The probability from which a note says that the newer statement may replace the older one. Rules that complement each other often score
+between the two limits."""
 FILE = Path(__file__).with_name("succession.npz")
 FEATURES = (
     "same", "update", "contradiction", "refinement", "different",

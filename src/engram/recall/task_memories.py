@@ -1,8 +1,8 @@
-"""The memories that concern a task, and those that count for any.
+"""The memories that concern a task, and those that matter for every task.
 
-A task says what will be done, not what is asked: "write the invoice for Mrs Novak" needs "Invoices above 500 euros need a deposit", which answers no
-question. A memory concerns a task if it is like it (`engram.models.task_vectors`) and shares rare words with it. What could harm somebody, and what is
-pinned, counts for every task; other critical memories count only for tasks that they concern.
+A task is not a question: "write the invoice for Mrs Novak" needs "Invoices above 500 euros need a deposit". A memory concerns a task if their vectors
+are similar (`engram.models.task_vectors`) and they share rare words. Memories that somebody's health or safety depends on, and pinned ones, matter for
+every task; other critical memories only for tasks that they concern.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,50 +22,50 @@ from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Query, Store
 from engram.text.tokens import query_terms
 
-__all__ = ["TASK", "TaskMemoryFinder", "concern", "may_harm_somebody"]
+__all__ = ["TASK", "TaskMemoryFinder", "concern_probability", "is_vital"]
 
 TASK = "task"
 """In a trace: found because it concerns the task."""
-SEARCHED = 48
-"""Hits of the search that are judged."""
+MAX_SEARCH_HITS = 48
+"""Hits of the search to judge."""
 MAX_CRITICAL = 10
-"""Critical memories that concern a task, the most relevant ones."""
+"""The most relevant critical memories that concern a task."""
 CRITICAL_SHARE = 0.4
-"""The share of the floor that a critical memory needs, since a missing one costs more. Of 52 that 63 tasks about three stores need, .90 are found instead of .79,
-with 53 unrelated ones instead of 21."""
+"""The share of the floor that a critical memory must reach. It is below 1 because a missing critical memory costs more than an extra one: of 52 needed by 63
+tasks in three stores, .90 are found instead of .79, with 53 unrelated ones instead of 21."""
 MAX_HEALTH = 5
-"""Memories about health and safety that count for any task."""
+"""Memories about health and safety included for every task."""
 MAX_PINNED = 100
-"""Pinned memories offered to an injection; those its limits cut are named."""
+"""Pinned memories considered for an injection; it names those that its limits cut."""
 WORD_WEIGHT, MARGIN, STEEPNESS = 0.2, 0.18, 13.0
-"""How much likeness a shared word is worth that no other memory has; how much more than `least_likeness` a memory without a situation needs; and how
-fast the probability grows with it. Fitted on 48 tasks about two stores of 64 memories each; docs/benchmarks.md has what a third store shows."""
-UNLIKELY = 0.02
-"""Below this relevance to the task a memory is about something else, unless its words alone say otherwise."""
+"""The likeness that a shared word unique to the memory is worth, the likeness above `least_likeness` that a memory without a situation needs, and how fast
+the probability grows with it. Fitted on 48 tasks in two stores of 64 memories each; docs/benchmarks.md has the results for a third store."""
+MIN_TASK_RELEVANCE = 0.02
+"""A memory less relevant than this is not about the task, unless its words alone are relevant enough."""
 HEALTH_SLOTS = frozenset(
     ("allergy", "medication", "medical_condition", "dietary_restriction", "accessibility_need", "emergency_contact")
 )
 _SAFETY = "safety"
-_DANGER = 0.35
-"""The probability from which a memory in the slot `safety` is about danger to people. The rules put risky actions there, too: "never delete rows"."""
-_COMMON_STORE = 100
-"""In a smaller store a word is as rare as in one of this size."""
+_MIN_DANGER = 0.35
+"""The probability from which a memory in the slot `safety` is about danger to people. The slot also has rules about data: "never delete rows"."""
+_MIN_STORE_SIZE = 100
+"""Smaller stores count as this large when the rarity of words is computed."""
 
 
-def concern(likeness: float, shared: float, count: int) -> float:
-    """How likely a memory without a situation, one of so many, concerns a task. `shared` is the rarity of the words that both have."""
+def concern_probability(likeness: float, shared: float, count: int) -> float:
+    """The probability that a memory without a situation concerns a task, among `count` memories. `shared` is the total rarity of their shared words."""
     odds = STEEPNESS * (likeness + WORD_WEIGHT * shared - least_likeness(count) - MARGIN) + log(HELPFUL / (1 - HELPFUL))
     return 1 / (1 + exp(-odds))
 
 
-def may_harm_somebody(memory: Memory) -> bool:
+def is_vital(memory: Memory) -> bool:
     """Whether somebody's health or safety depends on a memory."""
     slot = memory.critical_slot.partition(":")[0]
     if slot != _SAFETY:
         return slot in HEALTH_SLOTS
     from engram.models.types import slot_probabilities
 
-    return 1 - slot_probabilities(memory.statement)[0] >= _DANGER
+    return 1 - slot_probabilities(memory.statement)[0] >= _MIN_DANGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +75,21 @@ class TaskTerms:
     rarity: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def counted(cls, terms: Iterable[str], frequency: Mapping[str, int], total: int) -> "TaskTerms":
-        """The terms of a task, by how many of the documents have each."""
-        size = max(total, _COMMON_STORE)
+    def from_terms(cls, terms: Iterable[str], frequency: Mapping[str, int], total: int) -> "TaskTerms":
+        """From a task's terms, the number of documents that have each, and the number of documents."""
+        size = max(total, _MIN_STORE_SIZE)
         rarity = {term: log((size + 1) / (frequency.get(term, 0) + 0.5)) / log(size + 1) for term in terms}
         return cls({term: min(1.0, max(0.0, value)) for term, value in rarity.items()})
 
     def shared_with(self, memory: Memory) -> float:
-        """The rarity of the words that a memory shares with the task."""
-        said = _terms_of(" ".join((memory.statement, memory.situation, *memory.cues)))
-        return sum(value for term, value in self.rarity.items() if term in said)
+        """The total rarity of the words that a memory shares with the task."""
+        own = _terms_of(" ".join((memory.statement, memory.situation, *memory.cues)))
+        return sum(value for term, value in self.rarity.items() if term in own)
 
 
 @lru_cache(maxsize=KEPT)
 def _terms_of(text: str) -> frozenset[str]:
-    """The index terms of a memory; the critical ones are judged for every task."""
+    """The index terms of a memory's text, cached because critical memories are judged for every task."""
     return frozenset(query_terms(text))
 
 
@@ -100,22 +100,22 @@ class _Judge:
     task: str
     terms: TaskTerms
     count: int
-    """How many memories there are."""
+    """The number of memories."""
 
-    def judged(self, hits: Sequence[Hit]) -> list[Hit]:
+    def judge_hits(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits with their relevance to the task, the most relevant first."""
         memories = [hit.memory for hit in hits if hit.memory is not None]
         likes = compare_task(self.task).likenesses(memories)
-        found = [self._judged(hit, like) for hit, like in zip(hits, likes, strict=True)]
+        found = [self._judge_hit(hit, like) for hit, like in zip(hits, likes, strict=True)]
         return sorted(found, key=lambda hit: (-hit.relevance, -hit.score, hit.id))
 
-    def _judged(self, hit: Hit, like: float) -> Hit:
+    def _judge_hit(self, hit: Hit, like: float) -> Hit:
         assert hit.memory is not None
         if is_situated(hit):
             relevance = max(hit.relevance, task_relevance(like, self.count))
         else:
-            relevance = concern(like, self.terms.shared_with(hit.memory), self.count)
-            if hit.relevance >= BY_ITS_WORDS or relevance >= UNLIKELY:
+            relevance = concern_probability(like, self.terms.shared_with(hit.memory), self.count)
+            if hit.relevance >= BY_ITS_WORDS or relevance >= MIN_TASK_RELEVANCE:
                 relevance = max(hit.relevance, relevance)
         if relevance <= hit.relevance:
             return replace(hit, relevance=relevance)
@@ -133,43 +133,43 @@ class TaskMemoryFinder:
     store: Store
 
     def find(self, query: SearchQuery) -> Hits:
-        """The memories for a task, the most relevant first; `filtered` names the others that were considered, with the reason."""
-        always = self._always(query.filters)
+        """Memories for a task, most relevant first; `filtered` has the reason for each other memory considered."""
+        always = self._memories_for_any_task(query.filters)
         if not query.text.strip():
-            return _choose(Hits([_hit(memory) for memory in always]), query.min_relevance)
-        return _choose(self._judged(query, always), query.min_relevance)
+            return _select_hits(Hits([_hit(memory) for memory in always]), query.min_relevance)
+        return _select_hits(self._search_and_judge(query, always), query.min_relevance)
 
     def find_about(self, query: SearchQuery) -> Hits:
-        """The memories that concern a task, the most relevant first, without those that count for any."""
-        hits = self._judged(query)
+        """Memories that concern a task, most relevant first, without those that matter for every task."""
+        hits = self._search_and_judge(query)
         hits[:] = [hit for hit in hits if hit.relevance >= query.min_relevance][: query.limit]
         return hits
 
     def find_critical(self, query: SearchQuery) -> list[Memory]:
-        """The critical memories that concern a task, and those about health and safety; without a task all of them."""
+        """Critical memories that concern a task, and those about health and safety; all critical memories if there is no task."""
         if not query.text.strip():
-            return self._critical(query.filters)
+            return self._critical_memories(query.filters)
         filters = replace(query.filters, critical=True, pinned=False)
         found = self.find(replace(query, filters=filters))
         return [hit.memory for hit in found if hit.memory is not None and not is_evidence(hit.memory)]
 
-    def find_waiting(self, query: SearchQuery) -> Hits:
-        """The candidates that concern a task and say nothing but what the user says in the ledger, the most relevant first.
+    def find_unconfirmed(self, query: SearchQuery) -> Hits:
+        """Candidates that concern a task and are in the user's own words according to the ledger, most relevant first.
 
-        `filtered` names the other candidates that concern it.
+        `filtered` has the other candidates that concern it.
         """
         filters = replace(query.filters, statuses=("candidate",), valid_at=None)
         if not query.text.strip() or not self.store.count(filters):
             return Hits()
         hits = self.searcher.search(replace(query, filters=filters, min_relevance=0.0))
-        concerning = [hit for hit in self._judge(query)[0].judged(hits) if hit.relevance >= query.min_relevance]
-        withheld = {hit.id: self._withheld(hit, query.filters) for hit in concerning}
+        near = [hit for hit in self._build_judge(query)[0].judge_hits(hits) if hit.relevance >= query.min_relevance]
+        withheld = {hit.id: self._reason_to_withhold(hit, query.filters) for hit in near}
         hits.filtered = [Filtered(name, why) for name, why in withheld.items() if why]
-        hits[:] = [replace(hit, note=USER_WORDS) for hit in concerning if not withheld[hit.id]]
+        hits[:] = [replace(hit, note=USER_WORDS) for hit in near if not withheld[hit.id]]
         return hits
 
-    def _withheld(self, hit: Hit, filters: Filters) -> str:
-        """Why a candidate reaches no prompt before its review; "" if it may be quoted."""
+    def _reason_to_withhold(self, hit: Hit, filters: Filters) -> str:
+        """Why a candidate may not be quoted before its review; "" if it may."""
         from engram.gates.instructions import find_injections
         from engram.gates.trust import sensitive_subject
         from engram.recall.unconfirmed import ProofFinder
@@ -181,32 +181,32 @@ class TaskMemoryFinder:
             return "private: waits for review"
         return "unconfirmed: reads like an instruction" if find_injections(hit.memory.statement) else ""
 
-    def _judged(self, query: SearchQuery, always: Sequence[Memory] = ()) -> Hits:
-        """What a search finds, what is nearest to the task and some others, with their relevance to the task."""
-        hits = self.searcher.search(replace(query, limit=SEARCHED, min_relevance=0.0))
-        judge, near = self._judge(query)
+    def _search_and_judge(self, query: SearchQuery, always: Sequence[Memory] = ()) -> Hits:
+        """The hits of a search, the memories nearest to the task, and `always`, with their relevance to the task."""
+        hits = self.searcher.search(replace(query, limit=MAX_SEARCH_HITS, min_relevance=0.0))
+        judge, near = self._build_judge(query)
         known = {hit.id for hit in hits}
         added = {memory.id: memory for memory in (*near, *always) if memory.id not in known}
-        hits[:] = judge.judged([*hits, *map(_hit, added.values())])
+        hits[:] = judge.judge_hits([*hits, *map(_hit, added.values())])
         return hits
 
-    def _judge(self, query: SearchQuery) -> tuple[_Judge, list[Memory]]:
-        """What judges memories by the task, and the memories nearest to it."""
+    def _build_judge(self, query: SearchQuery) -> tuple[_Judge, list[Memory]]:
+        """The judge for a task, and the memories nearest to the task."""
         terms = with_terms(query, self.searcher.zone).terms
-        asked = Query(terms, None, SEARCHED, compare_task(query.task).vector)
+        asked = Query(terms, None, MAX_SEARCH_HITS, compare_task(query.task).vector)
         found = self.store.candidates(asked, query.filters)
         judge = _Judge(
-            query.task, TaskTerms.counted(terms, found.frequency, found.total), found.tasks_compared or found.total
+            query.task, TaskTerms.from_terms(terms, found.frequency, found.total), found.tasks_compared or found.total
         )
         records = self.store.get_many([n for n, _ in found.by_task])
         return judge, [one.record for one in records if isinstance(one.record, Memory)]
 
-    def _always(self, filters: Filters) -> list[Memory]:
-        """All critical memories, and the newest pinned ones; a critical slot or a pin that came with a document does not count."""
+    def _memories_for_any_task(self, filters: Filters) -> list[Memory]:
+        """All critical memories and the newest pinned ones, except evidence from documents."""
         pinned = self.store.listing(replace(filters, pinned=True))[:MAX_PINNED]
-        return [*self._critical(filters), *(memory for memory in pinned if not is_evidence(memory))]
+        return [*self._critical_memories(filters), *(memory for memory in pinned if not is_evidence(memory))]
 
-    def _critical(self, filters: Filters) -> list[Memory]:
+    def _critical_memories(self, filters: Filters) -> list[Memory]:
         listed = self.store.listing(replace(filters, critical=True))
         return [memory for memory in listed if not is_evidence(memory)]
 
@@ -215,10 +215,10 @@ def _hit(memory: Memory) -> Hit:
     return Hit(memory.id, "memory", 0.0, memory.statement, memory)
 
 
-def _choose(hits: Hits, floor: float) -> Hits:
-    """The hits that concern the task, and those that count for any; `filtered` says why the others are left out."""
+def _select_hits(hits: Hits, floor: float) -> Hits:
+    """Keep the hits that concern the task or matter for every task; `filtered` has the reason for each other hit."""
     chosen: list[Hit] = []
-    health = _most_important(hits)
+    health = _vital_ids(hits)
     critical = 0
     for hit in hits:
         assert hit.memory is not None
@@ -237,9 +237,9 @@ def _choose(hits: Hits, floor: float) -> Hits:
     return hits
 
 
-def _most_important(hits: Sequence[Hit]) -> frozenset[str]:
-    """The ids of what counts for any task because somebody's health or safety depends on it."""
+def _vital_ids(hits: Sequence[Hit]) -> frozenset[str]:
+    """The ids of the memories that somebody's health or safety depends on."""
     found = [hit for hit in hits if hit.memory is not None and hit.memory.critical_slot and not is_evidence(hit.memory)]
-    vital = [hit for hit in found if hit.memory is not None and may_harm_somebody(hit.memory)]
+    vital = [hit for hit in found if hit.memory is not None and is_vital(hit.memory)]
     vital.sort(key=lambda hit: (-hit.relevance, -(hit.memory.importance if hit.memory else 0), hit.id))
     return frozenset(hit.id for hit in vital[:MAX_HEALTH])

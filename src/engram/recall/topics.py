@@ -1,7 +1,7 @@
 """Several topics in one question: "what do we use for CI and who owns the domain?" is answered part by part.
 
-Half of such a question is missing from each memory that answers a part, so that a search for the whole finds them, but no memory is
-relevant enough to be known.
+A memory that answers one part lacks the words of the others, so a search for the whole question finds it but ranks it as not relevant
+enough.
 """
 
 import re
@@ -21,14 +21,14 @@ __all__ = ["MAX_TOPICS", "merge_answers", "split_topics"]
 
 MAX_TOPICS = 4
 MAX_CHARACTERS = 400
-"""A longer text tells a story, of which the sentences are no topics."""
-MAX_LIST = 10
-"""Words of a question that only names things."""
+"""A longer text tells a story; its sentences are not topics."""
+MAX_LIST_WORDS = 10
+"""Words of a question that only lists things."""
 _SENTENCE = re.compile(r"[?;!] |\?$|\. (?=[A-Z])")
 _CLAUSE = re.compile(r"(?:, ?(?:(?:and|or|also|plus) )?| (?:and|or|plus|also) )(?:also )?(?=[a-z])", re.IGNORECASE)
 _AND = re.compile(r" (?:and|or|plus|as well as) ", re.IGNORECASE)
 _OWNERS = frozenset(["the", "our", "my", "your", "its"])
-_REFERRING = frozenset(
+_REFERENCE_WORDS = frozenset(
     [
         "it",
         "its",
@@ -51,36 +51,36 @@ _REFERRING = frozenset(
         "both",
     ]
 )
-"""Words that refer to what the part before names."""
-_TELLING = frozenset(
+"""Words that refer to the previous part."""
+_STATEMENT_WORDS = frozenset(
     ["i", "i'm", "i've", "i'd", "we", "we're", "it", "it's", "he", "she", "they", "is", "are", "was", "were"]
 )
-"""Words of a sentence that tells something, not of a list of things."""
+"""Words that occur in statements, not in lists of things."""
 _PAIRS = frozenset(["between", "both", "difference", "differ", "versus", "vs", "compare"])
 
 
 def split_topics(question: str) -> tuple[str, ...]:
-    """The questions in a question, each of which can be answered alone; nothing if it is one."""
+    """Split a question into questions that can be answered separately; () if it is only one."""
     question = " ".join(question.split())
     if len(question) > MAX_CHARACTERS or not _PAIRS.isdisjoint(_words(question)):
         return ()
     sentences = [sentence for sentence in _SENTENCE.split(question) if query_terms(sentence)]
     clauses = _join_referring([clause for sentence in sentences for clause in _split_clauses(sentence)])
     if len(clauses) > 1 and not all(map(_asks, clauses)):
-        return ()  # what is no question tells more of one: "I'm in Berlin. Is Ana awake?"
+        return ()  # a statement may belong to the question: "I'm in Berlin. Is Ana awake?"
     topics = [topic.strip(" ,.?!;") for clause in clauses for topic in _split_nouns(clause)]
     return tuple(topics) if 1 < len(topics) <= MAX_TOPICS and all(map(_has_topic, topics)) else ()
 
 
 def merge_answers(whole: TracedAnswer, topics: Sequence[TracedAnswer], limit: int) -> TracedAnswer:
-    """One answer: the best hit for the whole question, the best of each topic in turn, then the others."""
+    """Merge into one answer: the best hit for the whole question, the hits of each topic in turn, then the others."""
     hits = _merge([whole.hits[:1]], _merge([topic.hits for topic in topics], whole.hits))
     known = {hit.id for hit in hits}
     answers = (*topics, whole)
     parts = AnswerParts(
-        possible=_part([answer.parts.possible for answer in answers], known),
-        unconfirmed=_part([answer.parts.unconfirmed for answer in answers], known),
-        older=_part([answer.parts.older for answer in answers], known),
+        possible=_merge_part([answer.parts.possible for answer in answers], known),
+        unconfirmed=_merge_part([answer.parts.unconfirmed for answer in answers], known),
+        older=_merge_part([answer.parts.older for answer in answers], known),
         elsewhere=_merge_scopes([answer.parts.elsewhere for answer in answers]),
     )
     notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
@@ -90,17 +90,17 @@ def merge_answers(whole: TracedAnswer, topics: Sequence[TracedAnswer], limit: in
 
 
 def _merge(lists: Sequence[Sequence[Hit]], rest: Sequence[Hit] = ()) -> list[Hit]:
-    """The hits of several lists in turn, each once, then the rest."""
+    """Interleave several lists without repetition, then append the rest."""
     turns = (hit for turn in zip_longest(*lists) for hit in turn if hit is not None)
     return list({hit.id: hit for hit in reversed([*turns, *rest])}.values())[::-1]
 
 
-def _part(parts: Sequence[Hits], known: set[str]) -> Hits:
+def _merge_part(parts: Sequence[Hits], known: set[str]) -> Hits:
     return among(parts[-1], [hit for hit in _merge(parts) if hit.id not in known][:MAX_PART])
 
 
 def _merge_scopes(found: Sequence[tuple[ScopeMatches, ...]]) -> tuple[ScopeMatches, ...]:
-    """For each other scope the most matches that one topic has there: a memory may match several topics."""
+    """For each other scope, the highest count of any topic; a sum would count a memory that matches several topics twice."""
     most: dict[str, int] = {}
     for match in chain.from_iterable(found):
         most[match.scope] = max(match.count, most.get(match.scope, 0))
@@ -112,7 +112,7 @@ def _words(text: str) -> list[str]:
 
 
 @cache
-def _asking() -> frozenset[str]:
+def _asking_words() -> frozenset[str]:
     return word_class("asking", "wh") | word_class("asking", "inverted") | word_class("asking", "modal")
 
 
@@ -120,16 +120,16 @@ def _asks(clause: str) -> bool:
     """Whether a clause begins as a question: "who", "does", "by when"."""
     words = _words(clause)
     fronted = words[:1] and words[0] in word_class("asking", "fronted")
-    return not _asking().isdisjoint(words[: 2 if fronted else 1])
+    return not _asking_words().isdisjoint(words[: 2 if fronted else 1])
 
 
 def _has_topic(topic: str) -> bool:
-    """Whether a part names something: not the "when" of "when and where do we meet"."""
-    return bool(query_terms(topic)) and not set(_words(topic)) <= _asking()
+    """Whether a part names something, unlike the "when" of "when and where do we meet"."""
+    return bool(query_terms(topic)) and not set(_words(topic)) <= _asking_words()
 
 
 def _split_clauses(sentence: str) -> list[str]:
-    """The clauses that begin with a word that asks: "… and who owns the domain", "…, how is it built"."""
+    """Split a sentence into clauses before each question word: "… and who owns the domain", "…, how is it built"."""
     found, start = [], 0
     for joint in _CLAUSE.finditer(sentence):
         if _asks(sentence[joint.end() :]) and _has_topic(sentence[start : joint.start()]):
@@ -139,10 +139,10 @@ def _split_clauses(sentence: str) -> list[str]:
 
 
 def _join_referring(clauses: Sequence[str]) -> list[str]:
-    """The clauses, one that refers to the one before joined with it: "which van do we have, and where is it serviced"."""
+    """Join each clause that refers to the previous one with it: "which van do we have, and where is it serviced"."""
     found: list[str] = []
     for clause in clauses:
-        if found and not _REFERRING.isdisjoint(_words(clause)):
+        if found and not _REFERENCE_WORDS.isdisjoint(_words(clause)):
             found[-1] = f"{found[-1]}, {clause}"
         else:
             found.append(clause)
@@ -150,12 +150,12 @@ def _join_referring(clauses: Sequence[str]) -> list[str]:
 
 
 def _split_nouns(clause: str) -> list[str]:
-    """Two things that a clause asks for: "linting tool and unit test framework", "… the limit and the monthly budget"."""
+    """Split a clause that asks for two things: "linting tool and unit test framework", "… the limit and the monthly budget"."""
     joint = _AND.search(clause)
     if joint is None:
         return [clause]
     before, after = clause[: joint.start()], clause[joint.end() :]
-    is_list = len(_words(clause)) <= MAX_LIST and _TELLING.isdisjoint(_words(clause))
+    is_list = len(_words(clause)) <= MAX_LIST_WORDS and _STATEMENT_WORDS.isdisjoint(_words(clause))
     joins = not _OWNERS.isdisjoint(_words(after)[:1]) if _asks(clause) else is_list
     several = min(len(query_terms(before)), len(query_terms(after))) > 1
     return [before, after] if joins and several else [clause]

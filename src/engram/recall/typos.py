@@ -1,7 +1,7 @@
-"""Typing errors in a question: a word that neither the store nor the bundled vocabulary has, one letter away from a word of the store.
+"""Typing errors in a question: a word unknown to the store and the bundled vocabulary that is one letter away from a stored word.
 
-The bundled vocabulary contains the common English words, so "dessert" is not taken for a stored "desert". Words with digits are
-identifiers, of which one that differs in a letter is another thing.
+The bundled vocabulary has the common English words, so "dessert" does not become a stored "desert". Words with digits are not
+corrected because two identifiers may differ in one letter.
 """
 
 import re
@@ -14,38 +14,38 @@ from engram.store.protocol import Filters, Store
 from engram.text.stems import word_of
 from engram.text.tokens import query_terms
 
-__all__ = ["correct_spelling", "describe", "find_corrections"]
+__all__ = ["correct_spelling", "describe_corrections", "find_corrections"]
 
 MIN_LETTERS = 5
 MAX_LETTERS = 20
-MAX_CORRECTED = 3
-"""A question with more unknown words than this is in another language, or not about anything stored."""
+MAX_CORRECTIONS = 3
+"""A question with more unknown words than this is in another language or not about anything stored."""
 MAX_WORDS = 40
-"""Words of a question up to which it is checked; a longer text is pasted."""
+"""Longer texts are not checked because they are usually pasted."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ENDING = re.compile(r"(?:(?<=([b-df-hj-np-tv-z]))\1)?(?:e?s|e?d|e?rs?|ings?|ly|y|ness|less|able)$")
-"""What derives a word from another one: "pasted", "sitter", "pager"."""
+"""Suffixes of derived words: "pasted", "sitter", "pager"."""
 _WORD = re.compile(r"(?<![\w./@#:\\-])[A-Za-z]+(?![\w/@#:\\-]|\.\w)")
 
 
 def correct_spelling(query: SearchQuery, corrections: Mapping[str, str]) -> SearchQuery:
-    """The query with its misspelled words replaced."""
+    """Replace the misspelled words of a query."""
     if not corrections:
         return query
 
-    def corrected(text: str) -> str:
+    def correct(text: str) -> str:
         return _WORD.sub(lambda found: corrections.get(found[0].lower(), found[0]), text)
 
-    return replace(query, text=corrected(query.text), question=corrected(query.question), task=corrected(query.task))
+    return replace(query, text=correct(query.text), question=correct(query.question), task=correct(query.task))
 
 
-def describe(corrections: Mapping[str, str]) -> list[str]:
-    """A warning that names each corrected word."""
+def describe_corrections(corrections: Mapping[str, str]) -> list[str]:
+    """One warning per corrected word."""
     return [f"Nothing mentions “{typed}”; searched for “{stored}”." for typed, stored in corrections.items()]
 
 
 def find_corrections(store: Store, text: str, filters: Filters) -> dict[str, str]:
-    """The misspelled words of a question, in lower case, and the stored words they stand for."""
+    """Corrections of misspelled words, in lower case, by stored words."""
     text = text[: MAX_WORDS * MAX_LETTERS]
     found = _WORD.findall(text)
     is_english = not any(letter.isalpha() and not letter.isascii() for letter in text)
@@ -57,14 +57,14 @@ def find_corrections(store: Store, text: str, filters: Filters) -> dict[str, str
     terms = {word: query_terms(word)[0] for word in unknown}
     stored = _count_visible(store, list(terms.values()), filters)
     unknown = [word for word in unknown if terms[word] not in stored]
-    if not 0 < len(unknown) <= min(MAX_CORRECTED, max(1, len(found) // 2)):
+    if not 0 < len(unknown) <= min(MAX_CORRECTIONS, max(1, len(found) // 2)):
         return {}
-    corrections = {word: _closest(store, word, filters) for word in unknown}
+    corrections = {word: _find_closest(store, word, filters) for word in unknown}
     return {word: stored_word for word, stored_word in corrections.items() if stored_word}
 
 
 def _may_be_misspelled(word: str) -> bool:
-    """Whether the bundled vocabulary has neither the word as a whole nor the one it is derived from."""
+    """Whether the bundled vocabulary lacks both the word and the word it is derived from."""
     if not word[1:].islower() or not MIN_LETTERS <= len(word) <= MAX_LETTERS or not query_terms(word):
         return False
     lower = word.lower()
@@ -76,12 +76,12 @@ def _is_common(word: str) -> bool:
     return len(word_rows[word]) == 1
 
 
-def _closest(store: Store, word: str, filters: Filters) -> str:
-    """The commonest stored word that is one edit away; "" if there is none."""
+def _find_closest(store: Store, word: str, filters: Filters) -> str:
+    """The most frequent stored word one edit away; "" if there is none."""
     edits: dict[str, str] = {}
     for edit in edits_of(word):
         term = query_terms(edit)[:1]
-        # Of a common word's stem, only a common form is the word.
+        # If the stem belongs to a common word, accept only a common spelling.
         if term and (_is_common(edit) or not _is_common(word_of(term[0]))):
             edits.setdefault(term[0], edit)
     found = _count_visible(store, list(edits), filters)
@@ -99,7 +99,7 @@ def _count_visible(store: Store, terms: Sequence[str], filters: Filters) -> dict
 
 
 def edits_of(word: str) -> Iterator[str]:
-    """The spellings one deletion, transposition, replacement or insertion away that begin with the same letter."""
+    """Spellings with the same first letter that are one deletion, transposition, replacement or insertion away."""
     for at in range(1, len(word)):
         before, behind = word[:at], word[at:]
         yield before + behind[1:]

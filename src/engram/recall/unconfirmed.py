@@ -1,6 +1,6 @@
-"""Statements that wait for review: whether the ledger proves that they are the user's own words.
+"""Unconfirmed statements, and the proof from the ledger that they are the user's own words.
 
-Those that are may be quoted, marked as unconfirmed; the others are only named by their ids, since anybody may have proposed them.
+Proven statements may be quoted, marked as unconfirmed. Others are shown by id only because anybody may have proposed them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,45 +19,47 @@ from engram.text.polarity import read
 from engram.text.sentences import split_sentences
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["ProofFinder", "least_unconfirmed", "quotes_user"]
+__all__ = ["ProofFinder", "quotes_user", "unconfirmed_floor"]
 
 PURPOSE = "what waits for review"
-_MAX_SAID = 5
-"""Events in which the words of a statement are looked for."""
+_MAX_EVENTS = 5
+"""Events to search for the words of a statement."""
 _USERS = ("user", "human")
 _SPEAKER = frozenset(tokens("the user's"))
 """How a statement names the person who says "I" in the event."""
 
 
-def least_unconfirmed(floor: float) -> float:
-    """The floor of unconfirmed matches for a floor of hits. A rule that waits is mentioned for a task that it only touches."""
+def unconfirmed_floor(floor: float) -> float:
+    """The floor of unconfirmed matches for a given floor of hits; lower than the usual floor because they are only mentioned."""
     return min(floor, NEAREST) if floor <= MIN_KNOWN else floor
 
 
 @dataclass(slots=True)
 class ProofFinder:
-    """Looks in the ledger for what the user says."""
+    """Checks statements against the user's turns in the ledger."""
 
     searcher: Searcher
     store: Store
 
     def mark(self, hit: Hit, filters: Filters) -> Hit:
-        """A candidate with `USER_WORDS` as its note if the ledger proves it, else `WAITS`."""
+        """Note `USER_WORDS` on a candidate if the ledger proves it, else `WAITS`."""
         assert hit.memory is not None
         return replace(hit, note=USER_WORDS if self._is_proved(hit.memory, filters) else WAITS)
 
     def _is_proved(self, memory: Memory, filters: Filters) -> bool:
         evidence = [event for one in memory.evidence if (event := self.store.event(one.event)) is not None]
         return quotes_user(evidence, memory) or any(
-            quotes_user([event], memory) for event in self._said(memory, filters)
+            quotes_user([event], memory) for event in self._find_user_events(memory, filters)
         )
 
-    def _said(self, memory: Memory, filters: Filters) -> Sequence[Event]:
-        """What the user said that is like the statement; of content from elsewhere nothing is looked for."""
+    def _find_user_events(self, memory: Memory, filters: Filters) -> Sequence[Event]:
+        """User turns that resemble the statement; none for content from elsewhere."""
         if said_by(memory) < Rank.HARVEST:
             return ()
-        said = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
-        hits = self.searcher.search(SearchQuery(memory.statement, _MAX_SAID, "keyword", filters=said, purpose=PURPOSE))
+        users = Filters(kinds=("event",), scopes=filters.scopes, roles=_USERS)
+        hits = self.searcher.search(
+            SearchQuery(memory.statement, _MAX_EVENTS, "keyword", filters=users, purpose=PURPOSE)
+        )
         return [hit.event for hit in hits if hit.event is not None and not _asks(hit.event.content)]
 
 

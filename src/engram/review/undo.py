@@ -18,9 +18,9 @@ from engram.store.protocol import Image, Store, Transaction
 from engram.store.records import CURRENT, locked_memory
 from engram.store.references import Scopes, find_bulk_decision, has_foreign, no_bulk_decision
 
-SEPARATE = frozenset({"add", "import", "edit", "remove", "add_likeness"})
+SEPARATE = frozenset({"add", "import", "edit", "remove", "reread"})
 """Entries about several unrelated memories, which are undone one by one, like those of a bulk decision; others are undone as a whole."""
-_SKIPPED = frozenset({"purge", "add_likeness"})
+_SKIPPED = frozenset({"purge", "reread"})
 """Decisions that `undo_last` passes over: a purge cannot be undone, and the facts of a document follow the document."""
 _PAGE = 200
 """How many entries `undo_last` reads at first."""

@@ -36,5 +36,5 @@ def add_cues(known: Sequence[str], new: Iterable[str]) -> tuple[str, ...]:
 
 
 def situation_with_cues(situation: str, cues: Iterable[str]) -> str:
-    """What a task is compared with: when the memory matters, and under what somebody may look for it."""
+    """The text that a task is compared with: the situation and the cues."""
     return "; ".join(filter(None, (situation, *cues)))

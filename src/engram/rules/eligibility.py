@@ -43,7 +43,7 @@ def horizon(memory: Memory) -> float | None:
 
 
 def fresh_since(memory: Memory) -> datetime | None:
-    """When a memory was confirmed or imported last, or else created: its horizon begins then."""
+    """When the horizon of a memory begins: at its last confirmation or import, or else at its creation."""
     return max(filter(None, (memory.last_verified, memory.imported_at)), default=memory.created)
 
 

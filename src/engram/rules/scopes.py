@@ -8,7 +8,7 @@ from engram.model.lazy import lazy_pattern
 GLOBAL = "global"
 USER = "user"
 EVERYWHERE = "everywhere"
-"""Accepted as the scope of a read verb: all scopes of the store."""
+"""As the scope of a read: all scopes of the store."""
 MAX_SCOPE_LENGTH = 200
 MAX_SCOPE_PART_BYTES = 200
 """A part is the name of a folder, and names have 255 bytes at most."""

@@ -44,7 +44,7 @@ class EarlierSessions:
     def about(
         self, task: str, scopes: tuple[str, ...] | None, now: datetime, budget: int
     ) -> tuple[EarlierSession, ...]:
-        """The summaries to mention at the start of a session about a task, the newest first, within their share of the budget."""
+        """The summaries to show at the start of a session about a task, newest first, within their share of the budget."""
         if budget < LEAST_BUDGET:
             return ()
         found = sorted(self._relevant(task, scopes), key=_end_of, reverse=True) or self._last(scopes, now)
@@ -52,7 +52,7 @@ class EarlierSessions:
         return tuple(EarlierSession(session.id, session.ended, self._line(session, room)) for session in found)
 
     def newest(self, scopes: tuple[str, ...] | None, room: int) -> tuple[EarlierSession, ...]:
-        """The newest sessions that have a summary, each in at most `room` tokens."""
+        """The newest sessions with a summary, each cut to `room` tokens."""
         summarised = (one for one in self.searcher.store.sessions(_LAST_ONES, scopes) if one.summary)
         found = islice(filter(self._may_mention, summarised), MOST_SESSIONS)
         return tuple(EarlierSession(one.id, one.ended, self._line(one, room)) for one in found)

@@ -48,7 +48,7 @@ class Sessions:
     def start(
         self, task: str, scopes: tuple[str, ...], budget: int | None = None, *, whole_store: bool = False
     ) -> "SessionHandle":
-        """Begin a session of these scopes and choose its injection, from them or from the whole store."""
+        """Begin a session with these scopes and select its injection from them, or from the whole store."""
         now = self.clock()
         session_id = f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
         session = self.store.screen.session(Session(session_id, storable(task), scopes, now))
@@ -193,7 +193,7 @@ class SessionHandle:
     session: Session
     injection: Injection
     whole_store: bool = False
-    """Whether it sees the whole store, not only its own scopes."""
+    """Whether the session sees the whole store instead of only its scopes."""
 
     @property
     def id(self) -> str:

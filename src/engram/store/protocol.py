@@ -62,7 +62,7 @@ class Filters:
     """The speakers of events."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     without_cues: bool = False
-    """Only memories of the owner's own store that have no cues."""
+    """Only memories of the owner's own store without cues."""
     except_ids: tuple[str, ...] = ()
 
 
@@ -339,7 +339,7 @@ class Store(Protocol):
     def listing(
         self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
     ) -> list[Memory]:
-        """Memories, newest first; with `most_used`, those that were used most come before."""
+        """Memories, newest first; most used first if `most_used`."""
 
     def count(self, filters: Filters) -> int:
         """The number of documents that pass the filters."""

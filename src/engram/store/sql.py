@@ -63,7 +63,7 @@ class FilterCondition(ABC):
 
     @abstractmethod
     def add_without_cues(self) -> None:
-        """Require a memory of the owner's own store that has no cues."""
+        """Require a memory of the owner's own store without cues."""
 
     @abstractmethod
     def add_tags(self, tags: Sequence[str]) -> None:

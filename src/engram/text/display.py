@@ -128,8 +128,8 @@ _CLOSING = str.maketrans({"“": "‘", "”": "’", "„": "‚", "‟": "‛"
 _NAME = r"[^\W\d][\w.-]*+(?::[\w.-]++)*+"
 _LONG_NAME = r"[^\W\d][\w.-]++(?::[\w.-]++)*+"
 _CLOSE = r"\s*+(?:/\s*+)?[>＞﹥]"
-_LONGEST_TAG = 200
-"""Characters between the brackets of a tag up to which the closing one is replaced together with the opening one."""
+_MAX_TAG_CHARS = 200
+"""Characters between the brackets of a tag; the closing bracket of a longer one is not replaced."""
 # The argument of a generic type after a word, as in `List<int>` or `Map<K, V>`.
 _TYPE = (
     r"(?:[A-Z]|[A-Z][a-z0-9]\w*|(?:u?int|float|[iuf])\d{0,3}|[iu]size|double|long|short|char|byte|bytes|bool|boolean|str|string"
@@ -143,7 +143,7 @@ _MARKUP = lazy_pattern(
     r"|(?<!\w[<＜﹤])(?=[^\W\d])"
     rf"|(?<=\w[<＜﹤])(?!{_TYPE})(?=(?:{_LONG_NAME})[\s/]|(?:{_NAME})(?:{_CLOSE}|\s++[\w:-]++\s*+=(?!=)))"
     rf"|(?=\s++(?:[/|!?]\s*+[^\W\d]|(?:{_LONG_NAME}){_CLOSE}|(?:{_NAME})\s++[\w:-]++\s*+=\s*+[\"'“”‘’])))"
-    rf"(?:(?P<inside>[^<＜﹤>＞﹥\n]{{0,{_LONGEST_TAG}}}+)(?<!=)(?:(?<!-)|(?<=--))[>＞﹥])?"
+    rf"(?:(?P<inside>[^<＜﹤>＞﹥\n]{{0,{_MAX_TAG_CHARS}}}+)(?<!=)(?:(?<!-)|(?<=--))[>＞﹥])?"
 )
 _ONE_WORD = lazy_pattern(r"[\w.:@+/-]{1,100}")
 MARK = "> "

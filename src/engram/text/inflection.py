@@ -1,7 +1,7 @@
 """Base forms of inflected words of six languages.
 
-`base_forms` proposes, the caller looks up: "facturas" is a form of "factura" or of "facturar", if those are words. The endings are in
-`data/endings.txt`, and in `data/compounds.txt` what German and Dutch put between a verb and its prefix or between the parts of a compound.
+`base_forms` proposes forms and the caller looks them up: "facturas" may come from "factura" or "facturar". `data/endings.txt` has the
+endings; `data/compounds.txt` has the infixes of German and Dutch verbs and the links of compounds.
 """
 
 import unicodedata
@@ -13,15 +13,15 @@ from engram.text.word_tables import read_table
 __all__ = ["base_forms", "compound_parts", "fold"]
 
 MIN_STEM = 2
-"""Letters that must be left of a word without its ending."""
+"""Letters left of a word after its ending is removed."""
 MIN_PART = 3
 """Letters of the shortest part of a compound."""
-MAX_COMPOUND = 40
+MAX_COMPOUND_CHARS = 40
 _VOWELS = frozenset("aeiou")
 
 
 def fold(word: str) -> str:
-    """A lower-case word without accents: "für" is "fur", "weiß" is "weiss"."""
+    """Remove the accents of a lower-case word: "für" becomes "fur", "weiß" "weiss"."""
     if word.isascii():
         return word
     plain = unicodedata.normalize("NFD", word.replace("ß", "ss").replace("œ", "oe").replace("æ", "ae"))
@@ -29,9 +29,9 @@ def fold(word: str) -> str:
 
 
 def base_forms(word: str, language: str) -> Iterator[str]:
-    """The base forms that a folded word may be a form of, likelier ones first; the word itself comes first."""
+    """Possible base forms of a folded word: the word itself, then the others, likelier ones first."""
     yield word
-    for stem in _without_infix(word, language):
+    for stem in _remove_infix(word, language):
         if stem != word:
             yield stem
         for ending, bases in _endings(language):
@@ -39,14 +39,14 @@ def base_forms(word: str, language: str) -> Iterator[str]:
             if cut >= MIN_STEM and stem.endswith(ending):
                 root = stem[:cut]
                 for base in bases:
-                    yield from (root + base for root in _respelled(root, language, base))
+                    yield from (root + base for root in _respell(root, language, base))
         if _affixes(language, "infix") and not stem.endswith("en"):
-            yield from (root + "en" for root in _respelled(stem, language, "en"))
+            yield from (root + "en" for root in _respell(stem, language, "en"))
 
 
 def compound_parts(word: str, language: str, known: Container[str]) -> tuple[str, str] | None:
-    """The two parts of a German or Dutch compound, the last one as long as possible; None if its end is no known word."""
-    if not _affixes(language, "link") or not 2 * MIN_PART <= len(word) <= MAX_COMPOUND:
+    """The two parts of a German or Dutch compound, with the longest known last part; None if there is none."""
+    if not _affixes(language, "link") or not 2 * MIN_PART <= len(word) <= MAX_COMPOUND_CHARS:
         return None
     for cut in range(MIN_PART, len(word) - MIN_PART + 1):
         if not any(base in known for base in base_forms(word[cut:], language)):
@@ -59,10 +59,10 @@ def compound_parts(word: str, language: str, known: Container[str]) -> tuple[str
 
 
 def _is_known(part: str, language: str, known: Container[str]) -> bool:
-    return any(base in known for base in (part, f"{part}e", f"{part}en", *_respelled(part, language, "en")))
+    return any(base in known for base in (part, f"{part}e", f"{part}en", *_respell(part, language, "en")))
 
 
-def _without_infix(word: str, language: str) -> Iterator[str]:
+def _remove_infix(word: str, language: str) -> Iterator[str]:
     yield word
     for prefix in _affixes(language, "prefix"):
         for infix in _affixes(language, "infix"):
@@ -70,8 +70,8 @@ def _without_infix(word: str, language: str) -> Iterator[str]:
                 yield prefix + word[len(prefix) + len(infix) :]
 
 
-def _respelled(root: str, language: str, base: str) -> Iterator[str]:
-    """A root as its base form spells it: Dutch "maak" is "mak" in "maken", "katt" of "katten" is "kat"; Spanish "cuest" is "cost" in "costar"."""
+def _respell(root: str, language: str, base: str) -> Iterator[str]:
+    """Spellings of a root in the base form: Dutch "maak" becomes "mak" ("maken"), "katt" becomes "kat"; Spanish "cuest" becomes "cost" ("costar")."""
     yield root
     if language == "es" and base in ("ar", "er", "ir"):
         for changed, plain in (("ue", "o"), ("ie", "e"), ("i", "e")):

@@ -1,6 +1,6 @@
-"""The language of a text, if it is one of six that are translated word by word; decided by the words that hold sentences together.
+"""Detects which of six translated languages a text is in, by its function words.
 
-English text is recognised by two tests of sets, so that it costs next to nothing.
+English costs next to nothing: two set operations recognise it.
 """
 
 from functools import cache
@@ -12,34 +12,34 @@ __all__ = ["ENGLISH", "LANGUAGES", "WORD", "language_of"]
 
 LANGUAGES = ("de", "es", "fr", "it", "pt", "nl")
 ENGLISH, SHARED = "en", "shared"
-READ = 1_000
-"""Characters of a text that decide its language."""
+MAX_READ_CHARS = 1_000
+"""Characters of a text read to detect its language."""
 MAX_KEYWORDS = 12
-"""Words of a question without grammar whose language is looked up in the tables."""
+"""Words of a question without function words to look up in the tables."""
 WORD = r"(?<![\w/\\@.])[^\W\d_]+(?![\w/\\@]|\.\w)"
-"""A word of a sentence; a part of an identifier, a path or an address is none."""
+"""A word of a sentence, not a part of an identifier, path or address."""
 _WORDS = lazy_pattern(WORD)
 
 
 def language_of(text: str) -> str:
-    """The language of a text in one of `LANGUAGES`; "" if it is in English, or in none of them."""
-    start, signs = text[:READ], _signs()
+    """The language of a text, one of `LANGUAGES`; "" for English and all others."""
+    start, signs = text[:MAX_READ_CHARS], _signs()
     chunks = start.lower().split()
     if _all_foreign().isdisjoint(chunks) and not signs[ENGLISH].isdisjoint(chunks):
         return ""
-    # A word in capitals is a name or an abbreviation, whatever it would mean: "CI", "IT".
+    # A word in capitals is a name or an abbreviation: "CI", "IT".
     words = [word.lower() for word in _WORDS.findall(start) if len(word) == 1 or not word.isupper()]
     counts = {language: sum(word in signs[language] for word in words) for language in (ENGLISH, *LANGUAGES)}
     most = max(counts[language] for language in LANGUAGES)
     if counts[ENGLISH] and counts[ENGLISH] >= most:
         return ""
     if _foreign().isdisjoint(words):
-        return _by_vocabulary(words)
-    return _closest(words, [each for each in LANGUAGES if counts[each] == most])
+        return _guess_by_vocabulary(words)
+    return _pick_closest(words, [each for each in LANGUAGES if counts[each] == most])
 
 
-def _closest(words: list[str], languages: list[str]) -> str:
-    """The language with most of the text's words; the first of several."""
+def _pick_closest(words: list[str], languages: list[str]) -> str:
+    """The language that knows most of the words; the first one in a tie."""
     if len(languages) == 1:
         return languages[0]
     from engram.text.translation import dictionary
@@ -47,8 +47,8 @@ def _closest(words: list[str], languages: list[str]) -> str:
     return max(languages, key=lambda language: sum(dictionary(language).has(word) for word in words))
 
 
-def _by_vocabulary(words: list[str]) -> str:
-    """The language that has at least half of a few words without grammar."""
+def _guess_by_vocabulary(words: list[str]) -> str:
+    """The language that knows at least half of a few words; "" if none does."""
     if not words or len(words) > MAX_KEYWORDS:
         return ""
     from engram.text.translation import dictionary
@@ -66,12 +66,12 @@ def _signs() -> dict[str, frozenset[str]]:
 
 @cache
 def _all_foreign() -> frozenset[str]:
-    """The function words of other languages that are not function words of English."""
+    """Function words of other languages that English does not share."""
     signs = _signs()
     return frozenset().union(*(signs[language] for language in LANGUAGES)) - signs[ENGLISH]
 
 
 @cache
 def _foreign() -> frozenset[str]:
-    """Those that English does not have as names or other words, either."""
+    """Those that are not English names or other English words either."""
     return frozenset(word for word in _all_foreign() - _signs()[SHARED] if len(word) > 1)

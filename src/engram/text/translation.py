@@ -1,7 +1,7 @@
-"""Texts of six languages, word by word in English, so that questions and memories of different languages meet.
+"""Translates six languages into English word by word, so that a question finds memories in another language.
 
-This is not a translation for readers: the words stay in their order, and those that the tables do not know (names, identifiers) stay as
-they are. The index and the bundled embedder read it. The tables are written by training/build_translations.py.
+The result is for the index and the bundled embedder, not for readers. It keeps the word order, and words that the tables lack (names,
+identifiers). training/build_translations.py writes the tables.
 """
 
 from functools import cache, lru_cache
@@ -13,13 +13,13 @@ from engram.text.word_tables import DATA
 
 __all__ = ["Dictionary", "dictionary", "translate", "translation"]
 
-READ = 20_000
-"""Characters of a text that are translated."""
-SHORT = 500
-"""Characters of a text whose translation is kept for a while: one question is translated for every search that answers it."""
+MAX_CHARS = 20_000
+"""Characters of a text to translate; the rest stays."""
+MAX_CACHED_CHARS = 500
+"""Characters of a text whose translation is cached because several searches answer one question."""
 _WORD = lazy_pattern(WORD)
 _BETWEEN = frozenset((" ", "'", "’", "-", "\u00a0"))
-"""What may stand between the words of a phrase."""
+"""Separators between the words of a phrase."""
 _SPELLED_UMLAUTS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
 
 
@@ -27,7 +27,7 @@ _SPANISH_MARKS = str.maketrans("", "", "¿¡")
 
 
 class Dictionary:
-    """The English words for words and phrases of one language; the keys are spelled with and without accents."""
+    """Maps words and phrases of one language to English; keys are spelled with and without accents."""
 
     def __init__(self, language: str, meanings: dict[str, str]) -> None:
         self._language = language
@@ -40,15 +40,15 @@ class Dictionary:
         self._found = lru_cache(maxsize=8_192)(self._look_up)
 
     def has(self, word: str) -> bool:
-        """Whether a lower-case word, or one that it is a form of, is known, and is no English word."""
+        """Whether a lower-case word or its base form is known and not an English word."""
         return _english_like().isdisjoint((word, word.removesuffix("s"))) and self.knows(word)
 
     def knows(self, word: str) -> bool:
-        """Whether a lower-case word, or one that it is a form of, is in the tables."""
+        """Whether a lower-case word or its base form is in the tables."""
         return word in self._meanings or bool(self._base(fold(word)))
 
     def translate(self, text: str) -> str:
-        """The text with English words for those that are known."""
+        """Replace the known words of a text with English."""
         spans = [found.span() for found in _WORD.finditer(text)]
         words = [text[start:end].lower() for start, end in spans]
         parts: list[str] = []
@@ -67,7 +67,7 @@ class Dictionary:
         return "".join(parts).translate(_SPANISH_MARKS)
 
     def _phrase(self, text: str, spans: list[tuple[int, int]], words: list[str], at: int) -> tuple[int, str]:
-        """How many words from here on are the longest known phrase, and what it is in English."""
+        """The length of the longest known phrase that starts here, in words, and its English."""
         most = min(self._phrases.get(words[at], 0), len(words) - at)
         for size in range(most, 1, -1):
             joined = all(text[spans[one][1] : spans[one + 1][0]] in _BETWEEN for one in range(at, at + size - 1))
@@ -76,7 +76,7 @@ class Dictionary:
         return 0, ""
 
     def _word(self, text: str, span: tuple[int, int], word: str) -> str:
-        """The English for a word; "" for one that stays, as a name does that is written with a capital within a sentence."""
+        """The English for a word; "" if it stays, such as a capitalised name within a sentence."""
         written = text[span[0] : span[1]]
         inside = self._language != "de" and written[0].isupper() and text[: span[0]].rstrip()[-1:].isalnum()
         if written.isupper() and len(written) > 1:
@@ -101,22 +101,22 @@ class Dictionary:
 
 
 def translate(text: str) -> str:
-    """The text with English words for those of its language; the text itself if it is English or in an unknown language."""
-    return _translate_short(text) if len(text) <= SHORT else _translate(text)
+    """Translate a text; English and unknown languages are returned unchanged."""
+    return _translate_short(text) if len(text) <= MAX_CACHED_CHARS else _translate(text)
 
 
 def _translate(text: str) -> str:
     language = language_of(text)
     if not language:
         return text
-    return dictionary(language).translate(text[:READ]) + text[READ:]
+    return dictionary(language).translate(text[:MAX_CHARS]) + text[MAX_CHARS:]
 
 
 _translate_short = lru_cache(maxsize=256)(_translate)
 
 
 def translation(text: str) -> str:
-    """The English words of a text in another language; "" for an English text."""
+    """The translation of a text; "" if there is nothing to translate."""
     english = translate(text)
     return english if english != text else ""
 
@@ -130,5 +130,5 @@ def dictionary(language: str) -> Dictionary:
 
 @cache
 def _english_like() -> frozenset[str]:
-    """English words that the tables take for words of another language."""
+    """English words that are also in a table of another language."""
     return frozenset((DATA / "translations" / "english.txt").read_text("utf-8").split())

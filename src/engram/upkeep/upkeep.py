@@ -25,7 +25,7 @@ from engram.text.display import counted, notice
 SAMPLE = 2000
 """How many of the newest statements are measured, and of the last decisions read."""
 ENOUGH = 20
-"""With fewer proposals the pass rate is not judged, and with fewer memories that lack cues nothing is advised."""
+"""Proposals needed to judge the pass rate, and memories without cues needed to advise `engram enrich`."""
 GATE_DAYS = 30
 SESSIONS_READ = 200
 """How many of the last sessions' summaries the doctor reads."""
@@ -140,7 +140,7 @@ def _cues(store: Store, now: datetime) -> Finding:
     from engram.capture.enrichment import count_without_cues
 
     count = count_without_cues(store, now)
-    fix = "`engram enrich`, or the skill /enrich, lets your agent give them" if count >= ENOUGH else ""
+    fix = "`engram enrich`, or the skill /enrich, lets your agent write them" if count >= ENOUGH else ""
     return Finding.of("cues", True, counted(count, "memory lacks cues", "memories lack cues"), fix)
 
 
@@ -342,7 +342,7 @@ class Upkeep:
         return diagnose(self.store, self.clock(), seconds)
 
     def status(self, *, scopes: Scopes = None) -> dict[str, Any]:
-        """What the store contains, what was injected last, what lacks cues, and whether it is paused; of the whole store, or of these scopes."""
+        """The contents of the store or of these scopes, the last injection, the number of memories that lack cues, and whether it is paused."""
         from engram.capture.enrichment import count_without_cues
 
         without_cues = count_without_cues(self.store, self.clock(), scopes)

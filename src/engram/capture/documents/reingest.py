@@ -1,6 +1,6 @@
 """Reconciles the facts of a document with those of earlier versions: what it still states stays, the rest is superseded.
 
-The owner's decisions are respected, and nothing is destroyed: every change is journaled as `add_likeness` and can be undone.
+The owner's decisions are respected, and nothing is destroyed: every change is journaled as `reread` and can be undone.
 """
 
 import re
@@ -27,7 +27,7 @@ from engram.store.records import start_of
 from engram.text.content_hash import content_hash
 from engram.text.sentences import document_sentences
 
-OP = "add_likeness"
+OP = "reread"
 LIVE = ("active", "dormant", "candidate", "archived")
 """Statuses of facts that neither a person nor a new version has removed."""
 REMOVED = ("retired", "rejected", "superseded")

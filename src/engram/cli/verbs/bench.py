@@ -27,7 +27,7 @@ class RetrievalOptions(Options):
     ] = None
     wordings: Annotated[
         Path | None,
-        Option("--wordings", metavar="FILE", help='JSON with other wordings: {"a question": ["a wording", …]}.'),
+        Option("--wordings", metavar="FILE", help='JSON file of other wordings: {"a question": ["a wording", …]}.'),
     ] = None
     limit: Annotated[int | None, Option("--limit", metavar="N", help="Only the first N questions.")] = None
     url: Annotated[
@@ -45,7 +45,7 @@ def locomo(surface: Surface, asked: RetrievalOptions) -> None:
 
 Distractors = Annotated[
     Path | None,
-    Option("--distractors", metavar="FILE", help="A pool whose sessions are added to every store, without questions."),
+    Option("--distractors", metavar="FILE", help="Pooled file whose sessions, without questions, join every store."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""enrich: cues for memories that came without them."""
+"""enrich: cues for memories that have none."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 Cues = Annotated[
     str | None,
     Argument(
-        "[FILE]", 'Cues as JSON, {"ID": ["cue", …], …}; [] declines a memory; - reads stdin. Default: print a batch.'
+        "[FILE]", 'Cues as JSON, {"ID": ["cue", …], …}; [] declines a memory, - reads stdin. Default: print a batch.'
     ),
 ]
 Limit = Annotated[
-    int | None, Option("--limit", "-n", metavar="N", help="Memories in a batch (50), or for the model (all).")
+    int | None, Option("--limit", "-n", metavar="N", help="Size of the batch (50), or memories for the model (all).")
 ]
-WithModel = Annotated[bool, Option("--with-model", help="Let the configured model give the cues.")]
-Undo = Annotated[bool, Option("--undo", help="Take back the cues of the last batch.")]
+WithModel = Annotated[bool, Option("--with-model", help="Let the configured model write the cues.")]
+Undo = Annotated[bool, Option("--undo", help="Remove the cues of the last batch.")]
 BATCH = 50
 
 
 def enrich(
     surface: Surface, file: Cues = None, limit: Limit = None, with_model: WithModel = False, undo: Undo = False
 ) -> None:
-    """Give cues to memories that came without them.
+    """Add cues to memories that have none.
 
-    Prints memories that lack cues, most used first, each quoted after its id, and stores the cues that come back. Memories that have
-    cues, or were declined, are not printed again. The gates judge the cues as an agent's word.
+    Without FILE, prints a batch: the id and the quoted statement of each memory that lacks cues, most used first. With FILE, stores
+    its cues. Declined memories are not printed again. The gates judge the cues as written by an agent.
     """
     if sum((file is not None, with_model, undo)) > 1:
-        raise InvalidInput("give cues, --with-model or --undo: only one of them")
+        raise InvalidInput("give one of FILE, --with-model and --undo")
     with surface.memory() as mem:
         if undo:
             _report(surface, mem.enrichment.undo(actor=surface.actor))
@@ -53,7 +53,7 @@ def enrich(
 
 
 def _report(surface: Surface, decision: "BulkDecision") -> None:
-    """Print what became of the cues; exit 1 where some were refused."""
+    """Print the result; exit 1 if cues were refused."""
     from engram.capture.enrichment import DECLINED
 
     surface.answer(bulk_data(decision, surface.now), lambda: draw_bulk(decision))
@@ -69,7 +69,7 @@ def _read_cues(file: str) -> dict[str, list[str]]:
     text = text_or_stdin("-") if file == "-" else read_text(Path(file))
     cues = parse_json_object(text)
     if not all(isinstance(given, list) for given in cues.values()):
-        raise InvalidInput('cues are written as {"ID": ["cue", …], …}')
+        raise InvalidInput('cues must be JSON like {"ID": ["cue", …], …}')
     return cues
 
 

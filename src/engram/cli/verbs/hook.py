@@ -113,7 +113,7 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
             now = mem.upkeep.clock()
     except (EngramError, OSError) as error:
         return _answer(prompt, [], f"no memory to ask: {error}")
-    # A prompt is given what is current alone.
+    # Prompts get current memories only.
     hits = [(hit.score, hit.memory) for hit in found if hit.memory is not None and not may_answer(hit, now)]
     return _answer(prompt, [_hit(memory.id, score, image(memory)) for score, memory in hits])
 

@@ -90,7 +90,7 @@ def _show_event(event: Any) -> None:
 def list_(
     surface: Surface, filters: StoreFilters, critical: Critical = False, limit: Limit = 50, offset: Offset = 0
 ) -> None:
-    """List memories of this directory, its user and everywhere, newest first.
+    """List the memories of this directory, the user and global, newest first.
 
     A list of nothing but feedback and facts (--type feedback --type fact) is for a program `type | name | situation`, last changed first.
     """
@@ -104,7 +104,9 @@ def list_(
         if not found and critical:
             surface.hint("engram: nothing critical here; the policy defines the critical slots: `engram config policy`")
         elif not found and (asked or offset):
-            surface.hint(f"engram: nothing matches{filters.wider}; without filters `engram list` shows what is current")
+            surface.hint(
+                f"engram: nothing matches{filters.wider}; without filters `engram list` shows current memories"
+            )
         elif not found:
             surface.hint(f'engram: nothing here yet{filters.wider}; `engram learn "…"` stores a first memory')
         elif len(found) == limit:

@@ -58,7 +58,7 @@ class MemoryFilters(Options):
 
     scope: Scopes = None
     everywhere: Annotated[
-        bool, Option("--everywhere", help="In every scope, not only this directory's, the user's and global.")
+        bool, Option("--everywhere", help="Look in every scope, not only the directory's, the user's and global.")
     ] = False
     type_: Annotated[list[str] | None, Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")] = (
         None
@@ -74,13 +74,13 @@ class MemoryFilters(Options):
 
     @property
     def wider(self) -> str:
-        """The end of a hint: how to look in every scope, unless the caller chose scopes."""
+        """The end of a hint: how to search every scope, if the caller chose none."""
         return "" if self.everywhere or self.scope else "; --everywhere looks in every scope"
 
     def chosen(self, **more: Any) -> dict[str, Any]:
         """The filters that were given, as the client takes them. Raises `InvalidInput` for an unknown status or kind."""
         if self.everywhere and self.scope:
-            raise InvalidInput("--everywhere and --scope both choose the scopes; give one of them")
+            raise InvalidInput("give --everywhere or --scope, not both")
         return filters(
             scope=[EVERYWHERE] if self.everywhere else self.scope, types=self.type_, tags=self.tag, domain=self.domain, since=self.since, until=self.until,
             as_of=self.as_of, known_at=self.known_at, **more,

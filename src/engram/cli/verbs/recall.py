@@ -98,7 +98,7 @@ def recall(
     First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
     memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
     --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
-    the recent sessions of this project, the summaries of the newest sessions, and what was remembered meanwhile. None of these files is ever written.
+    the recent sessions of this project, the summaries of the newest sessions, and the memories from that time. None of these files is ever written.
 
     Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
     different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
@@ -142,7 +142,7 @@ def _recent(surface: Surface, budget: int | None, limit: int) -> None:
         surface.answer(context_data(found), lambda: display.block(found.text))
         if not found.sections:
             surface.hint(
-                "engram: no recent sessions of this project, and no memories; `engram recall QUERY` searches memories and files"
+                "engram: this project has no recent sessions and no memories; `engram recall QUERY` searches memories and files"
             )
 
 
@@ -227,9 +227,9 @@ def _show(
     )
     if not found.hits:
         nothing = "no memory about this" if from_sources or found.text != NOTHING_KNOWN else "nothing found"
-        surface.hint(f"engram: {nothing}; `engram search` shows weaker matches, --everywhere those of every scope")
+        surface.hint(f"engram: {nothing}; `engram search` shows weaker matches, --everywhere searches all scopes")
     elif found.elsewhere:
-        surface.hint("engram: --everywhere shows what other projects know, too")
+        surface.hint("engram: --everywhere includes other projects")
 
 
 def _show_sources(sections: "Sequence[ContextSection]", *, apart: bool) -> None:
@@ -254,7 +254,7 @@ def search(
     queries: Queries = None,
     min_relevance: MinRelevance = 0.0,
 ) -> None:
-    """Find memories or ledger events of this directory, its user and everywhere. Searching does not reinforce them."""
+    """Find memories or ledger events of this directory, the user and global. Searching does not reinforce them."""
     asked = filters.chosen(kinds=kind, session=in_session)
     if queries is not None and not deep:
         raise InvalidInput("--queries needs --deep")
@@ -294,10 +294,9 @@ def inject(
 ) -> None:
     """Print the memories that concern a task, for an agent's prompt.
 
-    Use it when the task of a running session changes; `session start` prints the same at the start, and `prepare` also reads
-    files. Each item comes with the reason why it was chosen, within a token budget. --block prints the summary of the session,
-    then the critical facts that concern the task, then what else does; it records no use and gives no directions: every memory
-    is quoted as it is.
+    Use it when the task of a running session changes. `session start` prints the same at the start; `prepare` also reads files.
+    The text fits a token budget and gives the reason for each item. --block prints the summary of the session, then the critical
+    facts that concern the task, then other relevant memories; it only quotes memories and records no use.
     """
     if block:
         _print_block(surface, text_or_stdin(task), tokens, header, by_type, session, scope, min_relevance)
@@ -350,8 +349,8 @@ def _print_block(
 def prepare(surface: Surface, task: Task, also: Also = None, budget: Bytes = None) -> None:
     """Print a briefing before a task: what memories and the files of other tools say about it.
 
-    Use it once before larger work; `inject` prints memories only. The task is split into two or three questions, phrased as
-    tasks; what answers them is printed once, every line with its place. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
+    Use it once before larger work; `inject` prints memories only. Splits the task into two or three questions, phrased as tasks,
+    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
     """
     task = text_or_stdin(task)
     with surface.memory() as mem:

@@ -183,8 +183,8 @@ def context(
 ) -> None:
     """Print what an agent must know to continue a task, within a token budget.
 
-    Its goal, latest checkpoint and the critical facts that concern it are always included; then recent events,
-    relevant facts and what is linked to them. `--sources` prints the parts of its documents that answer QUERY instead, each with its place.
+    Always includes its goal, latest checkpoint and the critical facts that concern it; then recent events, relevant facts
+    and the memories linked to them. `--sources` prints the parts of its documents that answer QUERY instead, each with its place.
     """
     check_least("--recent", recent, 0)
     task_id, query = named(task_id, query)

@@ -212,7 +212,7 @@ FROM_LOG = "the session log, since no memory is as relevant"
 PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
 NEWEST_FIRST = "what holds now comes before what it replaced"
-OUTDATED = "archived and stale memories, since no current one answers"
+OUTDATED = "archived and stale memories, because no current one answers"
 EVIDENCE_LAST = "evidence from documents comes after what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
@@ -256,7 +256,7 @@ class Answerer:
     def _answer_from_outdated(
         self, answered: TracedAnswer, parts: AnswerParts, limit: int
     ) -> tuple[TracedAnswer, AnswerParts]:
-        """An answer without memories, after the archived and stale ones of the part `older` that are more relevant, where there are any."""
+        """Put archived and stale memories of the part `older` before the hits of an answer without memories, if they are more relevant."""
         now, least = self.clock(), best_of(answered.hits)
         hits = kept(parts.older, lambda hit: may_answer(hit, now) and hit.relevance >= least)
         if not hits:

@@ -10,12 +10,12 @@ from datetime import datetime, tzinfo
 from engram.model.hit import AnswerParts, Hit, Hits, ScopeMatches
 from engram.model.lazy import dataclass, replace
 from engram.recall.cutoff import MIN_KNOWN, among
-from engram.recall.deduplication import MIN_CHUNK, is_chunk
 from engram.recall.outdated import describe_end
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
+from engram.recall.source_events import MIN_CHUNK_RELEVANCE, is_chunk
 from engram.recall.trace import OTHER_MATCHES
-from engram.recall.unconfirmed import ProofFinder, least_unconfirmed
+from engram.recall.unconfirmed import ProofFinder, unconfirmed_floor
 from engram.store.protocol import LIVE, Store
 
 __all__ = ["MAX_PART", "PartFinder"]
@@ -57,7 +57,7 @@ class PartFinder:
                 continue
             about = hit.relevance >= self.floor
             if hit.memory is not None and hit.memory.status == "candidate":
-                if hit.relevance >= least_unconfirmed(self.floor) and len(unconfirmed) < MAX_PART:
+                if hit.relevance >= unconfirmed_floor(self.floor) and len(unconfirmed) < MAX_PART:
                     unconfirmed.append(proof.mark(hit, query.filters))
             elif hit.memory is not None and (ended := describe_end(hit.memory, self.clock(), self.zone)):
                 older += [replace(hit, note=ended)] if about else []
@@ -81,7 +81,7 @@ class PartFinder:
         return max(MIN_POSSIBLE, _FAR * best) if best >= ENOUGH else MIN_POSSIBLE
 
     def _elsewhere(self, query: SearchQuery) -> tuple[ScopeMatches, ...]:
-        """How many memories of each other project match, the most first. Its search leaves no trace: ids of other projects are not shown."""
+        """How many memories of each other project match, most matches first. The search is not traced because a trace would show their ids."""
         seen = query.filters.scopes
         if not query.elsewhere or seen is None:
             return ()
@@ -93,7 +93,7 @@ class PartFinder:
 
 
 def _floor_of(hit: Hit) -> float:
-    return MIN_CHUNK if hit.event is not None and is_chunk(hit.event) else MIN_POSSIBLE
+    return MIN_CHUNK_RELEVANCE if hit.event is not None and is_chunk(hit.event) else MIN_POSSIBLE
 
 
 class _Taken:

@@ -118,7 +118,7 @@ class Blocks:
 
 
 def critical_section(searcher: Searcher, query: SearchQuery) -> list[PromptSection]:
-    """The critical facts for a task as a required section; none where there are none. Evidence from documents is never critical."""
+    """The critical facts for a task as a required section, if there are any. Evidence from documents is never critical."""
     found = TaskMemoryFinder(searcher, searcher.store).find_critical(query)
     return [PromptSection(CRITICAL, tuple(memory_item(memory) for memory in found), required=True)] if found else []
 

@@ -25,10 +25,10 @@ PREFACE = "Quoted by `engram gen-context` from earlier sessions: evidence to wei
 NOTHING = "No memories yet."
 PROJECT = "project:"
 OWN_MARGIN, EPISODE_MARGIN = -130, -270
-"""The margins of `engram.models.sensitivity` from which a note outside of any project, and an episode in one, is taken for somebody's private life. Of 29
-personal plans and wishes by one writer 3 pass, of 28 statements about work 3 do not; with the usual margin 15 pass."""
+"""The margins of `engram.models.sensitivity` from which a note outside a project, and an episode in one, counts as private. Of one writer's 29 personal
+plans and wishes, 3 pass, and 3 of 28 statements about work are left out; at the usual margin, 15 plans and wishes pass."""
 MIN_WORDS = 3
-"""A shorter statement says too little for a margin below the usual one."""
+"""Shorter statements say too little for a margin below the usual one."""
 HEADER_LINES = 4
 """Lines before the first group: the heading, what this is, and the blank lines between."""
 LONGEST = 500
@@ -119,7 +119,7 @@ def _sensitive(memory: Memory, tier: int, allowed: AllowedValues) -> str:
 
 
 def _is_personal(memory: Memory) -> bool:
-    """Whether a memory may be somebody's plan or private life: what belongs to no project, or happens, needs less to be taken for it."""
+    """Whether a memory may be about somebody's plans or private life. Notes outside a project and episodes need less evidence."""
     from engram.models.sensitivity import subject_of
 
     in_project = memory.scope.startswith(PROJECT)

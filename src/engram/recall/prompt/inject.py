@@ -97,7 +97,7 @@ SHARES = {
     "related": n.RELATED_SHARE,
     "unconfirmed": 0.0,
 }
-"""The share of the budget that each section adds; what waits for review only gets what the others leave."""
+"""The share of the budget that each section adds; unconfirmed memories get the rest."""
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ def build(
     replaced: Replacements | None = None,
     waiting: Hits | None = None,
 ) -> Injection:
-    """Choose and phrase. Outdated memories come after all others, then fading ones, so they appear only if budget remains. `waiting` are candidates in the
+    """Choose and phrase. Outdated memories come after all others, then fading ones, so they appear only if budget remains. `waiting` has candidates in the
     user's own words.
     """
     draft = _InjectionDraft(count, budget)

@@ -189,7 +189,7 @@ class FilesReader(RefreshedStore):
     def listing(
         self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
     ) -> list[Memory]:
-        """Memories, newest first, or those used most."""
+        """Memories, newest first or most used first."""
         self._refresh()
         listed = self.context.index.listed(filters, limit, offset, most_used=most_used)
         if len(listed) > LOOKED_AT:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CACHE_SECONDS = 2.0
 """Seconds until settings are read again: another process may re-embed or pause the store at any time."""
 FOLDING = 2
-"""The version of the folding and translation of text; a tenant's `folding` names the one that its index has."""
+"""The version of text folding and translation; a tenant's `folding` is the version of its index."""
 
 
 class TenantSettings:

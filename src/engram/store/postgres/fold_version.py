@@ -1,7 +1,7 @@
-"""Brings the index of a tenant up to date after a change of how text is folded (`engram.text.confusables`) or translated.
+"""Brings a tenant's index up to date after a change to the folding (`engram.text.confusables`) or translation of text.
 
 The content hash and the terms of a memory are taken from its folded text. Those that an older Engram wrote are found by the new ones only
-after this; memories that neither changes stay as they are.
+after this; memories that the change does not affect stay as they are.
 """
 
 from contextlib import suppress

@@ -179,7 +179,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def listing(
         self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
     ) -> list[Memory]:
-        """Memories, newest first, or those used most."""
+        """Memories, newest first or most used first."""
         condition, values = where(filters)
         text = statement("listed").format(condition=condition, uses=BY_USE if most_used else "")
         rows = self.context.database.query(text, {**values, "limit": limit, "offset": offset})

@@ -402,7 +402,7 @@ class Index:
         return self.db.execute(self._sql[name], values).fetchall()
 
     def listed(self, filters: Filters, limit: int | None, offset: int, *, most_used: bool = False) -> list[str]:
-        """Records that pass the filters, newest first, or those used most."""
+        """Records that pass the filters, newest first or most used first."""
         condition, values = where(filters)
         few = "INDEXED BY docs_pinned" if filters.pinned else "INDEXED BY docs_critical" if filters.critical else ""
         uses = "coalesce(json_extract(r.record, '$.activation.frequency'), 0) DESC, " if most_used else ""

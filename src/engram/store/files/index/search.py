@@ -113,7 +113,7 @@ def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], t
     """
     wanted = list(dict.fromkeys(terms))
     estimated = {term: _estimated_frequency(connection, term, total) for term in wanted} if total > _LARGE else {}
-    # One statement: a misspelled word has hundreds of possible corrections.
+    # One statement because a misspelled word has hundreds of possible corrections.
     sql = "SELECT v.term, v.doc FROM json_each(?) j CROSS JOIN vocabulary v ON v.term = j.value"
     counted = connection.execute(sql, (json.dumps([term for term in wanted if not estimated.get(term)]),))
     found = {term: count for term, count in estimated.items() if count} | dict(counted.fetchall())

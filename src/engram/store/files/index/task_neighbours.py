@@ -141,7 +141,7 @@ class TaskNeighbours:
 
 
 def _texts(record: dict[str, Any]) -> tuple[str, str]:
-    """The two parts of a record that its vector is made of."""
+    """The two texts of a record that its vector is computed from."""
     return situation_with_cues(record.get("situation") or "", record.get("cues") or ()), record.get("statement") or ""
 
 
