@@ -57,7 +57,7 @@ def test_a_close_memory_that_does_not_answer_is_only_possible(office: Engram, na
     found = office.recall("Where does Anna live?", **narrowed)
     assert (list(found.hits), texts(found.possible)) == ([], [TEA])
     assert found.text.startswith("Possibly related:\n[") and TEA in found.text
-    assert 0 < found.possible[0].relevance < 0.12
+    assert 0 < found.possible[0].relevance < 0.15
 
 
 def test_what_is_only_possible_is_not_strengthened(office: Engram) -> None:
@@ -78,7 +78,7 @@ def test_a_trace_names_why_a_memory_is_in_no_part_of_the_answer(office: Engram) 
     shown = {hit.id for hit in (*traced.recall.hits, *traced.recall.possible)}
     reasons = {left.id: left.reason for left in traced.irrelevant}
     [tea] = [memory.id for memory in office.list() if memory.statement == TEA]
-    assert reasons[tea].endswith("below 0.12") and shown.isdisjoint(reasons)
+    assert reasons[tea].endswith("below 0.15") and shown.isdisjoint(reasons)
 
 
 def test_a_fact_the_question_names_has_relevance_1(mem: Engram) -> None:

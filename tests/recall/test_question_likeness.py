@@ -77,7 +77,7 @@ def test_events_keep_the_relevance_of_their_words(mem: Engram, monkeypatch: pyte
 
 
 def test_other_modes_are_not_reread(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likeness, "likenesses_to", lambda *_: pytest.fail("add_likeness"))
+    monkeypatch.setattr(likeness, "likenesses_to", lambda *_: pytest.fail("compared"))
     for mode in ("keyword", "semantic"):
         assert mem.search("When does our son practise?", mode=mode)
     assert mem.search("When does our son practise?", fusion="rrf")
