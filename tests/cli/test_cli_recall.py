@@ -15,7 +15,7 @@ def taught(cli: Console) -> list[str]:
 
 def test_recall_prints_one_line_per_answer(cli: Console) -> None:
     deploys, *_ = taught(cli)
-    result = cli("recall", "how do deploys work?")
+    result = cli("recall", "what do deploys go through first?")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == f"[{deploys}] Convention: “Deploys go through the staging cluster first”"
 
@@ -46,13 +46,13 @@ def test_a_close_memory_has_a_heading_of_its_own(cli: Console) -> None:
 
 def test_the_least_relevance_is_an_option(cli: Console) -> None:
     deploys, *_ = taught(cli)
-    assert cli.json("search", "how do deploys work?")["hits"][0]["relevance"] <= 1
+    assert cli.json("search", "what do deploys go through first?")["hits"][0]["relevance"] <= 1
     for verb in ("search", "recall"):
-        assert cli.json(verb, "how do deploys work?", "--min-relevance", "0")["hits"][0]["id"] == deploys
-        assert cli.json(verb, "how do deploys work?", "--min-relevance", "1")["hits"] == []
+        assert cli.json(verb, "what do deploys go through first?", "--min-relevance", "0")["hits"][0]["id"] == deploys
+        assert cli.json(verb, "what do deploys go through first?", "--min-relevance", "1")["hits"] == []
     for verb in ("inject", "prepare"):
-        assert deploys in cli(verb, "how do deploys work?").stdout
-        assert deploys not in cli(verb, "how do deploys work?", "--min-relevance", "1").stdout
+        assert deploys in cli(verb, "what do deploys go through first?").stdout
+        assert deploys not in cli(verb, "what do deploys go through first?", "--min-relevance", "1").stdout
     refused = cli("recall", "deploys", "--min-relevance", "7")
     assert refused.exit_code == 2 and "min_relevance 7.0 must be a number from 0 to 1" in refused.stderr
 
@@ -60,16 +60,16 @@ def test_the_least_relevance_is_an_option(cli: Console) -> None:
 def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
     deploys, *_ = taught(cli)
     answer = f"“Deploys go through the staging cluster first” [{deploys}]"
-    assert cli("recall", "--answer", "how do deploys work?").stdout.splitlines() == [answer]
-    assert cli.json("recall", "--answer", "how do deploys work?")["answer"] == answer
-    assert cli.json("recall", "how do deploys work?")["answer"] == ""
+    assert cli("recall", "--answer", "what do deploys go through first?").stdout.splitlines() == [answer]
+    assert cli.json("recall", "--answer", "what do deploys go through first?")["answer"] == answer
+    assert cli.json("recall", "what do deploys go through first?")["answer"] == ""
     unknown = cli("recall", "--answer", "what is the capital of Peru?")
     assert (
         unknown.exit_code == 0
         and unknown.stdout == "Nothing is known about this.\n"
         and "Nothing that is known answers" in unknown.stderr
     )
-    assert cli("recall", "--answer", "--trace", "how do deploys work?").stdout.splitlines()[0] == answer
+    assert cli("recall", "--answer", "--trace", "what do deploys go through first?").stdout.splitlines()[0] == answer
 
 
 def test_recall_search_and_list_see_their_scopes_and_everywhere_all_of_them(cli: Console) -> None:

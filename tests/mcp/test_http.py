@@ -124,7 +124,7 @@ def test_two_origins_are_refused(served: Address) -> None:
 @pytest.mark.parametrize(("mode", "bird"), [("legacy", "heron"), ("auto", "bittern")])
 def test_the_sdks_client_learns_and_recalls_over_http(served: Address, tmp_path: Path, mode: str, bird: str) -> None:
     with talking_over_http(served, tmp_path, mode=mode) as agent:
-        assert len(agent.tools()) == 14
+        assert len(agent.tools()) == 13
         learned = agent.ask("learn", statement=f"The {bird} service answers on port 4317 wherever it runs")
         found = agent.ask("recall", question=f"On which port does the {bird} service answer?")
         assert found["memories"][0]["id"] == learned["memory"]["id"]
