@@ -111,7 +111,7 @@ def answer(done: "subprocess.CompletedProcess[str]") -> Any:
 
 def test_the_inspector_finds_no_fault_with_the_schemas(node: Path, tmp_path: Path) -> None:
     done = inspect(node, tmp_path, "--method", "tools/list", "--strict")
-    assert len(answer(done)["tools"]) == 14
+    assert len(answer(done)["tools"]) == 13
     assert done.stderr == ""
 
 
@@ -134,5 +134,5 @@ def test_the_inspector_is_served_over_http_with_the_token_and_not_without(node: 
     with listening(tmp_path) as address:
         header = ["--header", f"Authorization: Bearer {address.token}"]
         listed = inspect(node, tmp_path, "--method", "tools/list", target=[address.url, *header])
-        assert len(answer(listed)["tools"]) == 14
+        assert len(answer(listed)["tools"]) == 13
         assert inspect(node, tmp_path, "--method", "tools/list", target=[address.url]).returncode != 0
