@@ -41,8 +41,8 @@ __all__ = [
 ABOUT = 0.08
 """From this relevance on a hit is taken to be about the question."""
 MIN_KNOWN = 0.15
-"""The floor of what `recall` answers with; what is nearest below it is called possibly related. Of unanswerable questions to unseen stores,
-.60 get no answer above it, .87 if asked in several wordings."""
+"""The floor of what `recall` answers with; the nearest hits below it are possibly related. docs/benchmarks.md has the share of unanswerable questions
+that get no answer above it."""
 HELPFUL = 0.05
 """The floor of `inject` and of context blocks: in a prompt a useless line costs less than a missing one."""
 SURE = 0.5
