@@ -107,6 +107,19 @@ def test_what_plur_changed_is_taken_over_and_what_was_changed_here_stays(backend
     assert done.updated == []
 
 
+@pytest.mark.parametrize("checksum", ["ba1ed94d7457", "fba03d94ecbe", "eba9876245e2", "ae5c3513e13e"])
+def test_no_checksum_of_an_origin_makes_a_change_wait(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checksum: str
+) -> None:
+    monkeypatch.setattr(import_source, "origin_of_path", lambda kind, _: f"{kind}-{checksum}")
+    mem = backend.client()
+    folder = keep(tmp_path / "plur", entry(FIRST, "Labels are blue"))
+    bring(mem, folder)
+    keep(folder, entry(FIRST, "Labels are blue", tags=["print"]))
+    assert bring(mem, folder).waiting == []
+    assert mem.get(FIRST).tags == ("print",)
+
+
 def test_where_both_sides_changed_ours_stays_and_is_reported(backend: Backend, tmp_path: Path) -> None:
     mem = backend.client()
     folder = keep(tmp_path / "plur", entry(FIRST, "Labels are blue"))

@@ -7,7 +7,7 @@ from engram.capture.import_decisions import ContentKey, LocalDecisions
 from engram.capture.import_identity import RecordIdentities
 from engram.capture.import_links import RecordLinks
 from engram.capture.import_origin import RecordOrigin
-from engram.dialects.source import ImportSource
+from engram.dialects.source import ImportSource, without_origin
 from engram.gates.instructions import injection_problem
 from engram.gates.particulars import LABELS, particular_problem
 from engram.gates.proposal import GateSettings
@@ -67,6 +67,8 @@ class ImportRun:
 
     def needs_approval(self, memory: Memory) -> bool:
         """Whether a person has to approve what a memory says."""
+        # The checksum in an origin may decode to anything.
+        memory = memory.but(aliases=tuple(map(without_origin, memory.aliases)))
         if self.candidates or injection_problem(memory):
             return True
         return not self.trusted and (tier_of(memory) > 1 or bool(particular_problem(memory, LABELS)))
