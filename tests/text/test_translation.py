@@ -104,9 +104,10 @@ def test_the_end_of_a_long_text_is_left() -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_translated(text: str) -> None:
-    assert translate(text) == translate(text)
+    assert len(translate(text)) <= 20 * len(text) + 20
 
 
 @given(st.text(alphabet="abcdeäößéñçãt '-’", max_size=60), st.sampled_from(LANGUAGES))
 def test_any_words_can_be_looked_up(text: str, language: str) -> None:
-    dictionary(language).translate(text)
+    translated = dictionary(language).translate(text)
+    assert isinstance(translated, str)

@@ -58,7 +58,7 @@ class ContextVerbs(ReadVerbs):
         with self._context(directory, progress, cancelled) as context:
             if not asked:
                 page = Page(room)
-                remembered = self._remembered(directory, checked_length(limit) or 10)
+                remembered = self._memories_between(directory, checked_length(limit) or 10)
                 stopped = context.recent(remembered, self._session_summaries(directory), page)
                 return _recalled(query, page, stopped, (), context)
             found = memories or self.recall(query, wordings=wordings, scope=self._scopes_in(directory), limit=limit)
@@ -172,17 +172,17 @@ class ContextVerbs(ReadVerbs):
         query = SearchQuery(text, wordings=checked_wordings(wordings), min_relevance=ABOUT)
         return with_terms(query, self.time_zone)
 
-    def _remembered(
+    def _memories_between(
         self, directory: str | Path | None, limit: int
     ) -> "Callable[[datetime | None, datetime | None], Sequence[Memory]]":
-        def listed(since: "datetime | None", until: "datetime | None") -> "Sequence[Memory]":
+        def find_memories(since: "datetime | None", until: "datetime | None") -> "Sequence[Memory]":
             from datetime import timedelta
 
             seen = self._visible_scope(self._scopes_in(directory))
             end = until + timedelta(seconds=1) if until is not None else None
             return self.list(scope=seen, since=since, until=end, limit=limit)
 
-        return listed
+        return find_memories
 
     def _session_summaries(self, directory: str | Path | None) -> "Sequence[EarlierSession]":
         """The newest visible sessions that have a summary."""

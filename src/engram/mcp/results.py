@@ -117,19 +117,19 @@ def _parts(found: "Found | None") -> dict[str, Any]:
     if found is None:
         return {"memories": [], "possible": [], "unconfirmed": [], "older": [], "elsewhere": {}}
     return {
-        "memories": _remembered(found.hits),
-        "possible": _remembered(found.possible),
+        "memories": _list_remembered(found.hits),
+        "possible": _list_remembered(found.possible),
         "unconfirmed": _quote_user(found.unconfirmed),
-        "older": _remembered(found.older),
+        "older": _list_remembered(found.older),
         "elsewhere": {match.scope: match.count for match in found.elsewhere},
     }
 
 
 def _quote_user(hits: "Iterable[Hit]") -> list[Remembered]:
-    return _remembered(hit for hit in hits if hit.note == USER_WORDS)
+    return _list_remembered(hit for hit in hits if hit.note == USER_WORDS)
 
 
-def _remembered(hits: "Iterable[Hit]") -> list[Remembered]:
+def _list_remembered(hits: "Iterable[Hit]") -> list[Remembered]:
     return [Remembered.hit(hit, hit.memory) for hit in hits if hit.memory is not None]
 
 

@@ -248,8 +248,9 @@ class ContextRecaller:
         summarised: "Sequence[EarlierSession]",
         page: Page,
     ) -> str:
-        """Fill a page with the ends of the newest transcripts, session summaries, and the memories from that time (the newest ones if there
-        are no transcripts). Returns why it ended early, or "".
+        """Fill a page with the ends of the newest transcripts, session summaries, and the memories from that time.
+
+        If there are no transcripts, it gets the newest memories. Returns why it ended early, or "".
         """
         said = Page(page.budget - page.budget // OF_MEMORIES)
         spans: list[tuple[datetime, datetime]] = []
@@ -267,7 +268,7 @@ class ContextRecaller:
             line = session.text.removeprefix("- ")
             room.add(ContextSection("recent", "Summaries of sessions", word(session.id), line, line))
         for memory in memories(since, until):
-            room.add(_remembered(memory, "Memories from these sessions" if spans else "Newest memories"))
+            room.add(_memory_section(memory, "Memories from these sessions" if spans else "Newest memories"))
         page.sections += [*said.sections, *room.sections]
         page.lines += [*said.lines, *([""] if said.lines and room.lines else []), *room.lines]
         return "" if stopped == "budget" else stopped
@@ -306,7 +307,7 @@ def with_summary(summary: str, model: str, text: str) -> str:
     return f"## Summary by {word(model)}, of the lines below\n{quoted(summary)}\n\n{text}" if summary else text
 
 
-def _remembered(memory: "Memory", title: str) -> ContextSection:
+def _memory_section(memory: "Memory", title: str) -> ContextSection:
     from engram.model.hit import Hit
 
     hit = Hit(memory.id, "memory", 0.0, memory.statement, memory)

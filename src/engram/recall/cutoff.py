@@ -34,6 +34,7 @@ __all__ = [
     "is_read",
     "kept",
     "looked_up",
+    "mark_found_by",
     "nearest",
     "said_first",
 ]  # fmt: skip
@@ -76,8 +77,13 @@ def best_of(hits: Iterable[Hit]) -> float:
 
 def looked_up(hit: Hit, by: str) -> Hit:
     """The hit with relevance 1; its trace names what it was looked up by."""
+    return mark_found_by(replace(hit, relevance=LOOKED_UP), by)
+
+
+def mark_found_by(hit: Hit, by: str) -> Hit:
+    """Add to the trace of a hit what it was found by."""
     trace = hit.trace or HitTrace()
-    return replace(hit, trace=replace(trace, found_by={**trace.found_by, by: 1}), relevance=LOOKED_UP)
+    return replace(hit, trace=replace(trace, found_by={**trace.found_by, by: 1}))
 
 
 def checked_relevance(value: Any, name: str = "min_relevance") -> float:

@@ -7,9 +7,9 @@ memory about Yusuf Demir shares no word with it. A second search replaces the wo
 import re
 from collections.abc import Iterator, Sequence
 
-from engram.model.hit import Hit, HitTrace
+from engram.model.hit import Hit
 from engram.model.lazy import dataclass, replace
-from engram.recall.cutoff import HALF, among, best_of, kept
+from engram.recall.cutoff import HALF, among, best_of, kept, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.trace import TracedAnswer, first
@@ -47,7 +47,7 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
         terms = set(query_terms(hop.entity))
         about = [hit for hit in hits if hit.id not in found and terms <= set(tokens(hit.text))]
         best = best_of(about)
-        followed = [_mark_hop(hit) for hit in about if hit.relevance >= HALF * best][:MAX_HITS_PER_HOP]
+        followed = [mark_found_by(hit, HOP) for hit in about if hit.relevance >= HALF * best][:MAX_HITS_PER_HOP]
         found |= {hit.id for hit in followed}
         added += followed
     if not added:
@@ -84,8 +84,3 @@ def _substitute(question: str, covered: set[str], entity: str) -> str:
             words.append(entity)
             is_placed = True
     return " ".join(words)
-
-
-def _mark_hop(hit: Hit) -> Hit:
-    trace = hit.trace or HitTrace()
-    return replace(hit, trace=replace(trace, found_by={**trace.found_by, HOP: 1}))

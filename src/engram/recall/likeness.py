@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.recall.ranking import Ranked, scaled_to_best
+from engram.recall.ranking import Ranked, scale_matches
 from engram.recall.relevance import log_odds
-from engram.recall.situated import LIKENESS, likenesses_to
+from engram.recall.situated import LIKENESS, Considered, likenesses_to
 from engram.store.protocol import StoredRecord
 
 __all__ = ["add_likeness"]
@@ -26,7 +26,6 @@ WORDS_WEIGHT, LIKENESS_WEIGHT, USUAL_WEIGHT, LENGTH_WEIGHT, BIAS = 0.8, 10.3, 9.
 """The weights of a logistic regression on the questions of six stores: the log odds by words, the likeness, the usual likeness, and the question's length."""
 MAX_LOSS, MAX_GAIN = 0.5, 1.5
 """How far likeness may lower and raise the log odds by words. The vectors miss some wordings and cannot distinguish names."""
-Considered = tuple[StoredRecord, Ranked]
 
 
 def add_likeness(question: str, considered: Sequence[Considered]) -> list[Considered]:
@@ -37,15 +36,17 @@ def add_likeness(question: str, considered: Sequence[Considered]) -> list[Consid
     known = dict(zip((memory.id for memory in memories), likenesses_to(question, memories), strict=True))
     usual = _usual_likeness(list(known.values())[:MAX_COMPARED])
     likes = [known.get(found.record.id, usual) for found, _ in considered]
-    shares = scaled_to_best([
-        {**place.shares, LIKENESS: MATCH_WEIGHT * max(like, 0.0)} for (_, place), like in zip(considered, likes, strict=True)
-    ])  # fmt: skip
     words = len(question.split())
-    again = [
-        (found, replace(place, shares=own, match=sum(own.values()), relevance=_relevance(found, place, like, usual, words)))
-        for (found, place), own, like in zip(considered, shares, likes, strict=True)
-    ]  # fmt: skip
-    return sorted(again, key=lambda pair: (-pair[1].match, pair[1].n))
+    shares = [
+        {**place.shares, LIKENESS: MATCH_WEIGHT * max(like, 0.0)}
+        for (_, place), like in zip(considered, likes, strict=True)
+    ]
+    scaled = scale_matches([place for _, place in considered], shares)
+    compared = [
+        (found, replace(place, relevance=_relevance(found, place, like, usual, words)))
+        for (found, _), place, like in zip(considered, scaled, likes, strict=True)
+    ]
+    return sorted(compared, key=lambda pair: (-pair[1].match, pair[1].n))
 
 
 def _usual_likeness(likes: Sequence[float]) -> float:

@@ -3,10 +3,10 @@
 Every memory that contains the name answers such a question; a similar memory without it does not.
 """
 
-from engram.model.hit import Hit, HitTrace
+from engram.model.hit import Hit
 from engram.model.lazy import replace
 from engram.recall.answer.parts import MAX_PART
-from engram.recall.cutoff import MIN_KNOWN, among, kept
+from engram.recall.cutoff import MIN_KNOWN, among, kept, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.recall.trace import TracedAnswer, first
@@ -51,7 +51,7 @@ def answer_name_question(searcher: Searcher, query: SearchQuery, answer: TracedA
     if name not in entities(query.text) and len(mentions) > MAX_MENTIONS:
         return answer
     found = {hit.id for hit in answer.hits}
-    marked = [_mark(hit) for hit in mentions if hit.id not in found]
+    marked = [_raise_to_floor(hit) for hit in mentions if hit.id not in found]
     hits = among(answer.hits, [*answer.hits, *(hit for hit in marked if hit.relevance >= floor)])
     is_identifier = any(character.isdigit() for character in name)
     others = [hit for hit in hits if is_identifier and not terms <= set(tokens(hit.text))]
@@ -62,8 +62,6 @@ def answer_name_question(searcher: Searcher, query: SearchQuery, answer: TracedA
     return replace(answer, hits=first(known, query.limit), parts=parts)
 
 
-def _mark(hit: Hit) -> Hit:
+def _raise_to_floor(hit: Hit) -> Hit:
     """Raise the relevance of a hit to the usual floor. It contains the name, but may not answer the question."""
-    trace = hit.trace or HitTrace()
-    relevance = max(hit.relevance, MIN_KNOWN)
-    return replace(hit, trace=replace(trace, found_by={**trace.found_by, NAMED: 1}), relevance=relevance)
+    return mark_found_by(replace(hit, relevance=max(hit.relevance, MIN_KNOWN)), NAMED)

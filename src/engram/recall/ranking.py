@@ -90,8 +90,7 @@ def join_readings(*readings: Sequence[Ranked]) -> list[Ranked]:
             if ranked.n not in best or best[ranked.n].relevance < ranked.relevance:
                 best[ranked.n] = found
     joined = sorted(best.values(), key=lambda ranked: (-ranked.match, ranked.n))
-    scaled = scaled_to_best([ranked.shares for ranked in joined])
-    return [replace(ranked, match=sum(own.values()), shares=own) for ranked, own in zip(joined, scaled, strict=True)]
+    return scale_matches(joined, [ranked.shares for ranked in joined])
 
 
 def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[Ranked]]:
@@ -149,8 +148,7 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
         wording = texts[place] if place else ""
         fused.append(Ranked(n, sum(shares.values()), shares, best.found_by, best.raw, relevance, wording))
     fused.sort(key=lambda ranked: (-ranked.match, ranked.n))
-    scaled = scaled_to_best([ranked.shares for ranked in fused])
-    return [replace(ranked, match=sum(own.values()), shares=own) for ranked, own in zip(fused, scaled, strict=True)]
+    return scale_matches(fused, [ranked.shares for ranked in fused])
 
 
 def fuse_relevance(best_first: Sequence[float], count: int) -> float:
@@ -276,6 +274,14 @@ def _scaled(
         scaled = {name: value for name, value in shares.items() if value}
         ranked.append(Ranked(n, sum(scaled.values()), scaled, found_by[n], raw[n], relevance.get(place, 0.0)))
     return ranked
+
+
+def scale_matches(ranking: Sequence[Ranked], shares: Sequence[Mapping[str, float]]) -> list[Ranked]:
+    """Give each ranked document new parts, scaled so that the best match gets the full score."""
+    return [
+        replace(ranked, match=sum(own.values()), shares=own)
+        for ranked, own in zip(ranking, scaled_to_best(shares), strict=True)
+    ]
 
 
 def scaled_to_best(shares: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:

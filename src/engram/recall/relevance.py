@@ -1,4 +1,4 @@
-"""Whether a hit is about the question: a calibrated probability, the same whatever else a search found.
+"""Whether the words of a hit are about the question: a calibrated probability, the same whatever else a search found.
 
 The order of hits uses all the evidence of a search (`fusion`), on a scale of that search. Relevance depends on the question and one
 passage alone: which of the question's words its best excerpt contains, literally or by similarity, how informative each is, how
@@ -7,7 +7,7 @@ which of the words its neighbours contain.
 A hundred and twenty small trees turn that into a probability; training/train_relevance.py trains them on questions of many writers, some
 of which nothing answers.
 
-Memories are then compared with the question again (`likeness`).
+`likeness` then compares memories with the question by other vectors, and adjusts the probability.
 """
 
 import math

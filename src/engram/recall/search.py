@@ -142,8 +142,8 @@ class Searcher:
         if self.reads is None:
             return replace(self, reads=SharedReads(self.store)).search(query)
         query, reads = query.checked().in_english(), self.reads
-        is_read = query.everything or query.original
-        corrections = {} if is_read else reads.corrections(query.text, query.filters)
+        is_exact = query.everything or query.original
+        corrections = {} if is_exact else reads.corrections(query.text, query.filters)
         query = correct_spelling(query, corrections)
         hits = self._search(query, reads)
         if is_unanswered(query, hits):
@@ -161,7 +161,7 @@ class Searcher:
         with self.store.reading() if query.filters.known_at is None else nullcontext():
             candidates, query = self._retrieved(query, reads)
             asked = [(candidates, query), *(self._retrieved(each, reads) for each in query.alternatives)]
-            considered, filtered = self._considered(query, asked, reads)
+            considered, filtered = self._rank_records(query, asked, reads)
             if query.task_vector is not None and not query.everything:
                 considered = self._by_situation(query, candidates, considered, reads)
             weighed = self._weighed(query, considered)
@@ -217,7 +217,7 @@ class Searcher:
         scored.sort(key=lambda one: (-one.score, one.found.record.id))
         return scored
 
-    def _considered(
+    def _rank_records(
         self, query: SearchQuery, asked: Sequence[Asked], reads: SharedReads
     ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
         """The ranked records, best first, after memories were compared with each wording; and the records that fail a filter."""

@@ -15,7 +15,7 @@ from engram.model.memory import Memory
 from engram.models.task_vectors import TaskTable, task_relevance
 from engram.recall.cutoff import ABOUT, is_about
 from engram.recall.query import SearchQuery
-from engram.recall.ranking import Ranked, scaled_to_best
+from engram.recall.ranking import Ranked, scale_matches
 from engram.recall.relevance import NONE_KNOWN, as_match
 from engram.rules.cues import situation_with_cues
 from engram.rules.numbers import NEAREST_TO_TASK
@@ -103,13 +103,13 @@ def judged_by_situation(
     judged: list[Considered] = []
     for place, (record, ranked) in enumerate(considered):
         if place in memories and memories[place].situation.strip():
-            ranked = _judged(ranked, task_relevance(likes[place], count), asked=asked)
+            ranked = _judge_ranked(ranked, task_relevance(likes[place], count), asked=asked)
         if place < len(found) or (place in nearest and ranked.relevance >= ABOUT):
             judged.append((record, ranked))
     return _scaled(judged, 1.0 if asked else BESIDE_TASK)
 
 
-def _judged(ranked: Ranked, relevance: float, *, asked: bool) -> Ranked:
+def _judge_ranked(ranked: Ranked, relevance: float, *, asked: bool) -> Ranked:
     """A memory as relevant as its words or its situation say, whichever says more; its other evidence still tells it from its siblings."""
     if relevance < (UNLIKELY if asked else ABOUT) and ranked.relevance < BY_ITS_WORDS:
         return replace(ranked, relevance=min(ranked.relevance, relevance, NONE_KNOWN))
@@ -131,10 +131,8 @@ def _scaled(judged: list[Considered], evidence: float) -> list[Considered]:
         {name: share * (1.0 if name == SITUATION else evidence) for name, share in ranked.shares.items()}
         for _, ranked in judged
     ]
-    return [
-        (record, replace(ranked, shares=own, match=sum(own.values())))
-        for (record, ranked), own in zip(judged, scaled_to_best(weighed), strict=True)
-    ]
+    scaled = scale_matches([ranked for _, ranked in judged], weighed)
+    return [(record, ranked) for (record, _), ranked in zip(judged, scaled, strict=True)]
 
 
 class ComparedTask:

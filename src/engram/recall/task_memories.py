@@ -9,14 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import exp, log
 
-from engram.model.hit import USER_WORDS, Filtered, Hit, Hits, HitTrace
+from engram.model.hit import USER_WORDS, Filtered, Hit, Hits
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.models.task_vectors import least_likeness, task_relevance
-from engram.recall.cutoff import HELPFUL
+from engram.recall.cutoff import HELPFUL, mark_found_by
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher, with_terms
 from engram.recall.situated import BY_ITS_WORDS, KEPT, SITUATION, compare_task, is_situated
+from engram.recall.unconfirmed import ProofFinder
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Query, Store
@@ -119,10 +120,9 @@ class _Judge:
                 relevance = max(hit.relevance, relevance)
         if relevance <= hit.relevance:
             return replace(hit, relevance=relevance)
-        trace = hit.trace or HitTrace()
-        found_by = trace.found_by if SITUATION in trace.found_by else {TASK: 1, **trace.found_by}
-        score = hit.score or RELEVANCE_SCALE * relevance
-        return replace(hit, relevance=relevance, score=score, trace=replace(trace, found_by=found_by))
+        hit = replace(hit, relevance=relevance, score=hit.score or RELEVANCE_SCALE * relevance)
+        is_marked = hit.trace is not None and SITUATION in hit.trace.found_by
+        return hit if is_marked else mark_found_by(hit, TASK)
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class TaskMemoryFinder:
         return hits
 
     def find_critical(self, query: SearchQuery) -> list[Memory]:
-        """Critical memories that concern a task, and those about health and safety; all critical memories if there is no task."""
+        """The critical memories about a task, and those about health and safety. Without a task, all critical memories."""
         if not query.text.strip():
             return self._critical_memories(query.filters)
         filters = replace(query.filters, critical=True, pinned=False)
@@ -163,23 +163,11 @@ class TaskMemoryFinder:
             return Hits()
         hits = self.searcher.search(replace(query, filters=filters, min_relevance=0.0))
         near = [hit for hit in self._build_judge(query)[0].judge_hits(hits) if hit.relevance >= query.min_relevance]
-        withheld = {hit.id: self._reason_to_withhold(hit, query.filters) for hit in near}
+        proof = ProofFinder(self.searcher, self.store)
+        withheld = {hit.id: _reason_to_withhold(proof.mark(hit, query.filters)) for hit in near}
         hits.filtered = [Filtered(name, why) for name, why in withheld.items() if why]
         hits[:] = [replace(hit, note=USER_WORDS) for hit in near if not withheld[hit.id]]
         return hits
-
-    def _reason_to_withhold(self, hit: Hit, filters: Filters) -> str:
-        """Why a candidate may not be quoted before its review; "" if it may."""
-        from engram.gates.instructions import find_injections
-        from engram.gates.trust import sensitive_subject
-        from engram.recall.unconfirmed import ProofFinder
-
-        assert hit.memory is not None
-        if ProofFinder(self.searcher, self.store).mark(hit, filters).note != USER_WORDS:
-            return "unconfirmed: waits for review, and is not in the user's own words"
-        if sensitive_subject(hit.memory):
-            return "private: waits for review"
-        return "unconfirmed: reads like an instruction" if find_injections(hit.memory.statement) else ""
 
     def _search_and_judge(self, query: SearchQuery, always: Sequence[Memory] = ()) -> Hits:
         """The hits of a search, the memories nearest to the task, and `always`, with their relevance to the task."""
@@ -211,6 +199,19 @@ class TaskMemoryFinder:
         return [memory for memory in listed if not is_evidence(memory)]
 
 
+def _reason_to_withhold(hit: Hit) -> str:
+    """Why a marked candidate may not be quoted before its review; "" if it may."""
+    from engram.gates.instructions import find_injections
+    from engram.gates.trust import sensitive_subject
+
+    assert hit.memory is not None
+    if hit.note != USER_WORDS:
+        return "unconfirmed: waits for review, and is not in the user's own words"
+    if sensitive_subject(hit.memory):
+        return "private: waits for review"
+    return "unconfirmed: reads like an instruction" if find_injections(hit.memory.statement) else ""
+
+
 def _hit(memory: Memory) -> Hit:
     return Hit(memory.id, "memory", 0.0, memory.statement, memory)
 
@@ -222,7 +223,7 @@ def _select_hits(hits: Hits, floor: float) -> Hits:
     critical = 0
     for hit in hits:
         assert hit.memory is not None
-        is_critical = bool(hit.memory.critical_slot) and not is_evidence(hit.memory)
+        is_critical = _is_critical(hit)
         if hit.id in health or (hit.memory.pinned and not is_evidence(hit.memory)):
             chosen.append(hit)
         elif hit.relevance < (least := floor * CRITICAL_SHARE if is_critical else floor):
@@ -237,9 +238,13 @@ def _select_hits(hits: Hits, floor: float) -> Hits:
     return hits
 
 
+def _is_critical(hit: Hit) -> bool:
+    """Whether a hit is a critical memory; a slot that came with a document does not count."""
+    return hit.memory is not None and bool(hit.memory.critical_slot) and not is_evidence(hit.memory)
+
+
 def _vital_ids(hits: Sequence[Hit]) -> frozenset[str]:
     """The ids of the memories that somebody's health or safety depends on."""
-    found = [hit for hit in hits if hit.memory is not None and hit.memory.critical_slot and not is_evidence(hit.memory)]
-    vital = [hit for hit in found if hit.memory is not None and is_vital(hit.memory)]
+    vital = [hit for hit in hits if _is_critical(hit) and hit.memory is not None and is_vital(hit.memory)]
     vital.sort(key=lambda hit: (-hit.relevance, -(hit.memory.importance if hit.memory else 0), hit.id))
     return frozenset(hit.id for hit in vital[:MAX_HEALTH])

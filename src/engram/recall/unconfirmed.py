@@ -73,12 +73,12 @@ def quotes_user(events: Sequence[Event], memory: Memory) -> bool:
     A candidate that merely names an event of the user's may say anything, e.g. what an agent read on a web page; words from several
     sentences, or from a report of what others say, can be put together to what the user never said.
     """
-    said = [sentence for event in events if event.role in _USERS for sentence in _stated(event.content)]
+    said = [sentence for event in events if event.role in _USERS for sentence in _find_stated_sentences(event.content)]
     parts = [part for part in split_sentences(memory.statement) if query_terms(part)]
     return bool(parts) and all(any(_covers(sentence, part) for sentence in said) for part in parts)
 
 
-def _stated(content: str) -> Iterator[str]:
+def _find_stated_sentences(content: str) -> Iterator[str]:
     """The sentences of a turn that state something in its author's own name: no questions, reports, guesses, or jokes."""
     from engram.capture.extraction.clauses import GUESS, IRONY, QUESTION, doubts_about, is_reported, own_sentences
 
