@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engram.model.errors import EmbedderError
-from engram.store.files.index import vectors
+from engram.store.sqlite import vectors
 from tests.backends import OnFiles
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, texts

@@ -181,8 +181,8 @@ class WriteVerbs(Facets):
         return self._adder.add({"scope": scope, **given}, source=source, team=folder)
 
     def _team_place(self) -> tuple[str, str]:
-        from engram.store.files.store import FilesStore
-        from engram.store.files.team import begin_team
+        from engram.store.files.reconcile.team import begin_team
+        from engram.store.files.store.backend import FilesStore
 
         if not isinstance(self.store, FilesStore):
             raise InvalidInput(

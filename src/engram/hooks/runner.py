@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engram.hooks.payload import HookPayload, answer, read_payload
 from engram.hooks.place import HookPlace
-from engram.store.files import hook_log, spool
+from engram.store import hook_log, spool
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -114,7 +114,7 @@ def unlink_scope(store: Store, directory: Path) -> list[str]:
 
 def accept_place(store: Store, directory: Path) -> None:
     """Remember that a directory's scope is used there; places that are gone are forgotten. A server serves many machines and remembers none."""
-    from engram.store.files.store import FilesStore
+    from engram.store.files.store.backend import FilesStore
 
     place = _place_of(directory)
     scope = scope_of(directory, store.trusted_here(directory), store.scope_links())

@@ -13,8 +13,8 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
-    from engram.store.files.store import FilesStore
-    from engram.store.files.team import TeamFile
+    from engram.store.files.reconcile.team import TeamFile
+    from engram.store.files.store.backend import FilesStore
 
 Directory = Annotated[Path | None, Argument("[DIR]", "A directory of the repository. Default: this one.")]
 Revoke = Annotated[bool, Option("--revoke", help="Stop trusting it.")]
@@ -27,7 +27,7 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
     every field, and hidden characters are made visible; once confirmed, they are used. Anything that changes later must be
     trusted again. Only a person at a terminal trusts: without one the list is printed, nothing is trusted, and the exit code is 1.
     """
-    from engram.store.files import team
+    from engram.store.files.reconcile import team
 
     place = (directory or Path.cwd()).absolute()
     with surface.memory(directory=place) as mem:
@@ -68,7 +68,7 @@ def _say_if_changed(surface: Surface, waiting: "list[TeamFile]") -> None:
 
 def files_store(mem: Any) -> "FilesStore":
     """The store as files; team stores and journals exist nowhere else."""
-    from engram.store.files.store import FilesStore
+    from engram.store.files.store.backend import FilesStore
 
     if not isinstance(mem.store, FilesStore):
         raise InvalidInput(

@@ -111,8 +111,8 @@ def restore(surface: Surface, source: Source, force: Force = False) -> None:
 
     With --force in place of an existing store only for a person at a terminal; into an empty place for programs, too.
     """
-    from engram.store.files.backup import restore as unpack
-    from engram.store.files.home import default_root, expanded
+    from engram.store.files.store.backup import restore as unpack
+    from engram.store.home import default_root, expanded
 
     surface.refuse_server("An archive is restored to files; `engram migrate` moves files to a server")
     root = expanded(surface.home or default_root(), "the store").absolute()

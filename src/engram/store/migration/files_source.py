@@ -16,16 +16,17 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
 from engram.model.usage import Use
-from engram.store.files import memories, named_states, state
-from engram.store.files.file_sync import is_team
-from engram.store.files.home import Home
-from engram.store.files.index.writer import from_blob
-from engram.store.files.journal import Change, Journal, JournalLine, Position
-from engram.store.files.ledger import Ledger
+from engram.store.files import memories
 from engram.store.files.lock import WriterLock
+from engram.store.files.log.journal import Change, Journal, JournalLine, Position
+from engram.store.files.log.ledger import Ledger
+from engram.store.files.log.usage import Usage
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.purge_plan import unfinished
-from engram.store.files.usage import Usage
+from engram.store.files.reconcile.file_sync import is_team
+from engram.store.files.states import machine as state
+from engram.store.files.states import named as named_states
+from engram.store.files.store.purge_plan import unfinished
+from engram.store.home import Home
 from engram.store.migration.records import (
     Counts,
     GateVerdict,
@@ -37,6 +38,7 @@ from engram.store.migration.records import (
     portable,
 )
 from engram.store.records import highest_numbers, image
+from engram.store.sqlite.writer import from_blob
 
 LOCK_SECONDS = 10.0
 """How long to wait for a decision in progress."""

@@ -23,19 +23,23 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import durability, journal, memories, named_states, state
-from engram.store.files.context import StoreContext
-from engram.store.files.home import Home, open_home
-from engram.store.files.index.index import Index
-from engram.store.files.index.writer import from_blob, to_blob
-from engram.store.files.journal import Journal
-from engram.store.files.ledger import Ledger
+from engram.store.files import memories
 from engram.store.files.lock import WriterLock
+from engram.store.files.log import journal
+from engram.store.files.log.journal import Journal
+from engram.store.files.log.ledger import Ledger
+from engram.store.files.log.usage import Usage
 from engram.store.files.memories import stamp_of
-from engram.store.files.usage import Usage
+from engram.store.files.reconcile import durability
+from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.states import machine as state
+from engram.store.files.states import named as named_states
+from engram.store.home import Home, open_home
 from engram.store.migration.records import JournalRecord, MemoryImage, MigrationState, StateSnapshot, VectorsById
 from engram.store.protocol import Progress
 from engram.store.records import from_image
+from engram.store.sqlite.index import Index
+from engram.store.sqlite.writer import from_blob, to_blob
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
@@ -145,7 +149,7 @@ class FilesTarget:
 
     def finish(self, progress: Progress) -> None:
         """Move the store to its final path and build its index."""
-        from engram.store.files.recovery import remove_stray
+        from engram.store.files.reconcile.recovery import remove_stray
 
         if _state_of(self._root) is None:
             os.sync()
@@ -159,7 +163,7 @@ class FilesTarget:
         remove_stray(home.state)  # of a run that was killed
 
     def _build_index(self, home: Home, progress: Progress) -> None:
-        from engram.store.files.recovery import rebuild
+        from engram.store.files.reconcile.recovery import rebuild
 
         vectors = VectorCache(home.state / VECTORS, self._embedder)
         context = StoreContext(
