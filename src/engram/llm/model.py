@@ -16,8 +16,10 @@ from engram.llm.providers import Prompt, Reply, load, prompt_for, request, targe
 from engram.llm.spend import SpendBook, SpendCount
 from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit
 from engram.model.lazy import dataclass
+from engram.model.logs import Log
 
 T = TypeVar("T")
+_LOG = Log("llm")
 
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
@@ -106,8 +108,10 @@ class LanguageModel:
         prompt = prompt_for(task, values)
         load(self._target.provider)
         adapter = TypeAdapter(schema)
-        reply = self._answered(prompt, adapter.json_schema())
-        return self._read(reply, adapter.validate_json)
+        with _LOG.timed("ask", task=task, model=str(self._target)) as facts:
+            reply = self._answered(prompt, adapter.json_schema())
+            facts |= {"tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
+            return self._read(reply, adapter.validate_json)
 
     def _answered(self, prompt: Prompt, schema: dict[str, Any]) -> Reply:
         deadline = min(time.monotonic() + self.settings.timeout_s, self._until)
@@ -119,6 +123,7 @@ class LanguageModel:
             late = time.monotonic() + pause >= deadline
             if not answer.retryable or late or attempt == self.settings.retries:
                 raise answer.error
+            _LOG.warning("ask again", model=str(self._target), error=type(answer.error).__name__, seconds=pause)
             self._wait(pause)
         raise AssertionError("the last attempt answers or raises")
 
