@@ -206,7 +206,7 @@ def test_a_home_that_is_itself_a_link_is_its_owners_choice(tmp_path: Path) -> No
 
 
 def test_a_clone_cannot_lead_its_readers_writes_elsewhere_by_a_link(tmp_path: Path) -> None:
-    from engram.store.files.reconcile.team import begin_team
+    from engram.store.files.store.team import begin_team
     from tests.faults.consistency import store_of
 
     repo, elsewhere = tmp_path / "repo", tmp_path / "elsewhere"

@@ -19,8 +19,8 @@ from engram.store.files import memories
 from engram.store.files.reconcile import edits, folder_watch, inotify
 from engram.store.files.reconcile.edits import EditDetector
 from engram.store.files.reconcile.folder_watch import FolderWatch
-from engram.store.files.reconcile.team import trust
 from engram.store.files.store.backend import FilesStore
+from engram.store.files.store.team import trust
 from engram.store.sqlite.sweep import COARSE_CLOCK_NS, SECOND_NS, Sweep, time_to_record
 
 OLD, NEW = "platypus", "zyzzyva"
@@ -253,8 +253,8 @@ def test_half_a_save_is_not_taken_for_an_edit(place: Place, memory_id: str, monk
             wait(seconds)
 
         path.write_text("".join(lines[:2]), "utf-8")
-        monkeypatch.setattr("engram.store.files.reconcile.file_sync.time.sleep", write_on)
-        monkeypatch.setattr("engram.store.files.reconcile.file_sync.SAVING_SECONDS", PATIENCE)
+        monkeypatch.setattr("engram.store.files.reconcile.saves.time.sleep", write_on)
+        monkeypatch.setattr("engram.store.files.reconcile.saves.SAVING_SECONDS", PATIENCE)
         mem.search("kettle")
         edited = [image for image in mem.history(memory_id) if image.actor == "hand"]
         assert [image.memory and image.memory.situation for image in edited] == [f"Feeding the {NEW}"]

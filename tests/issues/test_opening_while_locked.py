@@ -7,7 +7,7 @@ import pytest
 from engram import Engram
 from engram.store.files.lock import WriterLock
 from engram.store.files.reconcile import refresh
-from engram.store.files.reconcile.team import trust
+from engram.store.files.store.team import trust
 from tests.faults.consistency import store_of
 from tests.repositories import make_repository
 

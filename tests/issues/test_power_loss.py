@@ -11,7 +11,7 @@ import pytest
 from engram import Engram, Finding
 from engram.model.errors import StoreReadOnly
 from engram.store.files.log.journal import Journal
-from engram.store.files.reconcile.file_sync import place_of
+from engram.store.files.reconcile.index_records import place_of
 from engram.store.files.states.machine import session_path
 from engram.store.files.store.health import accept_gaps
 from tests.faults.consistency import assert_journal_and_files_agree, scratch, store_of
@@ -27,7 +27,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 def place(mem: Engram, memory_id: str) -> Path:
     parts = store_of(mem).context
-    return parts.path(place_of(parts, memory_id))
+    return parts.path(place_of(parts.index, memory_id))
 
 
 def doctor(mem: Engram, check: str) -> Finding:
@@ -98,7 +98,7 @@ class Program:
 
     def _remove(self, mem: Engram, target: str) -> None:
         parts, path = store_of(mem).context, place(mem, target)
-        together = [i for i in self.said if place_of(parts, i) and parts.path(place_of(parts, i)) == path]
+        together = [i for i in self.said if place_of(parts.index, i) and parts.path(place_of(parts.index, i)) == path]
         path.unlink()
         mem.upkeep.sync()
         self.status |= dict.fromkeys(together, "retired")
@@ -397,7 +397,7 @@ def test_a_rename_after_a_restart_is_its_owners(machine: Machine) -> None:
 def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.reconcile.durability.AGE", 0.0)
+    monkeypatch.setattr("engram.store.files.log.mark.AGE", 0.0)
     with machine.open() as mem:
         for n in range(3):
             mem.add(sentence(n))
@@ -407,7 +407,7 @@ def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
 def test_where_nothing_names_the_run_of_the_machine_every_decision_waits_for_its_files(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.reconcile.durability.boot_id", lambda: "")
+    monkeypatch.setattr("engram.store.files.log.mark.boot_id", lambda: "")
     with machine.open() as mem:
         mem.add(sentence(1))
         assert not machine.uncertain() and mark_of(machine) == 1

@@ -16,8 +16,8 @@ from engram.model.event import Event
 from engram.store.files.lock import WriterLock
 from engram.store.files.log.ledger import Ledger, Written
 from engram.store.files.reconcile import recovery
-from engram.store.files.reconcile.context import StoreContext
-from engram.store.files.reconcile.recovery import MOST, MOST_BYTES
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.pending import MOST, MOST_BYTES
 from engram.store.files.store.backend import FilesStore
 from engram.store.home import open_home
 from engram.store.ledger import Head
@@ -205,7 +205,7 @@ def test_a_rebuild_includes_what_others_appended(
     seen: list[int] = []
     whole = recovery.rebuild
 
-    def noting(parts: StoreContext, progress: Progress) -> SyncReport:
+    def noting(parts: IndexContext, progress: Progress) -> SyncReport:
         seen.append(in_index(store))
         return whole(parts, progress)
 

@@ -129,13 +129,11 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         setup: Setup,
         clock: Callable[[], datetime],
     ) -> Self:
-        from engram.store.files.reconcile.team import attach_team
-        from engram.store.files.store.backend import FilesStore
         from engram.store.home import open_home
+        from engram.store.local import open_files
 
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
-        store = FilesStore(place, setup.embedder, clock=clock)
-        attach_team(store, directory)
+        store = open_files(place, setup.embedder, directory=directory, clock=clock)
         client = cls(store, setup.settings, place, clock, setup.zone)
         client._policy = setup.policy
         return client

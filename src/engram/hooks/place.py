@@ -12,6 +12,7 @@ from engram.store.hook_log import logs_of, temporary_folders
 if TYPE_CHECKING:
     from engram.hooks.memory_index import MemoryIndex
     from engram.store.scopes import ScopeLinks
+    from engram.store.states import StateValue
 
 
 SWEEP_SECONDS = 0.01
@@ -133,7 +134,12 @@ class HookPlace:
     @cached_property
     def links(self) -> "ScopeLinks":
         """The scopes that the owner has chosen for projects."""
-        from engram.store.files.states.named import load
         from engram.store.scopes import LINKS_STATE, links_of
 
-        return links_of(load(self.home, LINKS_STATE)) if self.home is not None else {}
+        return links_of(self.state(LINKS_STATE))
+
+    def state(self, name: str) -> "StateValue":
+        """A named state of the store; {} if there is none."""
+        from engram.store.files.states.named import load
+
+        return load(self.home, name) if self.home is not None else {}

@@ -22,7 +22,7 @@ from engram.store.files.log.journal import Change, Journal, JournalLine, Positio
 from engram.store.files.log.ledger import Ledger
 from engram.store.files.log.usage import Usage
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.reconcile.file_sync import is_team
+from engram.store.files.reconcile.team_trust import is_team
 from engram.store.files.states import machine as state
 from engram.store.files.states import named as named_states
 from engram.store.files.store.purge_plan import unfinished

@@ -28,16 +28,17 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.log import journal
 from engram.store.files.log.journal import Journal
 from engram.store.files.log.ledger import Ledger
+from engram.store.files.log.mark import MARK_FILE
 from engram.store.files.log.usage import Usage
 from engram.store.files.memories import stamp_of
-from engram.store.files.reconcile import durability
-from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.states import machine as state
 from engram.store.files.states import named as named_states
 from engram.store.home import Home, open_home
 from engram.store.migration.records import JournalRecord, MemoryImage, MigrationState, StateSnapshot, VectorsById
 from engram.store.protocol import Progress
 from engram.store.records import from_image
+from engram.store.sources import random_hex, utc_now
 from engram.store.sqlite.index import Index
 from engram.store.sqlite.writer import from_blob, to_blob
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 
 _FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
-_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", durability.MARK_FILE))
+_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", MARK_FILE))
 
 
 def check_empty(root: Path) -> None:
@@ -166,13 +167,16 @@ class FilesTarget:
         from engram.store.files.reconcile.recovery import rebuild
 
         vectors = VectorCache(home.state / VECTORS, self._embedder)
-        context = StoreContext(
+        context = IndexContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),
             ledger=Ledger(home.ledger, home.quarantine),
             index=Index(home.index, self.embedder, self._embedder.dim if self._embedder else 0),
             lock=WriterLock(home.lock),
+            clock=utc_now,
+            token=random_hex,
+            warnings=[],
             embedder=vectors if self._embedder is not None else None,
         )
         try:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from engram.disk import boot_id
 from engram.rules.numbers import NEAREST_TO_TASK
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
 from engram.store.sqlite import search
@@ -24,7 +25,7 @@ from engram.store.sqlite.connection import (
 from engram.store.sqlite.search import where
 from engram.store.sqlite.situations import Situations
 from engram.store.sqlite.stored_tasks import TasksState, index_number
-from engram.store.sqlite.vectors import UNFINISHED, Matrix, boot_id
+from engram.store.sqlite.vectors import UNFINISHED, Matrix
 from engram.store.sqlite.writer import DocumentWriter, from_blob
 from engram.text.tokens import POSTINGS_BUDGET, prune
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from engram.disk import (
     DIRECTORY_MODE,
@@ -28,32 +28,20 @@ from engram.disk import (
 )
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
-from engram.model.lazy import dataclass, field, lazy_pattern
-from engram.store.files.log.journal import LAST_SEQ, Entry, Journal, JournalLine, Position
+from engram.model.lazy import lazy_pattern
+from engram.store.files.log.journal import LAST_SEQ, Journal
 from engram.store.home import LEDGER_DIGEST_2, LEDGER_OWNER, Requirements
 from engram.store.ledger import (
-    FIRST,
     LEDGER_OP,
     NO_HEAD,
-    REDACTED,
     Head,
     blanked,
-    broken_links,
-    chain_problems,
     checked_event,
     from_fields,
     is_marked,
-    link_to,
-    missing_events,
     parse_checkpoint,
     to_fields,
-    without_checkpoint,
 )
-from engram.store.sqlite.index import Index
-
-if TYPE_CHECKING:
-    from engram.store.files.reconcile.context import StoreContext
-
 
 _SAFE = lazy_pattern(r"[^A-Za-z0-9._-]")
 _MOST_REMEMBERED = 4096
@@ -331,42 +319,7 @@ def _unreadable(where: str, error: Exception) -> StoreCorrupt:
     return StoreCorrupt(f"{where}: not an event ({error}); restore the file from a backup")
 
 
-NEWEST = "word"
-"""Key of the newest anchor of any ledger in the index's metadata, as ledger and reason."""
 _NEEDLE = f'"op":"{LEDGER_OP}"'.encode()
-
-
-class Anchors:
-    """The newest anchor of all, and of each ledger. The index must have read the journal to its end."""
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        self._given: tuple[Position, str] | None = None
-        """The journal's end after this process's own last anchor, which may not be indexed yet, and the link to it."""
-
-    def link(self, end: Position) -> str:
-        """The link from the next anchor to the newest one; `end` is the journal's end."""
-        if self._given is not None and self._given[0] == end:
-            return self._given[1]
-        newest = self._index.get(NEWEST)
-        return link_to(*json.loads(newest)) if newest else FIRST
-
-    def head_of(self, session: str) -> Head | None:
-        """The end of a ledger by its last anchor; None if there is none."""
-        row = self._index.db.execute("SELECT reason FROM ends WHERE session = ?", (session,)).fetchone()
-        anchor = parse_checkpoint(row[0]) if row else None
-        return anchor.head if anchor is not None else None
-
-    def note(self, placed: JournalLine) -> None:
-        """Remember an anchor of this process."""
-        self._given = placed.end, link_to(placed.entry.session, placed.entry.reason)
-
-
-def index_anchor(index: Index, entry: Entry) -> None:
-    """Index an anchor; inside a transaction."""
-    if parse_checkpoint(entry.reason) is not None:
-        index.db.execute("INSERT OR REPLACE INTO ends (session, reason) VALUES (?, ?)", (entry.session, entry.reason))
-    index.set(NEWEST, json.dumps([entry.session, entry.reason]))
 
 
 def last_anchored(journal: Journal, session: str) -> int:
@@ -384,54 +337,3 @@ def _anchors_backwards(journal: Journal) -> Iterator[tuple[str, str]]:
             fields = json_object(line) if _NEEDLE in line else {}
             if fields.get("op") == LEDGER_OP:
                 yield str(fields.get("session", "")), str(fields.get("reason", ""))
-
-
-@dataclass(slots=True)
-class _JournaledAnchors:
-    """The journal's anchors: of each ledger since it was last pruned, of redactions, and all of them in order."""
-
-    ends: dict[str, list[str]] = field(default_factory=dict)
-    redacted: set[str] = field(default_factory=set)
-    all: list[tuple[str, str]] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
-
-
-def verify_ledgers(context: "StoreContext") -> list[str]:
-    """The problems of each ledger: its chain, and its end compared with the anchors.
-
-    The index is not used: it is derived from these files, possibly before they were changed.
-    """
-    anchors = _read_anchors(context)
-    sessions = {ledger_name(session): session for session in anchors.ends}
-    problems = [*anchors.unread, *context.ledger.irregular_entries()]
-    for name in sorted(context.ledger.sizes()):
-        problems += _ledger_problems(context, name, anchors, anchors.ends.get(sessions.pop(name, ""), []))
-    for session in sorted(sessions.values()):
-        problems += missing_events(session, anchors.ends[session], lambda _: None)
-    return problems + broken_links(anchors.all)
-
-
-def _read_anchors(context: "StoreContext") -> _JournaledAnchors:
-    found = _JournaledAnchors()
-    for placed in context.journal.readable(found.unread):
-        entry = placed.entry
-        if entry.op == REDACTED:
-            found.redacted.update(entry.reason.split())
-        elif entry.op == LEDGER_OP:
-            found.all.append((entry.session, entry.reason))
-            anchor = parse_checkpoint(entry.reason)
-            if anchor is not None and anchor.is_pruned:
-                found.ends[entry.session] = []
-            found.ends.setdefault(entry.session, []).append(entry.reason)
-    return found
-
-
-def _ledger_problems(context: "StoreContext", name: str, anchors: _JournaledAnchors, ends: list[str]) -> list[str]:
-    events, problems = context.ledger.checked_events(name)
-    problems += chain_problems(events, name, anchors.redacted)
-    if events and ledger_name(events[0].session) != name:
-        problems.append(
-            f"{name}: contains the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
-        )
-    digests = {event.seq: event.digest for event in events}
-    return problems + missing_events(name, ends, digests.get) + without_checkpoint(name, events, ends)

@@ -1,4 +1,4 @@
-"""The usage log: one line per use of memories, appended without a lock and without fsync, and its table in the index.
+"""The usage log: one line per use of memories, appended without a lock and without fsync.
 
 A position is one number, year and month times 10^12 plus a byte offset, so positions of all months compare as integers.
 """
@@ -6,19 +6,14 @@ A position is one number, year and month times 10^12 plus a byte offset, so posi
 import errno
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from engram.disk import DIRECTORY_MODE, FILE_MODE, MALFORMED, json_line, open_plain, reading, whole_lines
 from engram.model.errors import StoreReadOnly
-from engram.model.lazy import replace
 from engram.model.usage import Use
 from engram.store.files.log.journal import is_month
-
-if TYPE_CHECKING:
-    from engram.store.files.reconcile.context import StoreContext
 
 _MONTH = 10**12
 
@@ -117,56 +112,3 @@ def _parse(line: bytes, position: int) -> Use | None:
         )
     except MALFORMED:
         return None
-
-
-_COLUMNS = "u.kind, u.id, u.at, u.session, u.signal, u.position"
-
-
-def index_uses(context: "StoreContext") -> None:
-    """Index new uses. SQLite's own lock is enough, and a read-only home has no other."""
-    end, known = context.usage.end(), int(context.index.get("usage") or 0)
-    if end <= known:
-        return
-    with context.index.writing():
-        for use in context.usage.read(int(context.index.get("usage") or 0)):
-            for memory_id in use.ids:
-                context.index.db.execute(
-                    "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) SELECT ?, ?, ?, ?, ?, ? "
-                    "WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE id = ?)",
-                    (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp(), memory_id),
-                )
-        context.index.set("usage", end)
-
-
-def uses_of(context: "StoreContext", memory_ids: Iterable[str]) -> list[Use]:
-    """Every use of these memories, oldest first."""
-    return _select(context, "FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value", json.dumps(list(memory_ids)))
-
-
-def uses_in(context: "StoreContext", session: str) -> list[Use]:
-    """Every use in a session."""
-    return _select(context, "FROM uses u WHERE u.session = ?", session)
-
-
-def used_since(context: "StoreContext", position: int) -> list[str]:
-    """Ids of memories used after a position."""
-    index_uses(context)
-    rows = context.index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
-    return [row[0] for row in rows]
-
-
-def last_use(context: "StoreContext", kind: str) -> Use | None:
-    """The newest use of a kind, with all its ids."""
-    found = _select(context, "FROM uses u WHERE u.position = (SELECT max(position) FROM uses WHERE kind = ?)", kind)
-    return replace(found[0], ids=tuple(use.ids[0] for use in found)) if found else None
-
-
-def _select(context: "StoreContext", clause: str, value: str) -> list[Use]:
-    index_uses(context)
-    rows = context.index.db.execute(f"SELECT {_COLUMNS} {clause} ORDER BY u.position", (value,))
-    return [_use(row) for row in rows]
-
-
-def _use(row: tuple[Any, ...]) -> Use:
-    kind, memory_id, at, session, signal, position = row
-    return Use(kind, (memory_id,), datetime.fromtimestamp(at, UTC), session, signal, position)

@@ -1,35 +1,22 @@
-"""Up to which decision the memory files are known to be on disk, recorded in `state/durable.json`.
-
-A decision is committed by the journal's fsync; its files are written after that and reach the disk whenever the system
-writes them. Until then a power loss may undo them, and the result looks like the work of a person: a file that is gone,
-or that has its earlier content. This mark tells the two apart, and `file_repair` acts on it.
-"""
+"""Syncing memory files some time after the decision that wrote them, up to which the mark is then raised (`log.mark`)."""
 
 import contextlib
-import json
 import os
 import sqlite3
 import stat
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from engram.disk import DIRECTORY_MODE, UNREADABLE, read_bytes, replace_file, sync_path
+from engram.disk import sync_path
 from engram.model.errors import EngramError, StoreReadOnly
-from engram.model.lazy import dataclass, field, replace
+from engram.model.lazy import replace
 from engram.store.files import memories
-from engram.store.files.log.journal import LAST_SEQ, Entry
+from engram.store.files.log.journal import Entry
+from engram.store.files.log.mark import is_own, read_mark, write_mark
+from engram.store.files.reconcile.context import IndexContext
 from engram.store.home import Home, refuse_links
-from engram.store.sqlite.vectors import boot_id
 
-if TYPE_CHECKING:
-    from engram.store.files.reconcile.context import StoreContext
-
-MARK_FILE = "durable.json"
-AGE = 60.0
-"""Seconds after which a later decision makes a file durable: the system has usually written it by then."""
 FEW = 256
 """Up to this many files are synced one by one when a store is closed; more are synced together."""
 AT_ONCE = 1024
@@ -41,92 +28,7 @@ _MOVING = frozenset({"edit", "remove", "split"})
 """Decisions after which a memory may be in another file, or in none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What is known to be on disk. `boot` is the boot id of the machine at that time, "" where there is none."""
-
-    seq: int = 0
-    boot: str = ""
-    unbroken_since: int = 0
-    """After this number no decision is missing; before it some may have been pruned."""
-    repaired: tuple[str, ...] = ()
-    repaired_at: str = ""
-    """Files that the last power loss damaged, and when they were repaired."""
-
-
-def read_mark(home: Home) -> Mark | None:
-    """The store's mark; None if an earlier Engram wrote the store, or if the mark cannot be read."""
-    try:
-        fields = json.loads(read_bytes(home.state / MARK_FILE))
-        repaired = fields.get("repaired") or {}
-        return Mark(
-            seq=_number(fields["seq"]),
-            boot=str(fields["boot"]),
-            unbroken_since=_number(fields["unbroken_since"]),
-            repaired=tuple(str(file) for file in repaired.get("files", ())),
-            repaired_at=str(repaired.get("at", "")),
-        )
-    except UNREADABLE:
-        return None
-
-
-def _number(given: Any) -> int:
-    """A valid decision number with room for later ones."""
-    number = int(given)
-    if not 0 <= number <= LAST_SEQ // 2:
-        raise ValueError(f"not a decision number:  {given!r:.40}")
-    return number
-
-
-def write_mark(home: Home, mark: Mark) -> None:
-    """Replace the mark, durably."""
-    fields: dict[str, Any] = {"seq": mark.seq, "boot": mark.boot, "unbroken_since": mark.unbroken_since}
-    if mark.repaired:
-        fields["repaired"] = {"at": mark.repaired_at, "files": list(mark.repaired)}
-    try:
-        home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        replace_file(home.state / MARK_FILE, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-    except OSError as error:
-        raise StoreReadOnly(f"cannot write {home.state / MARK_FILE}: {error.strerror}") from error
-
-
-@dataclass(slots=True)
-class Durability:
-    """What one process knows about durability."""
-
-    boot: str = field(default_factory=lambda: boot_id())
-    is_checked: bool = False
-    """Whether the files were checked since the machine started."""
-    unrepaired: set[str] = field(default_factory=set)
-    """Files damaged by a power loss that could not be repaired yet; they are not edits."""
-    floor: int = 0
-    """No decision gets this number or a lower one, so that numbers lost at the journal's end stay missing."""
-    waiting: int = 0
-    """Files this process has written since it last synced."""
-    _aging: tuple[float, int, int] | None = None
-    """A time, the newest decision then, and how many files were waiting."""
-
-    def due(self, seq: int) -> int:
-        """The decision up to which files should be made durable now, 0 for none; `seq` is the newest.
-
-        Without a boot id a power loss could not be told from a person's edit, so every decision is synced.
-        """
-        if not self.waiting:
-            return 0
-        if not self.boot:
-            return seq
-        now = time.monotonic()
-        if self._aging is None:
-            self._aging = now, seq, self.waiting
-        since, aged, files = self._aging
-        if now - since < AGE:
-            return 0
-        self.waiting -= files
-        self._aging = now, seq, self.waiting
-        return aged
-
-
-def make_durable(context: "StoreContext", upto: int | None = None, *, together: bool = False) -> bool:
+def make_durable(context: IndexContext, upto: int | None = None, *, together: bool = False) -> bool:
     """Sync the files of all decisions, or of those up to a number, and record it.
 
     Takes only the oldest of many and returns whether there are more; `together` syncs the whole system. The lock is free
@@ -156,13 +58,13 @@ def make_durable(context: "StoreContext", upto: int | None = None, *, together: 
     return False
 
 
-def make_all_durable(context: "StoreContext") -> None:
+def make_all_durable(context: IndexContext) -> None:
     """Sync the files of all decisions, however many."""
     while make_durable(context):
         pass
 
 
-def make_durable_at_close(context: "StoreContext") -> None:
+def make_durable_at_close(context: IndexContext) -> None:
     """Sync everything before a store is closed, so that a power loss can no longer undo it."""
     waiting = context.durability.waiting
     # Files of a killed process may come on top of its own.
@@ -174,16 +76,11 @@ def make_durable_at_close(context: "StoreContext") -> None:
         make_all_durable(context)
 
 
-def make_due_durable(context: "StoreContext") -> None:
+def make_due_durable(context: IndexContext) -> None:
     """Sync what was written a while ago; called after a decision, when the lock is free."""
     with contextlib.suppress(sqlite3.Error):
         if context.durability.waiting and (upto := context.durability.due(context.seq)):
             make_durable(context, upto if context.durability.boot else None)
-
-
-def is_own(stored: str) -> bool:
-    """Whether a journaled path is one of this store's own memory files."""
-    return stored.startswith("engrams/") and ".." not in stored.split("/")
 
 
 def sync_files(home: Home, files: Iterable[str]) -> None:
@@ -227,7 +124,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _oldest(context: "StoreContext", after: int, upto: int) -> tuple[int, set[str]]:
+def _oldest(context: IndexContext, after: int, upto: int) -> tuple[int, set[str]]:
     """The files of the oldest decisions after a number, and the last of these decisions."""
     files: set[str] = set()
     for entry in reversed(list(_between(context, after, upto))):
@@ -237,7 +134,7 @@ def _oldest(context: "StoreContext", after: int, upto: int) -> tuple[int, set[st
     return upto, files
 
 
-def _between(context: "StoreContext", after: int, upto: int) -> Iterator[Entry]:
+def _between(context: IndexContext, after: int, upto: int) -> Iterator[Entry]:
     for entry in context.journal.backwards():
         if entry.seq <= after:
             return
@@ -245,7 +142,7 @@ def _between(context: "StoreContext", after: int, upto: int) -> Iterator[Entry]:
             yield entry
 
 
-def _places(context: "StoreContext", entry: Entry) -> Iterator[str]:
+def _places(context: IndexContext, entry: Entry) -> Iterator[str]:
     """The files a decision wrote, and those it removed."""
     for change in entry.changes:
         before = context.image_before(change.id, entry.seq) if entry.op in _MOVING else None

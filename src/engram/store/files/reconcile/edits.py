@@ -8,9 +8,11 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.file_changes import FileChanges, WatchLost
+from engram.store.files.reconcile.folders import changed_folders, known_folders, memory_roots
+from engram.store.files.reconcile.index_records import stamps_known
+from engram.store.files.reconcile.team_trust import is_attached, is_team
 from engram.store.sqlite.sweep import Sweep, differing
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class EditDetector:
         """Whether a watch reports every change, so that no file needs to be checked before it is returned."""
         return self._watch is not None and self._sweep is None and self._watch.process == os.getpid()
 
-    def find(self, context: StoreContext, *, force: bool = False) -> FileChanges:
+    def find(self, context: IndexContext, *, force: bool = False) -> FileChanges:
         """Files and folders that differ from the index; stored paths. `force` compares the folders now, however recent the last look is."""
         now = time.monotonic()
         is_due = now - self._looked_at >= LOOK_EVERY
@@ -73,7 +75,7 @@ class EditDetector:
             found.files = still_differing(context, found.files)
         return found
 
-    def _compare_files(self, context: StoreContext, found: FileChanges, now: float) -> None:
+    def _compare_files(self, context: IndexContext, found: FileChanges, now: float) -> None:
         """Compare the next slice of files."""
         if self._sweep is None:
             return
@@ -90,7 +92,7 @@ class EditDetector:
 
     # -- by watch
 
-    def _read_watch(self, context: StoreContext, *, check_roots: bool) -> FileChanges | None:
+    def _read_watch(self, context: IndexContext, *, check_roots: bool) -> FileChanges | None:
         """What the watch reports; None if it cannot be relied on any more."""
         if self._watch is None:
             return FileChanges()
@@ -105,11 +107,11 @@ class EditDetector:
             found.files = {path.removeprefix(prefix) for path in found.files}
         return found
 
-    def _start_watch(self, context: StoreContext) -> "FolderWatch | None":
+    def _start_watch(self, context: IndexContext) -> "FolderWatch | None":
         from engram.store.files.reconcile.folder_watch import FolderWatch
 
         try:
-            return FolderWatch(str(folder) for folder in file_sync.known_folders(context))
+            return FolderWatch(str(folder) for folder in known_folders(context))
         except OSError:
             return None
 
@@ -122,15 +124,15 @@ class EditDetector:
 
     # -- by stamps
 
-    def _look(self, context: StoreContext, found: FileChanges, now: float) -> None:
+    def _look(self, context: IndexContext, found: FileChanges, now: float) -> None:
         """Compare the folders, start a watch if this process lives on, and begin a sweep unless one is under way."""
         is_first = self._looked_at == _NEVER
-        roots = file_sync.roots(context)
-        changed = file_sync.changed_folders(context, roots)
+        roots = memory_roots(context)
+        changed = changed_folders(context, roots)
         if not is_first and not changed and now >= self._watch_at:
             self._roots = _identify_roots(context)
             self._watch, self._watch_at = self._start_watch(context), now + WATCH_AGAIN
-            changed = file_sync.changed_folders(context, roots)
+            changed = changed_folders(context, roots)
             if self._watch is not None:
                 self._sweep = None
                 if changed:
@@ -145,7 +147,7 @@ class EditDetector:
 
     # -- afterwards
 
-    def note_read(self, context: StoreContext, changes: FileChanges) -> None:
+    def note_read(self, context: IndexContext, changes: FileChanges) -> None:
         """Remember the files that still differ after they were read, such as those an editor has not finished."""
         tried = {path: self._tries.get(path, 0) + 1 for path in still_differing(context, changes.files)}
         self._tries = {path: tries for path, tries in tried.items() if tries < MAX_TRIES}
@@ -164,23 +166,23 @@ class EditDetector:
         return bool(self._unread) and time.monotonic() < self._read_at
 
 
-def still_differing(context: StoreContext, stored_paths: set[str]) -> set[str]:
+def still_differing(context: IndexContext, stored_paths: set[str]) -> set[str]:
     """Those of the files that are not as the index knows them."""
-    known = file_sync.stamps_known(context, stored_paths)
+    known = stamps_known(context.index, stored_paths)
     root = f"{context.home.root}/"
     found = set(differing(root, known))
     found |= {
         path
         for path in stored_paths.difference(row[0] for row in known)
-        if os.path.lexists(path if file_sync.is_team(path) else root + path)
+        if os.path.lexists(path if is_team(path) else root + path)
     }
-    return {path for path in found - context.durability.unrepaired if file_sync.is_attached(context, path)}
+    return {path for path in found - context.durability.unrepaired if is_attached(context, path)}
 
 
-def _identify_roots(context: StoreContext) -> dict[str, tuple[int, int] | None]:
+def _identify_roots(context: IndexContext) -> dict[str, tuple[int, int] | None]:
     """Device and inode of the store's folders; a folder that was replaced is another one with the same path."""
     found: dict[str, tuple[int, int] | None] = {}
-    for root in file_sync.roots(context):
+    for root in memory_roots(context):
         try:
             status = os.stat(root)
             found[str(root)] = (status.st_dev, status.st_ino)

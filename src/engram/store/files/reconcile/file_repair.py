@@ -22,10 +22,12 @@ from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.log.journal import Change, JournalLine, Position
+from engram.store.files.log.mark import Mark, is_own, read_mark, write_mark
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import StoreContext
-from engram.store.files.reconcile.durability import Mark, is_own, read_mark, sync_files, write_mark
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.durability import sync_files
+from engram.store.files.reconcile.hand_edits import EDIT
+from engram.store.files.reconcile.team_trust import is_team, team_of
 from engram.store.home import Home
 from engram.store.records import from_image, image
 
@@ -167,7 +169,7 @@ def _write(path: Path, wanted: Sequence[Memory], expected: Stamp | None) -> bool
 # -- after a killed process
 
 
-def finish_files(context: StoreContext, lines: Sequence[JournalLine], *, teams: bool) -> None:
+def finish_files(context: IndexContext, lines: Sequence[JournalLine], *, teams: bool) -> None:
     """Write the files of the last decisions, unless their owner has changed them since; those of `teams`, if wanted."""
     newest: dict[str, tuple[str, Change]] = {}
     earlier: dict[str, list[Image]] = {}
@@ -181,7 +183,7 @@ def finish_files(context: StoreContext, lines: Sequence[JournalLine], *, teams: 
     files = FileRepair(context.home)
     for memory_id, (op, change) in newest.items():
         # A person's edit was in the file before it was in the journal.
-        if op == file_sync.EDIT or change.after is None or not change.file:
+        if op == EDIT or change.after is None or not change.file:
             continue
         path = _writable_path(context, change.file, teams=teams)
         if path is not None:
@@ -190,7 +192,7 @@ def finish_files(context: StoreContext, lines: Sequence[JournalLine], *, teams: 
             )
 
 
-def _earlier_images(context: StoreContext, memory_id: str, seq: int) -> list[Image]:
+def _earlier_images(context: IndexContext, memory_id: str, seq: int) -> list[Image]:
     """The versions a file may have had before a decision: the indexed one, and the last in the journal.
 
     A colleague's change to a team file is in the index alone; a rebuilt index has the newest version already.
@@ -204,26 +206,26 @@ def _earlier_images(context: StoreContext, memory_id: str, seq: int) -> list[Ima
     return found
 
 
-def _writable_path(context: StoreContext, stored: str, *, teams: bool) -> Path | None:
+def _writable_path(context: IndexContext, stored: str, *, teams: bool) -> Path | None:
     """The path of a file to be written again. A team's is written only while its team store is attached:
 
     a journal alone must not create files in a repository.
     """
-    is_team = file_sync.is_team(stored)
-    if is_team and not (teams and file_sync.team_of(context, stored)):
+    of_team = is_team(stored)
+    if of_team and not (teams and team_of(context, stored)):
         return None
     try:
         path = context.confined(stored)
     except StoreError as error:
         context.warnings.append(str(error))
         return None
-    return path if not is_team or path.parent.is_dir() else None
+    return path if not of_team or path.parent.is_dir() else None
 
 
 # -- after a power loss
 
 
-def repair_after_restart(context: StoreContext) -> None:
+def repair_after_restart(context: IndexContext) -> None:
     """Check for a power loss, once per process, before any file counts as a person's edit."""
     known = context.durability
     if known.is_checked:
@@ -256,7 +258,7 @@ def repair_after_restart(context: StoreContext) -> None:
         _save_mark(context, mark)
 
 
-def _save_mark(context: StoreContext, mark: Mark) -> None:
+def _save_mark(context: IndexContext, mark: Mark) -> None:
     """Write the mark; until that succeeds, the check is repeated."""
     try:
         write_mark(context.home, mark)
@@ -274,7 +276,7 @@ def repair_report(mark: Mark) -> str:
     )
 
 
-def _repair_since(context: StoreContext, seq: int) -> list[str]:
+def _repair_since(context: IndexContext, seq: int) -> list[str]:
     """Repair every file of the decisions after a number; returns those that the power loss had changed."""
     histories, places = _histories_since(context, seq)
     files, repaired = FileRepair(context.home), []
@@ -300,7 +302,7 @@ def _repair_since(context: StoreContext, seq: int) -> list[str]:
     return repaired
 
 
-def _histories_since(context: StoreContext, seq: int) -> tuple[dict[str, FileHistory], set[str]]:
+def _histories_since(context: IndexContext, seq: int) -> tuple[dict[str, FileHistory], set[str]]:
     """The history of every own file that a decision after a number concerned, and all files with memories by the journal."""
     last: dict[str, tuple[Position, str]] = {}
     images: dict[str, list[Image]] = {}
@@ -328,12 +330,12 @@ def _histories_since(context: StoreContext, seq: int) -> tuple[dict[str, FileHis
     return histories, {*histories, *(stored for _, stored in last.values())}
 
 
-def _image_at(context: StoreContext, memory_id: str, position: Position) -> list[Image]:
+def _image_at(context: IndexContext, memory_id: str, position: Position) -> list[Image]:
     changes = context.journal.at(position).changes
     return [change.after for change in reversed(changes) if change.id == memory_id and change.after is not None][:1]
 
 
-def _moved_by_hand(context: StoreContext, places: set[str]) -> frozenset[str]:
+def _moved_by_hand(context: IndexContext, places: set[str]) -> frozenset[str]:
     """Memories in files unknown to the journal: a person renamed those files."""
     found: set[str] = set()
     for path in memories.memory_files(context.home.engrams):

@@ -17,28 +17,27 @@ from typing import TYPE_CHECKING
 
 from engram.disk import whole_lines
 from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError, StoreReadOnly
-from engram.model.event import Event
-from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.documents import Document, event_document, meaning_of
 from engram.store.files.log.journal import Change, JournalLine, Position
-from engram.store.files.log.ledger import Written, ledger_name
+from engram.store.files.log.ledger import ledger_name
 from engram.store.files.memories import UNSEEN
 from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import (
+from engram.store.files.reconcile.context import IndexContext, Tail, append_entry, journal_tail
+from engram.store.files.reconcile.file_repair import finish_files, repair_after_restart
+from engram.store.files.reconcile.hand_edits import pick_up
+from engram.store.files.reconcile.index_records import (
     MemoryRow,
-    StoreContext,
-    Tail,
-    append_entry,
     forget_memory,
     index_entries,
     index_entry,
     index_event,
     index_memories,
-    journal_tail,
     note_ledger,
+    place_of,
 )
-from engram.store.files.reconcile.file_repair import finish_files, repair_after_restart
+from engram.store.files.reconcile.pending import PendingEvents
+from engram.store.files.reconcile.team_trust import is_team, is_trusted_anywhere
 from engram.store.files.states.machine import session_scope
 from engram.store.ledger import LEDGER_OP, TASK
 from engram.store.protocol import Progress
@@ -50,58 +49,7 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 
-MOST, MOST_BYTES = 64, 1_000_000
-"""Events, and bytes of events, that may stay pending; the append that reaches a limit indexes all of them."""
-
-
-@dataclass(slots=True)
-class PendingEvents:
-    """Events this process has appended and not indexed yet.
-
-    The ledger is the commit point and the index is derived, so an append need not wait for it. Nothing depends on this process:
-    every append is anchored in the journal, and any process that finds the journal longer than the index has read indexes them.
-    """
-
-    into: sqlite3.Connection
-    read: str | None
-    """How far the index had read the journal; while that is unchanged, nobody else has indexed the events."""
-    events: list[tuple[Event, str]] = field(default_factory=list)
-    """Each event with the scope of its ledger."""
-    sizes: dict[str, int] = field(default_factory=dict)
-    """Each ledger's size after its last event."""
-    anchors: dict[str, JournalLine] = field(default_factory=dict)
-    """The last anchor journaled for each session, the newest of all last."""
-    size: int = 0
-    """Bytes of all pending events."""
-    is_urgent: bool = False
-    """Whether to index them at once: others are writing too, or the anchor could not be journaled."""
-
-    @property
-    def newest(self) -> JournalLine | None:
-        """The newest anchor of any of these ledgers."""
-        return next(reversed(self.anchors.values()), None)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the events should be indexed now."""
-        return self.is_urgent or self.read is None or len(self.events) >= MOST or self.size >= MOST_BYTES
-
-    def add(self, events: Sequence[Event], scope: str, written: Written) -> None:
-        """Add events appended to a ledger."""
-        self.events += [(event, scope) for event in events]
-        self.size += written.end - written.start
-        self.sizes[written.ledger] = written.end
-
-    def note_anchor(self, placed: JournalLine | None) -> None:
-        """Add the anchor that was journaled; None if that failed."""
-        if placed is None:
-            self.is_urgent = True
-            return
-        self.anchors.pop(placed.entry.session, None)
-        self.anchors[placed.entry.session] = placed
-
-
-def is_untouched(context: StoreContext, waiting: PendingEvents) -> bool:
+def is_untouched(context: IndexContext, waiting: PendingEvents) -> bool:
     """Whether the index is as it was before these events were appended; if not, another process has indexed them.
 
     A process that reads on in the journal indexes every ledger that is anchored there.
@@ -109,7 +57,7 @@ def is_untouched(context: StoreContext, waiting: PendingEvents) -> bool:
     return waiting.into is context.index.db and context.index.get("journal") == waiting.read
 
 
-def event_vectors(context: StoreContext, documents: Sequence[Document]) -> "Sequence[Vectors | None]":
+def event_vectors(context: IndexContext, documents: Sequence[Document]) -> "Sequence[Vectors | None]":
     """A vector for each document; None where there is none yet, so that it is found by keyword only."""
     vectors = None
     with contextlib.suppress(EmbedderError):
@@ -117,7 +65,7 @@ def event_vectors(context: StoreContext, documents: Sequence[Document]) -> "Sequ
     return list(vectors) if vectors is not None else [None] * len(documents)
 
 
-def index_pending(context: StoreContext) -> None:
+def index_pending(context: IndexContext) -> None:
     """Index the pending events. The caller holds the writer lock."""
     waiting = context.pending
     if waiting is not None and is_untouched(context, waiting):
@@ -125,11 +73,11 @@ def index_pending(context: StoreContext) -> None:
         vectors = event_vectors(context, documents)
         with context.index.writing() as writer:
             for (event, _), document, vector in zip(waiting.events, documents, vectors, strict=True):
-                index_event(context, writer, event, document, vector)
+                index_event(context.index, writer, event, document, vector)
             for ledger, size in waiting.sizes.items():
-                note_ledger(context, ledger, size)
+                note_ledger(context.index, ledger, size)
             for placed in waiting.anchors.values():
-                index_entry(context, placed)
+                index_entry(context.index, placed)
     context.pending = None
 
 
@@ -145,7 +93,7 @@ class IndexOutdated(sqlite3.DatabaseError):
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
-def catch_up(context: StoreContext, *, ledger: str | None = None) -> Tail:
+def catch_up(context: IndexContext, *, ledger: str | None = None) -> Tail:
     """Index what other processes wrote and finish what a crash interrupted: journal first, then ledgers.
 
     A decision about memories needs no ledger (""), an event only its own; opening a store checks all of them.
@@ -170,7 +118,7 @@ _READ_SO_FAR = """SELECT key, value FROM meta WHERE key IN ('seq', 'journal')
 UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"""
 
 
-def _follow_journal(context: StoreContext) -> None:
+def _follow_journal(context: IndexContext) -> None:
     check_continuity(context)
     context.warnings += context.journal.quarantine_torn()
     unread = list(context.journal.read(context.position))
@@ -178,14 +126,14 @@ def _follow_journal(context: StoreContext) -> None:
     # Their events first: once the index has read the anchor, nobody looks for them again.
     follow_ledgers(context, {ledger_name(placed.entry.session) for placed in unread if placed.entry.op == LEDGER_OP})
     touched = [change.file for placed in unread for change in placed.entry.changes if change.file]
-    touched += [file_sync.place_of(context, c.id) for p in unread if p.entry.op == "split" for c in p.entry.changes]
+    touched += [place_of(context.index, c.id) for p in unread if p.entry.op == "split" for c in p.entry.changes]
     with context.index.writing() as writer:
         _index_journal(context, writer, lambda: unread)
-    file_sync.pick_up(context, [stored for stored in touched if stored])
+    pick_up(context, [stored for stored in touched if stored])
 
 
 def _index_journal(
-    context: StoreContext,
+    context: IndexContext,
     writer: DocumentWriter,
     read: Callable[[], Iterable[JournalLine]],
     progress: Progress = lambda *_: None,
@@ -203,7 +151,7 @@ def _index_journal(
             newest.update((change.id, placed.entry.seq) for change in placed.entry.changes)
             yield placed
 
-    index_entries(context, noting(read()))
+    index_entries(context.index, noting(read()))
     # Without the lock others may write between the two readings; what they add is read later.
     batch: list[Change] = []
     done = 0
@@ -218,23 +166,23 @@ def _index_journal(
     progress("memories", len(newest), len(newest))
 
 
-def _index_images(context: StoreContext, writer: DocumentWriter, changes: Sequence[Change], *, anew: bool) -> None:
+def _index_images(context: IndexContext, writer: DocumentWriter, changes: Sequence[Change], *, anew: bool) -> None:
     rows = []
     for change in changes:
         if change.after is None:
-            forget_memory(context, writer, change.id)
-        elif not file_sync.is_team(change.file) or file_sync.is_trusted_anywhere(context, change.file):
+            forget_memory(context.index, context.home, writer, change.id)
+        elif not is_team(change.file) or is_trusted_anywhere(context, change.file):
             memory = _readable(context, change)
             if memory is not None:
                 rows.append(MemoryRow(memory, change.after, change.file, None if anew else UNSEEN))
     vectors = context.embed([meaning_of(row.memory) for row in rows]) if anew and rows else None
     if vectors is not None:
         rows = [row._replace(vector=vector) for row, vector in zip(rows, vectors, strict=True)]
-    index_memories(context, writer, rows)
+    index_memories(context.index, writer, rows)
     context.index.flush(writer)
 
 
-def _readable(context: StoreContext, change: Change) -> Memory | None:
+def _readable(context: IndexContext, change: Change) -> Memory | None:
     """The memory of an image; None, with a warning, if only a newer Engram can read it."""
     try:
         return from_image(change.after or {})
@@ -246,7 +194,7 @@ def _readable(context: StoreContext, change: Change) -> Memory | None:
 # -- from the beginning
 
 
-def rebuild(context: StoreContext, progress: Progress = lambda *_: None) -> SyncReport:
+def rebuild(context: IndexContext, progress: Progress = lambda *_: None) -> SyncReport:
     """Fill the index from scratch, then read files that differ from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
         context.warnings += [*context.journal.quarantine_torn(), *context.ledger.quarantine_torn()]
@@ -256,7 +204,7 @@ def rebuild(context: StoreContext, progress: Progress = lambda *_: None) -> Sync
         differing = _fill(context, writer, progress, noticed, alone=True)
     context.index.drop_stale_matrices()
     try:
-        file_sync.pick_up(context, differing, noticed)
+        pick_up(context, differing, noticed)
     except StoreReadOnly:
         with context.index.writing():
             context.index.db.execute("DELETE FROM folders")
@@ -264,7 +212,7 @@ def rebuild(context: StoreContext, progress: Progress = lambda *_: None) -> Sync
     return noticed
 
 
-def read_in(context: StoreContext, *, provisionally: bool = False) -> SyncReport:
+def read_in(context: IndexContext, *, provisionally: bool = False) -> SyncReport:
     """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
 
     If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
@@ -282,7 +230,7 @@ def read_in(context: StoreContext, *, provisionally: bool = False) -> SyncReport
 
 
 def _fill(
-    context: StoreContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
+    context: IndexContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
 ) -> list[str]:
     """Index everything, inside a transaction; returns the files that differ from the journal.
 
@@ -299,7 +247,7 @@ def _fill(
     return differing
 
 
-def _write_lost_files(context: StoreContext) -> None:
+def _write_lost_files(context: IndexContext) -> None:
     """Finish the last decision, the only one a crash can have kept from its files, and write missing files again.
 
     Whether a person removed them cannot be known without the old index. A missing team file was removed by git.
@@ -311,7 +259,7 @@ def _write_lost_files(context: StoreContext) -> None:
     file_sync.write_missing(context)
 
 
-def _index_ledgers(context: StoreContext, writer: DocumentWriter, progress: Progress) -> None:
+def _index_ledgers(context: IndexContext, writer: DocumentWriter, progress: Progress) -> None:
     sizes = context.ledger.sizes()
     for done, (name, size) in enumerate(sorted(sizes.items()), 1):
         # A line that another process is still writing is read once it is complete.
@@ -319,7 +267,7 @@ def _index_ledgers(context: StoreContext, writer: DocumentWriter, progress: Prog
         progress("sessions", done, len(sizes))
 
 
-def _complete(context: StoreContext, name: str, size: int) -> int:
+def _complete(context: IndexContext, name: str, size: int) -> int:
     try:
         return whole_lines(context.home.ledger / name)[1]
     except OSError:
@@ -329,25 +277,25 @@ def _complete(context: StoreContext, name: str, size: int) -> int:
 # -- single records
 
 
-def journal_task(context: StoreContext, task_id: str, what: str) -> None:
+def journal_task(context: IndexContext, task_id: str, what: str) -> None:
     """Journal that a task or checkpoint was written, so that its loss is noticed. A failure is only a warning."""
     try:
         tail = catch_up(context, ledger="")
         placed = append_entry(context, TASK, "engram", what, (), task_id, durably=False, tail=tail)
         with context.index.writing():
-            index_entry(context, placed)
+            index_entry(context.index, placed)
     except (StoreError, sqlite3.Error, OSError) as error:
         context.warnings.append(f"{task_id}: it is not recorded in the journal: {error}")
 
 
-def check_continuity(context: StoreContext) -> None:
+def check_continuity(context: IndexContext) -> None:
     """Raise `IndexOutdated` unless the last entry the index read is still where it was."""
     month, end, start = [*json.loads(context.index.get("journal") or '["", 0]'), -1][:3]
     if start >= 0 and not context.journal.has_entry(Position(month, start), end, context.seq):
         raise IndexOutdated(f"the index does not match the journal in {context.home.journal}")
 
 
-def follow_ledgers(context: StoreContext, names: Collection[str] | None = None) -> None:
+def follow_ledgers(context: IndexContext, names: Collection[str] | None = None) -> None:
     """Index new events of these ledgers, or of all, and remove those of ledgers that are gone."""
     known = dict(context.index.all("ledger_sizes", None if names is None else json.dumps(list(names))))
     sizes = context.ledger.sizes(names)
@@ -363,7 +311,7 @@ def follow_ledgers(context: StoreContext, names: Collection[str] | None = None) 
 
 
 def index_ledger(
-    context: StoreContext, writer: DocumentWriter, name: str, offset: int, size: int, most: int | None = FEW
+    context: IndexContext, writer: DocumentWriter, name: str, offset: int, size: int, most: int | None = FEW
 ) -> None:
     """Index a ledger's events from an offset on, inside a transaction; more than `most` get their vectors later."""
     events, broken = context.ledger.readable(name, offset)
@@ -378,11 +326,11 @@ def index_ledger(
     few = most is None or len(documents) <= most
     vectors = event_vectors(context, documents) if few else [None] * len(documents)
     for event, document, vector in zip(events, documents, vectors, strict=True):
-        index_event(context, writer, event, document, vector)
-    note_ledger(context, name, size)
+        index_event(context.index, writer, event, document, vector)
+    note_ledger(context.index, name, size)
 
 
-def forget_ledgers(context: StoreContext, names: Sequence[str]) -> None:
+def forget_ledgers(context: IndexContext, names: Sequence[str]) -> None:
     """Remove the events of deleted ledgers from the index."""
     if not names:
         return

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -26,12 +26,12 @@ from engram.store.files.log.journal import Journal
 from engram.store.files.log.ledger import Ledger
 from engram.store.files.log.usage import Usage
 from engram.store.files.reconcile import file_sync, recovery
-from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.durability import make_durable_at_close
 from engram.store.files.reconcile.edits import POSITION, EditDetector
+from engram.store.files.reconcile.embedding import fill_vectors
 from engram.store.files.reconcile.file_changes import FileChanges
-from engram.store.files.store import purge
-from engram.store.files.store.purge_plan import unfinished
+from engram.store.files.reconcile.hand_edits import pick_up
 from engram.store.home import FormatGuard, Home
 from engram.store.protocol import Progress
 from engram.store.reports import SyncReport
@@ -39,7 +39,6 @@ from engram.store.sources import random_hex, utc_now
 from engram.store.sqlite.connection import immediate, is_busy, is_damaged, is_unwritable
 from engram.store.sqlite.index import Index
 from engram.store.sqlite.sweep import differing
-from engram.store.sqlite.vectors import fill_vectors
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
@@ -160,6 +159,13 @@ def _no_index(why: object, home: Home) -> StoreReadOnly:
 # -- the store
 
 
+class _ReadGroup(threading.local):
+    """The group of reads that a thread is in."""
+
+    depth = 0
+    is_refreshed = False
+
+
 class RefreshedStore:
     """Opens a store, finishes what a crash interrupted, and indexes changes before each answer."""
 
@@ -179,9 +185,10 @@ class RefreshedStore:
         self._noticed_at = self._ledgers_at = float("-inf")
         self._edits = EditDetector()
         self._is_tidy = False
+        self._group = _ReadGroup()
         self._unread_teams: dict[Path, None] = {}
         """Team stores not read yet, because another process was writing."""
-        self._context = StoreContext(
+        self._context = IndexContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),
@@ -191,11 +198,12 @@ class RefreshedStore:
             embedder=embedder,
             clock=clock,
             token=token,
+            warnings=[],
         )
         self._prepare()
 
     @property
-    def context(self) -> StoreContext:
+    def context(self) -> IndexContext:
         """The store's context. Raises `StoreClosed` once the store is closed."""
         if self._is_closed:
             raise StoreClosed(f"the store in {self._context.home.root} is closed; open it again with `Engram.open()`")
@@ -262,8 +270,26 @@ class RefreshedStore:
 
     # -- before an answer
 
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """The reads inside share one refresh; each thread has its own groups."""
+        group = self._group
+        group.depth += 1
+        try:
+            yield
+        finally:
+            group.depth -= 1
+            if not group.depth:
+                group.is_refreshed = False
+
     def _refresh(self, *, force: bool = False) -> bool:
-        """Index what others wrote and what people changed in the files; returns whether people changed anything."""
+        """Index what others wrote and what people changed in the files; returns whether people changed anything.
+
+        Reads in a group see the store as it was at the first of them, unless one does not find what it looks for (`force`).
+        """
+        if not force and self._group.is_refreshed:
+            return False
+        self._group.is_refreshed = self._group.depth > 0
         self._catch_up_if_free()
         now = time.monotonic()
         if force or now - self._noticed_at >= NOTICE_EVERY:
@@ -312,7 +338,7 @@ class RefreshedStore:
             noticed = SyncReport()
             for folder in sorted(changes.folders):
                 file_sync.list_folder(self.context, Path(folder), noticed)
-            return file_sync.pick_up(self.context, sorted(changes.files), noticed)
+            return pick_up(self.context, sorted(changes.files), noticed)
 
         noticed = self._under_lock(EDIT_PATIENCE, synced, "changed files were not read")
         if noticed is None:
@@ -328,7 +354,7 @@ class RefreshedStore:
         self._under_lock(PATIENCE, lambda: self._index_changes(ledger), problem)
 
     def _catch_up_if_free(self) -> None:
-        if not self._is_behind() and not purge.to_hide(self.context):
+        if not self._is_behind() and not self._has_purge_to_hide():
             return
         try:
             with contextlib.suppress(StoreBusy), self.context.lock.held(BRIEFLY):
@@ -400,13 +426,13 @@ class RefreshedStore:
     def _index_changes(self, ledger: str | None = None) -> None:
         """Index what others wrote, for a reader with the writer lock. An interrupted purge is hidden, not finished."""
         recovery.catch_up(self.context, ledger=ledger)
-        self._handle_purge(purge.hide)
+        self._hide_purge()
 
     def _finish_interrupted(self, ledger: str | None = None) -> None:
         """Finish what a crash interrupted, for a writer with the writer lock."""
         self._tidy()
         recovery.catch_up(self.context, ledger=ledger)
-        self._handle_purge(purge.resume)
+        self._finish_purge()
 
     def _tidy(self) -> None:
         """Remove what killed processes left, once for each opened store."""
@@ -414,14 +440,17 @@ class RefreshedStore:
             self._is_tidy = True
             remove_home_leftovers(self.context.home)
 
-    def _handle_purge(self, work: Callable[[StoreContext], None]) -> None:
-        """Hide or finish an interrupted purge; a failure is a warning and blocks nobody."""
-        if not unfinished(self.context.home):
-            return
-        try:
-            work(self.context)
-        except (StoreError, OSError) as error:
-            self.context.warn(f"a purge was interrupted and is not finished yet: {error}")
+    def _has_purge_to_hide(self) -> bool:
+        """Whether the index may still contain records of an interrupted purge."""
+        raise NotImplementedError
+
+    def _hide_purge(self) -> None:
+        """Remove the records of an interrupted purge from the index; a failure is a warning."""
+        raise NotImplementedError
+
+    def _finish_purge(self) -> None:
+        """Finish an interrupted purge; a failure is a warning and blocks nobody."""
+        raise NotImplementedError
 
     def _ready_to_write(self) -> None:
         try:
@@ -463,7 +492,7 @@ class RefreshedStore:
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                     self._finish_interrupted()
             noticed = recovery.rebuild(self.context, progress)
-            self._handle_purge(purge.hide)
+            self._hide_purge()
             self.context.index.fresh = False
         self.context.warnings += noticed.problems
         return noticed

@@ -15,11 +15,11 @@ from engram.model.logs import Log
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL, shows
-from engram.store.files.log import usage as usage_index
-from engram.store.files.log.ledger import ledger_name, verify_ledgers
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import indexed_size
+from engram.store.files.log.ledger import ledger_name
+from engram.store.files.log.ledger_checks import verify_ledgers
+from engram.store.files.reconcile import file_sync, uses
 from engram.store.files.reconcile.durability import make_all_durable, make_due_durable, sync_folders
+from engram.store.files.reconcile.index_records import indexed_size
 from engram.store.files.reconcile.recovery import journal_task
 from engram.store.files.reconcile.refresh import (
     PATIENCE,
@@ -132,22 +132,22 @@ class FilesStore(FilesReader):
     @repairs_index
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
         """Every use of these memories, oldest first."""
-        return usage_index.uses_of(self.context, memory_ids)
+        return uses.uses_of(self.context.index, self.context.usage, memory_ids)
 
     @repairs_index
     def uses_in(self, session: str) -> list[Use]:
         """Every use in a session."""
-        return usage_index.uses_in(self.context, session)
+        return uses.uses_in(self.context.index, self.context.usage, session)
 
     @repairs_index
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        return usage_index.used_since(self.context, position)
+        return uses.used_since(self.context.index, self.context.usage, position)
 
     @repairs_index
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        return usage_index.last_use(self.context, kind)
+        return uses.last_use(self.context.index, self.context.usage, kind)
 
     # -- events and sessions
 
@@ -183,7 +183,7 @@ class FilesStore(FilesReader):
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order."""
         name = ledger_name(session)
-        if self.context.pending is None and self.context.ledger.size(name) != indexed_size(self.context, name):
+        if self.context.pending is None and self.context.ledger.size(name) != indexed_size(self.context.index, name):
             self._catch_up(name)
         return events.of_ledger(self.context, session, last, after)
 
@@ -361,7 +361,7 @@ class FilesStore(FilesReader):
     @repairs_index
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Recreate all vectors with this process's embedder; the old ones are used until all are done."""
-        from engram.store.sqlite.vectors import reembed
+        from engram.store.files.reconcile.embedding import reembed
 
         return reembed(self.context, self._deadline, progress)
 
@@ -428,7 +428,7 @@ class FilesStore(FilesReader):
     @repairs_index
     def verify_ledgers(self) -> list[str]:
         """Problems with the ledgers' chains, and with their ends compared with the journal."""
-        return verify_ledgers(self.context)
+        return verify_ledgers(self.context.journal, self.context.ledger)
 
     @repairs_index
     def facts(self) -> Mapping[str, Any]:

@@ -8,8 +8,10 @@ from engram.model.event import Event
 from engram.store.files.log.journal import JournalLine, Position
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.reconcile import recovery
-from engram.store.files.reconcile.context import StoreContext, Tail, append_anchor, indexed_size
-from engram.store.files.reconcile.recovery import PendingEvents, is_untouched
+from engram.store.files.reconcile.context import IndexContext, Tail, append_anchor
+from engram.store.files.reconcile.index_records import indexed_size
+from engram.store.files.reconcile.pending import PendingEvents
+from engram.store.files.reconcile.recovery import is_untouched
 from engram.store.files.states import machine as state
 from engram.store.files.states.machine import load_session
 from engram.store.ledger import (
@@ -27,7 +29,7 @@ from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 
 
 def append(
-    context: StoreContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
+    context: IndexContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events and return all, for a repeated key the earlier event. They are indexed later."""
     with context.lock.held():
@@ -59,7 +61,7 @@ def append(
         return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _journal_state(context: StoreContext, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
+def _journal_state(context: IndexContext, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
     """The journal's end and the ledger's last anchor; read only if others have written since the last append."""
     name, waiting = ledger_name(session), context.pending
     newest = waiting.newest if waiting is not None else None
@@ -72,14 +74,14 @@ def _journal_state(context: StoreContext, session: str, *, keyed: bool) -> tuple
     return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else context.anchors.head_of(session)
 
 
-def _is_unchanged(context: StoreContext, waiting: PendingEvents, end: Position, ledger: str) -> bool:
+def _is_unchanged(context: IndexContext, waiting: PendingEvents, end: Position, ledger: str) -> bool:
     if not is_untouched(context, waiting) or context.journal.end() != end:
         return False
-    size = waiting.sizes[ledger] if ledger in waiting.sizes else indexed_size(context, ledger)
+    size = waiting.sizes[ledger] if ledger in waiting.sizes else indexed_size(context.index, ledger)
     return size == context.ledger.size(ledger)
 
 
-def _ledger_end(context: StoreContext, session: str, tail: Tail, anchored: Head | None) -> tuple[Head, Tail]:
+def _ledger_end(context: IndexContext, session: str, tail: Tail, anchored: Head | None) -> tuple[Head, Tail]:
     """A ledger's end by its own file. Raises `StoreCorrupt` if it ends before its last anchor."""
     head = context.ledger.head(session)
     if anchored is not None and _ends_before(head, anchored):
@@ -98,7 +100,7 @@ def _ends_before(head: Head, anchored: Head) -> bool:
     return head.seq < anchored.seq or (head.seq == anchored.seq > 0 and head.digest != anchored.digest)
 
 
-def _journal_end(context: StoreContext, session: str, head: Event, tail: Tail) -> JournalLine | None:
+def _journal_end(context: IndexContext, session: str, head: Event, tail: Tail) -> JournalLine | None:
     """Anchor the ledger's end in the journal, so that a tail cut off later is noticed; a failure is only a warning."""
     try:
         return append_anchor(context, session, Head(head.seq, head.digest), tail, durably=False)
@@ -107,7 +109,7 @@ def _journal_end(context: StoreContext, session: str, head: Event, tail: Tail) -
         return None
 
 
-def _known_keys(context: StoreContext, session: str, events: Sequence[NewEvent]) -> dict[str, Event]:
+def _known_keys(context: IndexContext, session: str, events: Sequence[NewEvent]) -> dict[str, Event]:
     known: dict[str, Event] = {}
     for key in dict.fromkeys(event.key for event in events if event.key):
         row = context.index.db.execute("SELECT id FROM keys WHERE session = ? AND key = ?", (session, key)).fetchone()
@@ -117,7 +119,7 @@ def _known_keys(context: StoreContext, session: str, events: Sequence[NewEvent])
     return known
 
 
-def find(context: StoreContext, event_id: str) -> Event | None:
+def find(context: IndexContext, event_id: str) -> Event | None:
     """An event by id."""
     row = context.index.db.execute(
         "SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.id = ? AND d.kind = 'event'", (event_id,)
@@ -125,7 +127,7 @@ def find(context: StoreContext, event_id: str) -> Event | None:
     return decode_event(row[0]) if row else None
 
 
-def of_ledger(context: StoreContext, session: str, last: int | None = None, after: int = 0) -> list[Event]:
+def of_ledger(context: IndexContext, session: str, last: int | None = None, after: int = 0) -> list[Event]:
     """A ledger's events in order: those after a number, and only the last `last` of these."""
     rows = context.index.all("events_of", session, after, -1 if last is None else last)
     return [decode_event(record) for (record,) in reversed(rows)]

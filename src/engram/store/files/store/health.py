@@ -10,8 +10,8 @@ from engram.disk import json_object, read_bytes, reading
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass, field, lazy_pattern, replace
 from engram.store.files.log.journal import Journal
-from engram.store.files.reconcile.context import StoreContext
-from engram.store.files.reconcile.durability import Mark, read_mark, write_mark
+from engram.store.files.log.mark import Mark, read_mark, write_mark
+from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.file_repair import repair_report
 from engram.store.files.states.machine import checkpoints_path, is_lost, session_path, task_path
 from engram.store.files.store.purge_plan import marker_problem, unfinished
@@ -23,7 +23,7 @@ _BRIEFLY = 0.05
 """Seconds that a check waits for a writer."""
 
 
-def facts(context: StoreContext) -> dict[str, Any]:
+def facts(context: IndexContext) -> dict[str, Any]:
     """The figures that `status` and `doctor` show."""
     rows = context.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
     broken = context.index.db.execute("SELECT error FROM files WHERE error <> ''")
@@ -52,7 +52,7 @@ def busy(error: StoreBusy) -> Check:
     return Check("home", False, f"{error}; recent hand edits were not checked", "run `engram doctor` again")
 
 
-def interrupted(context: StoreContext) -> list[Check]:
+def interrupted(context: IndexContext) -> list[Check]:
     """The check for an interrupted purge, if there is one; one that another process is carrying out is none."""
     try:
         with context.lock.held(_BRIEFLY):
@@ -100,7 +100,7 @@ def _embedder(known: Mapping[str, Any]) -> Check:
     return Check("embedder", True, str(here))
 
 
-def foreign_vectors(context: StoreContext) -> list[str]:
+def foreign_vectors(context: IndexContext) -> list[str]:
     """The warning of a search without vectors: they were made by another embedder."""
     made_by, here = context.index.get("embedder"), context.embedder
     if here is None or made_by == here.name:
@@ -131,7 +131,7 @@ class _JournalRecord:
     """Whether each ledger was pruned."""
 
 
-def missing_records(context: StoreContext) -> list[Check]:
+def missing_records(context: IndexContext) -> list[Check]:
     """Checks for decisions, tasks and sessions that were written and are missing."""
     mark = read_mark(context.home) or Mark()
     found = _read(context.journal, mark)

@@ -6,7 +6,7 @@ from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.memories import Stamp
-from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.reconcile.context import IndexContext
 from engram.store.records import decode_record
 from engram.store.reports import Check, SyncReport
 
@@ -16,7 +16,7 @@ NAMED = 5
 ADVICE = "run `engram index --rebuild`"
 
 
-def drift(context: StoreContext, noticed: SyncReport) -> Check:
+def drift(context: IndexContext, noticed: SyncReport) -> Check:
     """The check; `noticed` is what has just been read from files that had changed."""
     read = [
         f"{len(ids):,} {what}"
@@ -33,7 +33,7 @@ def drift(context: StoreContext, noticed: SyncReport) -> Check:
     return Check("drift", True, f"index and files agree ({len(sample):,} files compared){news}")
 
 
-def _gaps(context: StoreContext) -> Iterator[str]:
+def _gaps(context: IndexContext) -> Iterator[str]:
     for statement, meaning in (
         ("unindexed_files", "have a file and no entry in the index"),
         ("entries_without_file", "are in the index and have no file"),
@@ -50,7 +50,7 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:NAMED]) + (" and more" if len(ids) > NAMED else "")
 
 
-def _differs(context: StoreContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
+def _differs(context: IndexContext, memory_id: str, stored: str, record: str, *stamp: int) -> bool:
     """Whether a file says something else. One that has changed since the index read it is read with the next sync, and one
     that cannot be read is another check's finding.
     """

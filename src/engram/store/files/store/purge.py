@@ -20,17 +20,11 @@ from engram.store.documents import event_document
 from engram.store.files import memories
 from engram.store.files.leftovers import remaining_leftovers, remove_home_leftovers
 from engram.store.files.log.journal import Change
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import (
-    StoreContext,
-    append_entry,
-    forget_memory,
-    index_entry,
-    note_file,
-    note_ledger,
-    reindex_journal,
-)
+from engram.store.files.reconcile.context import IndexContext, append_entry, reindex_journal
+from engram.store.files.reconcile.folders import memory_roots
+from engram.store.files.reconcile.index_records import forget_memory, index_entry, note_file, note_ledger, place_of
 from engram.store.files.reconcile.recovery import remove_stray
+from engram.store.files.reconcile.team_trust import is_team, team_of
 from engram.store.files.states import named as named_states
 from engram.store.files.states.machine import all_files as task_files
 from engram.store.files.store import events
@@ -58,7 +52,7 @@ HIDDEN = "hidden"
 """Key of the purge whose records are already out of the index, in its metadata."""
 
 
-def purge(context: StoreContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
+def purge(context: IndexContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from files, journal, ledgers, quarantine and index; leave tombstones; prove absence."""
     plan = plan_purge(context, ids, drawn, actor)
     joined = plan.joined(read_marker(context)) if unfinished(context.home) else plan
@@ -69,19 +63,19 @@ def purge(context: StoreContext, ids: Sequence[str], actor: str, drawn: Collecti
     return _carry_out(context, joined)
 
 
-def resume(context: StoreContext) -> None:
+def resume(context: IndexContext) -> None:
     """Finish an interrupted purge; for writers. What is left of it becomes a warning."""
     hide(context)
     left = _carry_out(context, read_marker(context)).remaining
     context.warn(*(f"an interrupted purge was finished, but not all is gone: {line}" for line in left))
 
 
-def to_hide(context: StoreContext) -> bool:
+def to_hide(context: IndexContext) -> bool:
     """Whether the index may still contain records of an interrupted purge."""
     return unfinished(context.home) and context.index.get(HIDDEN) != purge_stamp(context.home)
 
 
-def hide(context: StoreContext) -> None:
+def hide(context: IndexContext) -> None:
     """Remove the records of an interrupted purge from the index only; for readers."""
     if to_hide(context):
         plan = read_marker(context)
@@ -93,7 +87,7 @@ def hide(context: StoreContext) -> None:
         )
 
 
-def _carry_out(context: StoreContext, plan: PurgePlan) -> Purged:
+def _carry_out(context: IndexContext, plan: PurgePlan) -> Purged:
     quotes = Quotations(plan.said)
     _clean_sessions(context, plan, quotes)
     for path in task_files(context.home):
@@ -115,12 +109,12 @@ def _carry_out(context: StoreContext, plan: PurgePlan) -> Purged:
 # -- the index
 
 
-def _take_out_of_index(context: StoreContext, writer: DocumentWriter, plan: PurgePlan) -> None:
+def _take_out_of_index(context: IndexContext, writer: DocumentWriter, plan: PurgePlan) -> None:
     """Remove the records from the index; inside a transaction."""
     run = context.index.db.execute
     for memory_id in plan.wanted - plan.events.keys():
         known = run("SELECT 1 FROM images WHERE id = ?", (memory_id,)).fetchone()
-        forget_memory(context, writer, memory_id)
+        forget_memory(context.index, context.home, writer, memory_id)
         run("DELETE FROM images WHERE id = ?", (memory_id,))
         if known:
             run("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (memory_id,))
@@ -133,7 +127,7 @@ def _take_out_of_index(context: StoreContext, writer: DocumentWriter, plan: Purg
         run("DELETE FROM keys WHERE id = ?", (event_id,))
 
 
-def _drop_other_indexes(context: StoreContext) -> None:
+def _drop_other_indexes(context: IndexContext) -> None:
     """Delete indexes of other versions, and of this store at other places: they contain the words too."""
     own = context.home.index
     store = re.compile(re.escape(context.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
@@ -145,7 +139,7 @@ def _drop_other_indexes(context: StoreContext) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _compact(context: StoreContext) -> None:
+def _compact(context: IndexContext) -> None:
     """Rewrite the index: deleted words stay in FTS segments, free pages and the WAL until then."""
     database = context.index.db
     database.execute("INSERT INTO words (words) VALUES ('optimize')")
@@ -160,11 +154,11 @@ def _compact(context: StoreContext) -> None:
 # -- small files that quote it
 
 
-def _is_spared(context: StoreContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
+def _is_spared(context: IndexContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
     return plan.spares(owner_of(context, fields))
 
 
-def _clean_sessions(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_sessions(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Remove the words from sessions: a task or summary may quote them."""
     for path in files_below(context.home.state / "sessions", quotes.note):
         if path.suffix == ".json":
@@ -173,7 +167,7 @@ def _clean_sessions(context: StoreContext, plan: PurgePlan, quotes: Quotations) 
             path.unlink(missing_ok=True)
 
 
-def _clean_quarantine(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_quarantine(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Remove quarantined lines that contain the words or belong to one of the records."""
     marks = [record_id.encode() for record_id in (*plan.ids, *plan.events)]
     for path in files_below(context.home.quarantine, quotes.note):
@@ -194,16 +188,16 @@ def _clean_quarantine(context: StoreContext, plan: PurgePlan, quotes: Quotations
 # -- ledgers
 
 
-def _note_redactions(context: StoreContext, plan: PurgePlan) -> None:
+def _note_redactions(context: IndexContext, plan: PurgePlan) -> None:
     """Journal the redactions first: words that disappear without an entry would count as tampering."""
     for session in sorted(set(plan.events.values())):
         ids = [event_id for event_id, ledger in plan.events.items() if ledger == session]
         placed = append_entry(context, REDACTED, plan.actor, redaction_text(ids), (), session)
         with context.index.writing():
-            index_entry(context, placed)
+            index_entry(context.index, placed)
 
 
-def _blank_ledgers(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _blank_ledgers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Blank the events, and remove the words from unreadable lines of any ledger."""
     ids = frozenset(plan.events)
     for name in context.ledger.sizes():
@@ -216,7 +210,7 @@ def _blank_ledgers(context: StoreContext, plan: PurgePlan, quotes: Quotations) -
         for session in set(plan.events.values()):
             name = context.ledger.path(session).name
             if (size := context.ledger.size(name)) is not None:
-                note_ledger(context, name, size)
+                note_ledger(context.index, name, size)
 
 
 def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
@@ -227,9 +221,9 @@ def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
 # -- memory files
 
 
-def _remove_files(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _remove_files(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
     for place in plan.files:
-        if file_sync.is_team(place) and not file_sync.team_of(context, place):
+        if is_team(place) and not team_of(context, place):
             # A marker alone must not change a repository: it may have come with someone else's store.
             left = f"{place}: not changed, because its team store is not attached; purge again from that repository"
             context.warnings.append(left)
@@ -243,16 +237,16 @@ def _remove_files(context: StoreContext, plan: PurgePlan, quotes: Quotations) ->
         with context.index.writing():
             # An unreadable file is read again, so that its current state is reported.
             current = memories.stamp_of(path)
-            note_file(context, place, current if understood or current is None else memories.UNSEEN)
+            note_file(context.index, place, current if understood or current is None else memories.UNSEEN)
 
 
-def _copies_in(context: StoreContext, place: str, path: Path, quotes: Quotations) -> frozenset[str]:
+def _copies_in(context: IndexContext, place: str, path: Path, quotes: Quotations) -> frozenset[str]:
     """The ids under which a file has the words though another file has these memories: a person changed an id to a taken one."""
     try:
         found = memories.read(path)
     except EngramError:
         return frozenset()
-    foreign = [memory for memory in found if file_sync.place_of(context, memory.id) not in ("", place)]
+    foreign = [memory for memory in found if place_of(context.index, memory.id) not in ("", place)]
     return frozenset(memory.id for memory in foreign if quotes.in_bytes(memories.render([memory])))
 
 
@@ -274,9 +268,9 @@ def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
     return True
 
 
-def _clean_leftovers(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _clean_leftovers(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Clean what editors, sync tools and crashes left next to the memory files."""
-    for root in file_sync.roots(context):
+    for root in memory_roots(context):
         for folder in memories.walk(root):
             for path in list(folder.iterdir()) if folder.is_dir() else []:
                 plain = path.is_file() and not path.is_symlink()
@@ -309,7 +303,7 @@ def _contains_one(path: Path, wanted: frozenset[str]) -> bool:
 # -- the journal
 
 
-def _blank_journal(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+def _blank_journal(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> None:
     """Journal the purge, then remove the images from every entry; the entries stay for order and audit."""
     unread: list[str] = []
     imaged = {
@@ -323,7 +317,7 @@ def _blank_journal(context: StoreContext, plan: PurgePlan, quotes: Quotations) -
     if named := sorted(i for i in plan.ids if i in imaged):
         placed = append_entry(context, "purge", plan.actor, "", [Change(i, None) for i in named])
         with context.index.writing():
-            index_entry(context, placed)
+            index_entry(context.index, placed)
     for month in context.journal.months():
         path = context.journal.path(month)
         with reading(path) as file:

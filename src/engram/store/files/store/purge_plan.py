@@ -17,8 +17,8 @@ from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.log.ledger import ledger_name
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.index_records import place_of
 from engram.store.files.states.machine import load_task
 from engram.store.files.store import events
 from engram.store.home import Home, memory_file
@@ -98,7 +98,7 @@ def write_marker(home: Home, plan: PurgePlan) -> None:
     replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
 
 
-def read_marker(context: StoreContext) -> PurgePlan:
+def read_marker(context: IndexContext) -> PurgePlan:
     """The unfinished purge; one of an older Engram, which stored only the ids, is planned again."""
     begun, is_planned = _read_plan(context.home)
     if is_planned:
@@ -168,7 +168,7 @@ def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
 # -- planning
 
 
-def plan_purge(context: StoreContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
+def plan_purge(context: IndexContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
     """Read everything a purge of these needs. Nothing is written."""
     wanted = frozenset(ids)
     by_id = frozenset(i for i in wanted - frozenset(drawn) if events.find(context, i) is None)
@@ -186,7 +186,7 @@ def plan_purge(context: StoreContext, ids: Sequence[str], drawn: Collection[str]
 class _PurgeSources:
     """What journal, index and files contain of the memories and events to purge."""
 
-    def __init__(self, context: StoreContext, wanted: frozenset[str]) -> None:
+    def __init__(self, context: IndexContext, wanted: frozenset[str]) -> None:
         self._context = context
         self.events = {i: event for i in wanted if (event := events.find(context, i)) is not None}
         self.memories: dict[str, list[Memory]] = {}
@@ -200,7 +200,7 @@ class _PurgeSources:
             row = context.index.one("by_ref", memory_id)
             if row is not None:
                 self.memories.setdefault(memory_id, []).extend(_current_versions(context, row))
-            if place := file_sync.place_of(context, memory_id):
+            if place := place_of(context.index, memory_id):
                 self.files.append(place)
 
     def _image(self, memory_id: str, after: Mapping[str, Any]) -> None:
@@ -239,15 +239,15 @@ class _PurgeSources:
         return _union(scopes, (scope for event in blank if (scope := scope_of(self._context, event.id))))
 
 
-def _current_versions(context: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
+def _current_versions(context: IndexContext, row: tuple[int, str, str]) -> Iterator[Memory]:
     """A memory as the index has it and as its file has it: an edit may not be indexed yet."""
     yield decode_record(row[2])
-    place = file_sync.place_of(context, row[1])
+    place = place_of(context.index, row[1])
     with contextlib.suppress(EngramError, OSError):
         yield from (memory for memory in memories.read(context.path(place)) if memory.id == row[1])
 
 
-def _other_events(context: StoreContext, known: Collection[str]) -> Iterator[Event]:
+def _other_events(context: IndexContext, known: Collection[str]) -> Iterator[Event]:
     """The events of every ledger except these; for a damaged ledger also those in the index."""
     for name in context.ledger.sizes():
         whole = True
@@ -262,19 +262,19 @@ def _other_events(context: StoreContext, known: Collection[str]) -> Iterator[Eve
             yield from (event for event in _indexed(context, name) if event.id not in known)
 
 
-def _indexed(context: StoreContext, ledger: str) -> Iterator[Event]:
+def _indexed(context: IndexContext, ledger: str) -> Iterator[Event]:
     rows = context.index.db.execute("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()
     for session in (parent for (parent,) in rows if ledger_name(parent) == ledger):
         yield from events.of_ledger(context, session)
 
 
-def scope_of(context: StoreContext, document_id: str) -> str:
+def scope_of(context: IndexContext, document_id: str) -> str:
     """The scope of a memory or an event by the index; "" if unknown."""
     row = context.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
     return str(row[0]) if row else ""
 
 
-def owner_of(context: StoreContext, fields: Mapping[str, Any]) -> str:
+def owner_of(context: IndexContext, fields: Mapping[str, Any]) -> str:
     """The owner's scope of a session, a task, a checkpoint or a job; "" if unknown."""
     if "scope" in fields or "scopes" in fields:
         return str(fields.get("scope") or next(iter(fields.get("scopes") or ()), ""))

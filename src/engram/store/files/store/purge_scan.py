@@ -15,8 +15,8 @@ from engram.disk import MALFORMED, UNREADABLE, json_line, read_bytes, reading, r
 from engram.model.errors import EngramError
 from engram.store.files import memories
 from engram.store.files.memories import is_memory_file
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.folders import memory_roots
 from engram.store.files.states import named as named_states
 from engram.store.files.store.purge_plan import MARKER, PurgePlan, owner_of, scope_of
 from engram.store.purge import BLANK, QuotingRecord, lines_of, quoting_lines, reworded, says, strings_in, without
@@ -158,7 +158,7 @@ def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iter
 Records = Iterator[tuple[QuotingRecord, Iterable[str]]]
 
 
-def left_over(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
+def left_over(context: IndexContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
     """Records and files that still contain any of the texts, unreadable files, and an index that is in use."""
     holders: list[QuotingRecord] = []
     places: list[str] = []
@@ -184,7 +184,7 @@ def left_over(context: StoreContext, plan: PurgePlan, quotes: Quotations) -> tup
     return tuple(dict.fromkeys([*quoting_lines(holders, plan.scopes), *places, *quotes.unread]))
 
 
-def _records(context: StoreContext, path: Path) -> Records:
+def _records(context: IndexContext, path: Path) -> Records:
     """The records of a file, each with all its texts."""
     folder = path.parent
     if folder == context.home.journal:
@@ -197,7 +197,7 @@ def _records(context: StoreContext, path: Path) -> Records:
         return _lines(path, lambda fields: iter([(QuotingRecord(f"state {fields['name']}", ""), strings_in(fields))]))
     if folder == context.home.state / "sessions":
         return _state_record(context, json.loads(read_bytes(path)))
-    if any(root in path.parents for root in file_sync.roots(context)) and memories.is_memory_file(path.name):
+    if any(root in path.parents for root in memory_roots(context)) and memories.is_memory_file(path.name):
         return ((QuotingRecord(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
     raise ValueError("not a file of records")
 
@@ -221,15 +221,15 @@ def _journal_records(fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(f"decision {fields['seq']} of the journal", scope), texts
 
 
-def _event_record(context: StoreContext, fields: Mapping[str, Any]) -> Records:
+def _event_record(context: IndexContext, fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(str(fields["id"]), scope_of(context, str(fields["id"]))), strings_in(fields)
 
 
-def _state_record(context: StoreContext, fields: Mapping[str, Any]) -> Records:
+def _state_record(context: IndexContext, fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(str(fields["id"]), owner_of(context, fields)), strings_in(fields)
 
 
-def _in_index(context: StoreContext, texts: Iterable[str]) -> list[str]:
+def _in_index(context: IndexContext, texts: Iterable[str]) -> list[str]:
     """The index files, if they contain texts that no record has."""
     needles = [needle for text in texts for needle in quoted(text)]
     found = []

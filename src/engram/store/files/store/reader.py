@@ -1,22 +1,23 @@
 """The reading half of a files store: memories, events, search, history and links."""
 
-import contextlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, StoreError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
 from engram.store.files.log.journal import Change, Entry, Position
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import StoreContext
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.index_records import place_of
 from engram.store.files.reconcile.recovery import IndexOutdated
 from engram.store.files.reconcile.refresh import RefreshedStore, repairs_index
-from engram.store.files.store import events, health
+from engram.store.files.reconcile.team_trust import is_team
+from engram.store.files.store import events, health, purge
+from engram.store.files.store.purge_plan import unfinished
 from engram.store.ledger import decode_event
 from engram.store.protocol import (
     COMMON,
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 
-def history(context: StoreContext, memory_id: str) -> list[Image]:
+def history(context: IndexContext, memory_id: str) -> list[Image]:
     """All decisions about a memory, oldest first."""
     rows = context.index.db.execute("SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,))
     return [_image(_entry(context, memory_id, *row), memory_id) for row in rows.fetchall()]
 
 
-def histories(context: StoreContext, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+def histories(context: IndexContext, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
     """All decisions about each of these memories, oldest first; an entry that several share is read once."""
     rows = context.index.db.execute(
         "SELECT i.id, i.seq, i.month, i.offset FROM json_each(?) j CROSS JOIN images i ON i.id = j.value ORDER BY i.seq",
@@ -61,7 +62,7 @@ def histories(context: StoreContext, memory_ids: Sequence[str]) -> dict[str, lis
     return found
 
 
-def known_at(context: StoreContext, moment: datetime) -> dict[str, Memory | None]:
+def known_at(context: IndexContext, moment: datetime) -> dict[str, Memory | None]:
     """Every memory changed since a time, as it was then; None if it did not exist."""
     rows = context.index.db.execute(
         "SELECT l.id, i.seq, i.month, i.offset FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l LEFT JOIN images i "
@@ -76,7 +77,7 @@ def known_at(context: StoreContext, moment: datetime) -> dict[str, Memory | None
     return versions
 
 
-def _entry(context: StoreContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
+def _entry(context: IndexContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
     entry = context.journal.at(Position(month, offset))
     if entry.seq != seq:
         raise IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
@@ -96,6 +97,23 @@ LOOKED_AT = 200
 
 class FilesReader(RefreshedStore):
     """The queries of a files store."""
+
+    def _has_purge_to_hide(self) -> bool:
+        return purge.to_hide(self.context)
+
+    def _hide_purge(self) -> None:
+        self._handle_purge(purge.hide)
+
+    def _finish_purge(self) -> None:
+        self._handle_purge(purge.resume)
+
+    def _handle_purge(self, work: Callable[[IndexContext], None]) -> None:
+        if not unfinished(self.context.home):
+            return
+        try:
+            work(self.context)
+        except (StoreError, OSError) as error:
+            self.context.warn(f"a purge was interrupted and is not finished yet: {error}")
 
     @repairs_index
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
@@ -150,7 +168,7 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that are in the owner's own store."""
-        return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.context, i))]
+        return [i for i in memory_ids if not is_team(place_of(self.context.index, i))]
 
     @repairs_index
     def named(self, name: str, scope: str) -> str:
@@ -168,7 +186,7 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def file_of(self, memory_id: str) -> str:
         """The file that contains a memory, or ""."""
-        place = file_sync.place_of(self.context, memory_id)
+        place = place_of(self.context.index, memory_id)
         return str(self.context.path(place)) if place else ""
 
     @repairs_index
@@ -311,7 +329,3 @@ class FilesReader(RefreshedStore):
         """The links of some memories."""
         self._refresh()
         return list(read_links(self.context.index.db, ids, hops, most))
-
-    def reading(self) -> contextlib.AbstractContextManager[None]:
-        """Groups reads; the index is local, so there is nothing to save."""
-        return contextlib.nullcontext()

@@ -7,9 +7,10 @@ from typing import Any
 from engram.disk import json_line, reading, replace_file
 from engram.model.lazy import replace
 from engram.store.files.log.journal import decode
+from engram.store.files.log.mark import read_mark, write_mark
 from engram.store.files.log.usage import after_month
-from engram.store.files.reconcile.context import StoreContext, append_anchor, index_entry, journal_tail, reindex_journal
-from engram.store.files.reconcile.durability import read_mark, write_mark
+from engram.store.files.reconcile.context import IndexContext, append_anchor, journal_tail, reindex_journal
+from engram.store.files.reconcile.index_records import index_entry
 from engram.store.files.reconcile.recovery import forget_ledgers
 from engram.store.files.states.machine import load_session
 from engram.store.files.store.reader import histories
@@ -18,7 +19,7 @@ from engram.store.ledger import PRUNED, Head
 from engram.store.reports import Pruned
 
 
-def plan(context: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+def plan(context: IndexContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
     """What pruning by these ages would remove; 0 keeps everything of that kind."""
     return Pruned(
         images=len(_old_images(context, now - timedelta(days=journal_days))) if journal_days else 0,
@@ -27,7 +28,7 @@ def plan(context: StoreContext, now: datetime, journal_days: int, usage_days: in
     )
 
 
-def prune(context: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+def prune(context: IndexContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
     """Prune. Uses must have been counted before. The caller holds the writer lock."""
     planned = plan(context, now, journal_days, usage_days, ledger_days)
     if planned.images:
@@ -44,17 +45,17 @@ def prune(context: StoreContext, now: datetime, journal_days: int, usage_days: i
     return planned
 
 
-def _drop_ledger(context: StoreContext, name: str) -> None:
+def _drop_ledger(context: IndexContext, name: str) -> None:
     """Journal the pruning first: a ledger that disappears without an entry counts as lost."""
     first = next(context.ledger.read(name), None)
     if first is not None:
         placed = append_anchor(context, first.session, Head(0, PRUNED), journal_tail(context), durably=True)
         with context.index.writing():
-            index_entry(context, placed)
+            index_entry(context.index, placed)
     (context.home.ledger / name).unlink(missing_ok=True)
 
 
-def _old_images(context: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
+def _old_images(context: IndexContext, cutoff: datetime) -> set[tuple[int, str]]:
     """(seq, id) of images older than the cutoff that a later image replaced.
 
     The last one and tombstones stay; so does, of what was taken out of use, the decision that did it and what follows.
@@ -69,7 +70,7 @@ def _old_images(context: StoreContext, cutoff: datetime) -> set[tuple[int, str]]
     return {(seq, memory_id) for seq, memory_id in old if memory_id not in kept or seq < kept[memory_id]}
 
 
-def _deciding(context: StoreContext, ids: set[str]) -> dict[str, int]:
+def _deciding(context: IndexContext, ids: set[str]) -> dict[str, int]:
     """Of those memories that were taken out of use, the number of the entry that did it."""
     rows = context.index.db.execute(
         "SELECT d.id FROM docs d WHERE d.kind = 'memory' AND d.status IN (SELECT value FROM json_each(?))",
@@ -79,7 +80,7 @@ def _deciding(context: StoreContext, ids: set[str]) -> dict[str, int]:
     return {i: kept_from(one) for i, one in histories(context, out).items()}
 
 
-def _drop_images(context: StoreContext, old: set[tuple[int, str]]) -> None:
+def _drop_images(context: IndexContext, old: set[tuple[int, str]]) -> None:
     mark = read_mark(context.home)
     if mark is not None:
         # First: decisions that disappear without this mark count as lost.
@@ -105,12 +106,12 @@ def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any
     return {**fields, "changes": changes} if changes else None
 
 
-def _old_months(context: StoreContext, cutoff: datetime) -> tuple[str, ...]:
+def _old_months(context: IndexContext, cutoff: datetime) -> tuple[str, ...]:
     """Whole months, never the newest: positions must not start over if the clock is set back."""
     return tuple(month for month in context.usage.months()[:-1] if month < cutoff.strftime("%Y-%m"))
 
 
-def _old_ledgers(context: StoreContext, cutoff: datetime) -> tuple[str, ...]:
+def _old_ledgers(context: IndexContext, cutoff: datetime) -> tuple[str, ...]:
     found = []
     for name in context.ledger.sizes():
         first = next(context.ledger.read(name), None)

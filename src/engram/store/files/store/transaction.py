@@ -14,17 +14,21 @@ from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.log.journal import Change, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
-from engram.store.files.reconcile import file_sync
-from engram.store.files.reconcile.context import (
+from engram.store.files.reconcile.context import IndexContext, append_entry
+from engram.store.files.reconcile.durability import sync_file_and_name
+from engram.store.files.reconcile.folders import is_steady, memory_roots, note_folders
+from engram.store.files.reconcile.hand_edits import pick_up
+from engram.store.files.reconcile.index_records import (
     MemoryRow,
-    StoreContext,
-    append_entry,
     index_entry,
     index_memories,
+    is_broken,
     note_file,
+    place_of,
+    stamp_known,
 )
-from engram.store.files.reconcile.durability import sync_file_and_name
-from engram.store.files.reconcile.team import trust_own_writes
+from engram.store.files.reconcile.splitting import drop_split, keep_original
+from engram.store.files.reconcile.team_trust import is_team, team_of, trust_own_writes
 from engram.store.history import FROM_USE
 from engram.store.home import refuse_links
 from engram.store.protocol import LIVE, ProposalKeys
@@ -53,7 +57,7 @@ class _PendingWrite:
 class FilesTransaction:
     """Collects the changes of a decision; `commit` carries them out."""
 
-    def __init__(self, context: StoreContext, op: str, actor: str, reason: str, session: str, screen: Screen) -> None:
+    def __init__(self, context: IndexContext, op: str, actor: str, reason: str, session: str, screen: Screen) -> None:
         self._context, self._screen = context, screen
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
         self._pending: dict[str, _PendingWrite] = {}
@@ -79,7 +83,7 @@ class FilesTransaction:
         self._new_names.difference_update(n for n, _ in index.all("taken_names", json.dumps([*self._new_names])))
 
     def _pick_up(self, place: str) -> None:
-        file_sync.pick_up(self._context, [place])
+        pick_up(self._context, [place])
         # A hand edit may have any content and name.
         self._new_hashes, self._new_names = set(), set()
 
@@ -87,7 +91,7 @@ class FilesTransaction:
         """A memory as it is now, including the changes of this decision."""
         if memory_id in self._pending:
             return self._pending[memory_id].memory
-        place = file_sync.place_of(self._context, memory_id)
+        place = place_of(self._context.index, memory_id)
         if place:
             self._pick_up(place)
         return self.stored(memory_id)
@@ -180,20 +184,20 @@ class FilesTransaction:
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector
             return
-        place = "" if memory.id in self._minted else file_sync.place_of(self._context, memory.id)
+        place = "" if memory.id in self._minted else place_of(self._context.index, memory.id)
         if not place:
             self._refuse_purged(memory.id)
             root = team or str(self._context.home.engrams)
             self._pending[memory.id] = _PendingWrite(memory, vector, self._free_place(root, memory), None)
             return
         place = self._split_if_shared(place, memory.id)
-        if file_sync.stamp_known(self._context, place) is None:
+        if stamp_known(self._context.index, place) is None:
             self._pick_up(place)
-        if file_sync.is_broken(self._context, place) and self._op not in FROM_USE:
+        if is_broken(self._context.index, place) and self._op not in FROM_USE:
             raise StoreCorrupt(
                 f"{self._context.path(place)} cannot be read; repair it first (`engram doctor` says how), nothing was changed"
             )
-        expected, broken = file_sync.stamp_known(self._context, place), file_sync.is_broken(self._context, place)
+        expected, broken = stamp_known(self._context.index, place), is_broken(self._context.index, place)
         self._pending[memory.id] = _PendingWrite(memory, vector, place, expected, broken)
 
     def _refuse_purged(self, memory_id: str) -> None:
@@ -213,7 +217,7 @@ class FilesTransaction:
     def _has_come_back(self, path: str, memory_id: str) -> bool:
         """Whether the owner of a removed memory has put its file back; what they wrote wins."""
         known = self._context.index.one("by_ref", memory_id) is not None
-        if not known or file_sync.place_of(self._context, memory_id):
+        if not known or place_of(self._context.index, memory_id):
             return False
         try:
             return any(found.id == memory_id for found in memories.read(Path(path)))
@@ -227,17 +231,17 @@ class FilesTransaction:
         if len(ids) < 2:
             return place
         path = context.confined(place)
-        root = file_sync.team_of(context, place) or str(context.home.engrams)
+        root = team_of(context, place) or str(context.home.engrams)
         found = [decode_record(context.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
         # A second name first, the removal last: a crash never leaves the memories without a file.
         with context.index.writing():
-            note_file(context, place, UNSEEN)
-        file_sync.keep_original(path)
+            note_file(context.index, place, UNSEEN)
+        keep_original(path)
         entry = append_entry(context, "split", "engram", f"{place} contained {len(ids)} memories",
                              [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
         write_through(context, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
-        file_sync.drop_split(context, place)
+        drop_split(context, place)
         return next(file for memory, file in moved if memory.id == memory_id)
 
     def check(self, memory: Memory) -> None:
@@ -271,11 +275,11 @@ class FilesTransaction:
         write_through(self._context, placed, pending)
 
 
-def write_through(context: StoreContext, placed: JournalLine, pending: Sequence[_PendingWrite]) -> None:
+def write_through(context: IndexContext, placed: JournalLine, pending: Sequence[_PendingWrite]) -> None:
     """Write files, then the index. If a file cannot be written the decision is undone: it was never acknowledged."""
     places = dict.fromkeys(item.file.rpartition("/")[0] for item in pending if item.file)
     folders = _with_parents(context, {context.path(place): None for place in places})
-    steady = [folder for folder in folders if file_sync.is_steady(context, folder)]
+    steady = [folder for folder in folders if is_steady(context, folder)]
     written: list[_PendingWrite] = []
     root = f"{context.home.root}{os.sep}"
     try:
@@ -286,7 +290,7 @@ def write_through(context: StoreContext, placed: JournalLine, pending: Sequence[
                 path = item.file if item.file.startswith(os.sep) else root + item.file
                 item.stamp = memories.write(path, item.memory, item.expected, change.after)
                 written.append(item)
-                if file_sync.is_team(item.file):
+                if is_team(item.file):
                     # What git removes or resets looks like a power loss, so team files are synced at once.
                     _wait_for(context.path(item.file))
     except EngramError:
@@ -294,12 +298,10 @@ def write_through(context: StoreContext, placed: JournalLine, pending: Sequence[
         raise
     with context.index.writing() as writer:
         _index_pending(context, writer, placed.entry, pending)
-        index_entry(context, placed)
-        file_sync.note_folders(context, steady)
-    trust_own_writes(
-        context, [(item.file, item.stamp) for item in written if item.stamp and file_sync.is_team(item.file)]
-    )
-    file_sync.pick_up(context, [item.file for item in written if item.stamp is None])
+        index_entry(context.index, placed)
+        note_folders(context, steady)
+    trust_own_writes(context, [(item.file, item.stamp) for item in written if item.stamp and is_team(item.file)])
+    pick_up(context, [item.file for item in written if item.stamp is None])
 
 
 def _wait_for(path: Path) -> None:
@@ -308,24 +310,24 @@ def _wait_for(path: Path) -> None:
 
 
 def _index_pending(
-    context: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_PendingWrite]
+    context: IndexContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_PendingWrite]
 ) -> None:
     rows = []
     for item, change in zip(pending, entry.changes, strict=True):
         stamp = None if item.broken else item.stamp or UNSEEN
         rows.append(MemoryRow(item.memory, change.text or change.after or {}, item.file, stamp, item.vector))
-    index_memories(context, writer, rows)
+    index_memories(context.index, writer, rows)
 
 
-def _with_parents(context: StoreContext, folders: dict[Path, None]) -> list[Path]:
+def _with_parents(context: IndexContext, folders: dict[Path, None]) -> list[Path]:
     known = dict(folders)
     for folder in folders:
         known[folder.parent] = known[folder.parent.parent] = None
-    roots = file_sync.roots(context)
+    roots = memory_roots(context)
     return [folder for folder in known if any(folder == root or root in folder.parents for root in roots)]
 
 
-def _take_back(context: StoreContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
+def _take_back(context: IndexContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
     """Undo an unacknowledged decision. If this fails too, recovery completes the decision instead."""
     with contextlib.suppress(OSError, EngramError):
         for item in written:
