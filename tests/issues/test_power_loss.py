@@ -12,7 +12,7 @@ from engram import Engram, Finding
 from engram.model.errors import StoreReadOnly
 from engram.store.files.log.journal import Journal
 from engram.store.files.reconcile.index_records import place_of
-from engram.store.files.states.machine import session_path
+from engram.store.files.states.sessions import session_path
 from engram.store.files.store.health import accept_gaps
 from tests.faults.consistency import assert_journal_and_files_agree, scratch, store_of
 from tests.faults.workers.operations import sentence

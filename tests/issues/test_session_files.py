@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engram.model.errors import StoreCorrupt
 from engram.model.event import Session
 from engram.store.files.log.ledger import Ledger, ledger_name
-from engram.store.files.states.machine import all_sessions, load_session, save_session, session_path
+from engram.store.files.states.sessions import all_sessions, load_session, save_session, session_path
 from engram.store.home import Home, open_home
 from tests.backends import Backend
 

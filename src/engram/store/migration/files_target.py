@@ -32,8 +32,10 @@ from engram.store.files.log.mark import MARK_FILE
 from engram.store.files.log.usage import Usage
 from engram.store.files.memories import stamp_of
 from engram.store.files.reconcile.context import IndexContext
-from engram.store.files.states import machine as state
 from engram.store.files.states import named as named_states
+from engram.store.files.states import sessions as session_files
+from engram.store.files.states import tasks as task_files
+from engram.store.files.states import verdicts
 from engram.store.home import Home, open_home
 from engram.store.migration.records import JournalRecord, MemoryImage, MigrationState, StateSnapshot, VectorsById
 from engram.store.protocol import Progress
@@ -203,16 +205,16 @@ class FilesTarget:
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
         """Write sessions, tasks, small states, verdicts and the pause. Tombstones and numbers are in the journal."""
         for session in snapshot.sessions:
-            state.save_session(self._home, session)
-        state.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
+            session_files.save_session(self._home, session)
+        task_files.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
         named_states.replace_all(self._home, snapshot.states)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in snapshot.verdicts
         ]
         if lines:
-            replace_file(self._home.state / state.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
-        state.pause(self._home, snapshot.paused)
+            replace_file(self._home.state / verdicts.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
+        verdicts.pause(self._home, snapshot.paused)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses; the offset of each in the file is its position."""

@@ -38,7 +38,7 @@ from engram.store.files.reconcile.index_records import (
 )
 from engram.store.files.reconcile.pending import PendingEvents
 from engram.store.files.reconcile.team_trust import is_team, is_trusted_anywhere
-from engram.store.files.states.machine import session_scope
+from engram.store.files.states.sessions import session_scope
 from engram.store.ledger import LEDGER_OP, TASK
 from engram.store.protocol import Progress
 from engram.store.records import from_image

@@ -28,8 +28,10 @@ from engram.store.files.reconcile.refresh import (
     repairs_index,
     repairs_index_on_append,
 )
-from engram.store.files.states import machine as state
 from engram.store.files.states import named as named_states
+from engram.store.files.states import sessions as session_files
+from engram.store.files.states import tasks as task_files
+from engram.store.files.states import verdicts
 from engram.store.files.store import events, health
 from engram.store.files.store import purge as purging
 from engram.store.files.store.health import BEGUN, CHECKPOINT
@@ -195,15 +197,15 @@ class FilesStore(FilesReader):
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        state.save_session(self.context.home, self.screen.session(session))
+        session_files.save_session(self.context.home, self.screen.session(session))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
-        return state.load_session(self.context.home, session_id)
+        return session_files.load_session(self.context.home, session_id)
 
     def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
         """Sessions, newest first."""
-        return [one for one in state.all_sessions(self.context.home) if shows(scopes, one.owner)][:limit]
+        return [one for one in session_files.all_sessions(self.context.home) if shows(scopes, one.owner)][:limit]
 
     def ledger_scope(self, name: str) -> str:
         """The scope that owns a ledger."""
@@ -217,17 +219,17 @@ class FilesStore(FilesReader):
         """Write a new task."""
         kept = self.screen.task(task)
         with self.guard, self.context.lock.held(self._deadline):
-            state.save_task(self.context.home, kept)
+            task_files.save_task(self.context.home, kept)
             journal_task(self.context, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under the writer lock; returns it changed."""
         with self.guard, self.context.lock.held(self._deadline):
-            return state.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task), task))
+            return task_files.change_task(self.context.home, task_id, lambda task: self.screen.task(change(task), task))
 
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
-        return state.load_task(self.context.home, task_id)
+        return task_files.load_task(self.context.home, task_id)
 
     def tasks(
         self,
@@ -239,7 +241,7 @@ class FilesStore(FilesReader):
         problems: list[str] = []
         found = [
             task
-            for task in state.all_tasks(self.context.home, problems)
+            for task in task_files.all_tasks(self.context.home, problems)
             if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
         ]
         self.context.warn(*problems)
@@ -248,37 +250,37 @@ class FilesStore(FilesReader):
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` gives for the next number."""
         with self.guard, self.context.lock.held(self._deadline):
-            known = state.checkpoints(self.context.home, task_id)
+            known = task_files.checkpoints(self.context.home, task_id)
             made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
-            state.add_checkpoint(self.context.home, made)
+            task_files.add_checkpoint(self.context.home, made)
             journal_task(self.context, task_id, f"{CHECKPOINT} {made.number}")
             return made
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
         """A task's checkpoints, newest first."""
-        return state.checkpoints(self.context.home, task_id)[::-1][:limit]
+        return task_files.checkpoints(self.context.home, task_id)[::-1][:limit]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task."""
         with self.guard, self.context.lock.held(self._deadline):
-            state.change_checkpoints(self.context.home, task_id, change)
+            task_files.change_checkpoints(self.context.home, task_id, change)
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that exists already stays as it is."""
         with self.guard, self.context.lock.held(self._deadline):
-            state.enqueue(self.context.home, [self.screen.job(job) for job in jobs])
+            task_files.enqueue(self.context.home, [self.screen.job(job) for job in jobs])
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
         """Take jobs that are due."""
         with self.guard, self.context.lock.held(self._deadline):
-            return state.lease(self.context.home, kinds, owner, now, until, limit)
+            return task_files.lease(self.context.home, kinds, owner, now, until, limit)
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job is removed, or replaced by `then`."""
         with self.guard, self.context.lock.held(self._deadline):
-            return state.settle(self.context.home, job, then and self.screen.job(then, job))
+            return task_files.settle(self.context.home, job, then and self.screen.job(then, job))
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has used on a day."""
@@ -297,14 +299,14 @@ class FilesStore(FilesReader):
         """Jobs that are not done, oldest first."""
         found = [
             job
-            for job in state.all_jobs(self.context.home)
+            for job in task_files.all_jobs(self.context.home)
             if (statuses is None or job.status in statuses) and (scopes is None or self._scope_of(job) in scopes)
         ]
         return found[:limit]
 
     def _scope_of(self, job: Job) -> str:
         """The scope of a job's events; for an older job from its task or payload."""
-        task = state.load_task(self.context.home, str(job.payload.get("task", "")))
+        task = task_files.load_task(self.context.home, str(job.payload.get("task", "")))
         return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
 
     # -- small states by name
@@ -340,11 +342,11 @@ class FilesStore(FilesReader):
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
-        return state.is_paused(self.context.home)
+        return verdicts.is_paused(self.context.home)
 
     def pause(self, paused: bool) -> None:
         """Start or end a pause."""
-        state.pause(self.context.home, paused)
+        verdicts.pause(self.context.home, paused)
 
     @repairs_index
     def sync_team(self, folder: Path, *, again: bool = False) -> SyncReport:
@@ -419,11 +421,11 @@ class FilesStore(FilesReader):
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Record a gate's verdict on an autonomous proposal."""
-        state.note_verdict(self.context.home, gate, outcome, at)
+        verdicts.note_verdict(self.context.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since a time."""
-        return state.verdicts_since(self.context.home, since)
+        return verdicts.verdicts_since(self.context.home, since)
 
     @repairs_index
     def verify_ledgers(self) -> list[str]:
@@ -446,7 +448,11 @@ class FilesStore(FilesReader):
         except StoreBusy as error:
             blocked = [health.busy(error)]
         home = self.context.home
-        damaged = [*state.task_problems(home), *state.session_problems(home), *named_states.state_problems(home)]
+        damaged = [
+            *task_files.task_problems(home),
+            *session_files.session_problems(home),
+            *named_states.state_problems(home),
+        ]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
         found.append(self._drift(noticed))
         return [*blocked, *found, *health.missing_records(self.context), *health.interrupted(self.context)]

@@ -12,8 +12,8 @@ from engram.store.files.reconcile.context import IndexContext, Tail, append_anch
 from engram.store.files.reconcile.index_records import indexed_size
 from engram.store.files.reconcile.pending import PendingEvents
 from engram.store.files.reconcile.recovery import is_untouched
-from engram.store.files.states import machine as state
-from engram.store.files.states.machine import load_session
+from engram.store.files.states import tasks as task_files
+from engram.store.files.states.sessions import load_session
 from engram.store.ledger import (
     BEGUN,
     Head,
@@ -38,10 +38,10 @@ def append(
         waiting = context.pending or PendingEvents(
             context.index.db, context.index.get("journal"), is_urgent=tail.others
         )
-        task = state.load_task(context.home, session)
+        task = task_files.load_task(context.home, session)
         refuse_closed(task)
         for named in tasks_named(session, events):
-            refuse_closed(state.load_task(context.home, named))
+            refuse_closed(task_files.load_task(context.home, named))
         kept = load_session(context.home, session) if task is None else None
         refuse_ended(kept)
         scope = new_owner(session, ledger_owner(session, task, kept, context.ledger.scope(session)), scope)
@@ -52,7 +52,7 @@ def append(
         head, tail = _ledger_end(context, session, tail, anchored)
         new = chained_events(head, session, [events[i] for i in fresh], context.token, scope)
         # Jobs first: a job without events does nothing, but events without their job would never be processed.
-        state.enqueue(context.home, jobs(new))
+        task_files.enqueue(context.home, jobs(new))
         waiting.add(new, scope, context.ledger.append_turn(session, new))
         waiting.note_anchor(_journal_end(context, session, new[-1], tail))
         context.pending = waiting

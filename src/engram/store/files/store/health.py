@@ -13,7 +13,8 @@ from engram.store.files.log.journal import Journal
 from engram.store.files.log.mark import Mark, read_mark, write_mark
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.file_repair import repair_report
-from engram.store.files.states.machine import checkpoints_path, is_lost, session_path, task_path
+from engram.store.files.states.sessions import is_lost, session_path
+from engram.store.files.states.tasks import checkpoints_path, task_path
 from engram.store.files.store.purge_plan import marker_problem, unfinished
 from engram.store.home import Home
 from engram.store.ledger import LEDGER_OP, TASK, parse_checkpoint

@@ -26,7 +26,7 @@ from engram.store.files.reconcile.index_records import forget_memory, index_entr
 from engram.store.files.reconcile.recovery import remove_stray
 from engram.store.files.reconcile.team_trust import is_team, team_of
 from engram.store.files.states import named as named_states
-from engram.store.files.states.machine import all_files as task_files
+from engram.store.files.states.tasks import all_files as task_files
 from engram.store.files.store import events
 from engram.store.files.store.purge_plan import (
     MARKER,

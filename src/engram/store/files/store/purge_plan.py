@@ -19,7 +19,7 @@ from engram.store.files import memories
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.index_records import place_of
-from engram.store.files.states.machine import load_task
+from engram.store.files.states.tasks import load_task
 from engram.store.files.store import events
 from engram.store.home import Home, memory_file
 from engram.store.ledger import blanked

@@ -12,7 +12,7 @@ from engram.store.files.log.usage import after_month
 from engram.store.files.reconcile.context import IndexContext, append_anchor, journal_tail, reindex_journal
 from engram.store.files.reconcile.index_records import index_entry
 from engram.store.files.reconcile.recovery import forget_ledgers
-from engram.store.files.states.machine import load_session
+from engram.store.files.states.sessions import load_session
 from engram.store.files.store.reader import histories
 from engram.store.history import OUT, kept_from
 from engram.store.ledger import PRUNED, Head
