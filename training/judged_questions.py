@@ -29,7 +29,7 @@ from engram.model.errors import Refused, SecretRefused
 from engram.recall.fusion import matrix, score, weighed
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import judge
-from engram.recall.relevance import features
+from engram.recall.relevance import features, read_excerpts
 from engram.recall.search import Searcher
 from engram.store.protocol import Filters
 
@@ -101,7 +101,7 @@ def of_memories(path: Path, *, others: bool = False) -> Iterator[Judged]:
     """
     data = json.loads(path.read_text("utf-8"))
     if others:
-        data["questions"] = list(_about_others(data))
+        data["questions"] = list(swap_names(data))
     with Engram.open(ephemeral=True) as mem:
         kept = set()
         for each in data["memories"]:
@@ -153,7 +153,7 @@ def _filled(text: str, slot: Slot, chance: random.Random) -> str:
     return filled(text, value, old, other)
 
 
-def _about_others(data: Any) -> Iterator[dict[str, Any]]:
+def swap_names(data: Any) -> Iterator[dict[str, Any]]:
     texts = {each["id"]: each["text"] for each in data["memories"]}
     everywhere = [*texts.values(), *(asked["q"] for asked in data["questions"])]
     names = sorted({name for text in everywhere for name in _NAME.findall(text)})
@@ -208,7 +208,10 @@ def _judged(
     ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
     ranks = ranks[np.array([keys[rank] != but for rank in ranks], dtype=bool)]
     first = ranks[:SHOWN].astype(np.int64)
-    read = features(query, judged.alike, judged.cosines[first], judged.passages, first) if query.terms else None
+    read = None
+    if query.terms:
+        excerpts = read_excerpts(judged.alike, judged.passages, first)
+        read = features(query, judged.alike, judged.cosines[first], judged.passages, first, excerpts)
     places = np.array([numbers[home] for home in homes], dtype=np.int64)
     label = question.category if question.category in ("unknown", "unrelated") else "answerable"
     return Judged(

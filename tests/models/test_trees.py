@@ -13,6 +13,7 @@ from engram.models.trees import Trees
 
 SHIPPED = {
     "relevance": (engram.recall, "relevance.npz", "", "threshold", "float32"),
+    "answerability": (engram.recall, "answerability.npz", "", "threshold", "float32"),
     "succession": (engram.recall, "succession.npz", "", "threshold", "float32"),
     "a conversation": (engram.models, "worth.npz", "whole_", "limit", "float64"),
     "an exchange": (engram.models, "worth.npz", "alone_", "limit", "float64"),

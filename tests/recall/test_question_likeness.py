@@ -1,13 +1,12 @@
 """What words and vectors found is compared with the question by the task vectors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from engram import Engram
 from engram.model.memory import Memory
 from engram.recall import likeness
-from engram.recall.relevance import log_odds
 from engram.recall.situated import LIKENESS
 
 PLAYER = "Our son practises the cello on Tuesdays and Thursdays after school."
@@ -48,14 +47,17 @@ def test_a_likeness_moves_a_memory_up(mem: Engram, monkeypatch: pytest.MonkeyPat
     assert mem.search(question)[0].text == favourite
 
 
-def test_a_likeness_changes_relevance_within_bounds(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_likeness_makes_an_answer_more_likely(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     question, found = "When does our son practise the cello?", {}
-    for like in (-1.0, 1.0):
-        monkeypatch.setattr(likeness, "likenesses_to", lambda _, memories, like=like: [like] * len(memories))
-        found[like] = {hit.text: log_odds(hit.relevance) for hit in mem.search(question)}
-    most = likeness.MAX_LOSS + likeness.MAX_GAIN
-    gained = [found[1.0][text] - found[-1.0][text] for text in HOME if text in found[-1.0]]
-    assert gained and all(0 <= more <= most + 1e-6 for more in gained)
+    answer = mem.search(question)[0].text
+    for like in (0.0, 0.8):
+
+        def compare(_: str, memories: Sequence[Memory], like: float = like) -> list[float]:
+            return [like if memory.statement == answer else 0.1 for memory in memories]
+
+        monkeypatch.setattr(likeness, "likenesses_to", compare)
+        found[like] = {hit.text: hit.relevance for hit in mem.search(question)}[answer]
+    assert found[0.8] > found[0.0]
 
 
 def test_cues_count_as_situations_in_which_a_memory_is_looked_for() -> None:

@@ -56,6 +56,8 @@ class Ranked:
     relevance: float = 0.0
     wording: str = ""
     """The wording of the question that it matches best; "" for the question itself."""
+    evidence: "Floats | None" = field(default=None, compare=False, repr=False)
+    """What the relevance was judged from; None if nothing was."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -63,6 +65,8 @@ class Ranked:
         return tuple(Part(name, value) for name, value in self.shares.items())
 
 
+JudgedPassage: TypeAlias = "tuple[float, Floats | None]"
+"""The relevance of a passage, and the evidence it was judged from."""
 Asked: TypeAlias = "tuple[Candidates, SearchQuery]"
 """A question, or one of its wordings, and what the retrievers found for it."""
 
@@ -102,9 +106,9 @@ def _rank_in_context(store: PassageReader, asked: Sequence[Asked]) -> list[list[
     for (candidates, query), each in zip(asked, judged, strict=True):
         parts, rows = _best_judged(placed, each, query)
         if query.vector is not None:
-            relevance = _relevance_in_context(store, query, each, rows)
+            relevance = _relevance_in_context(store, candidates, query, each, rows)
         else:
-            relevance = _relevance_alone(store, query, list(parts))
+            relevance = _relevance_alone(store, candidates, query, list(parts))
         rankings.append(_scaled(parts, _lists(candidates), relevance))
     return rankings
 
@@ -113,7 +117,7 @@ def _rank_alone(store: PassageReader, candidates: Candidates, query: "SearchQuer
     """The order of a single retriever, or of both by spec 1's rule."""
     lists = _lists(candidates)
     parts = _best(_reciprocal(lists) if query.mode == "hybrid" else _pure(lists), query.places)
-    return _scaled(parts, lists, _relevance_alone(store, query, list(parts)))
+    return _scaled(parts, lists, _relevance_alone(store, candidates, query, list(parts)))
 
 
 def _lists(candidates: Candidates) -> dict[str, list[tuple[int, float]]]:
@@ -193,21 +197,29 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
 
 
 def _relevance_in_context(
-    store: PassageReader, query: "SearchQuery", judged: "Judged", rows: "Integers"
-) -> dict[int, float]:
+    store: PassageReader, candidates: Candidates, query: "SearchQuery", judged: "Judged", rows: "Integers"
+) -> dict[int, JudgedPassage]:
     """The relevance of these rows, from the same passages; by their place in the order."""
-    from engram.recall.relevance import probabilities
+    from engram.recall.relevance import judge_passages
 
     cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(query, judged.passages, rows)
-    return dict(enumerate(probabilities(query, judged.alike, cosines, judged.passages, rows).tolist()))
+    found, evidence = judge_passages(query, candidates, judged.alike, cosines, judged.passages, rows)
+    return dict(enumerate(_with_evidence(found, evidence)))
 
 
-def _relevance_alone(store: PassageReader, query: "SearchQuery", numbers: Sequence[int]) -> dict[int, float]:
+def _with_evidence(relevance: "Floats", evidence: "Floats | None") -> list[JudgedPassage]:
+    rows = [None] * len(relevance) if evidence is None else list(evidence)
+    return list(zip(relevance.tolist(), rows, strict=True))
+
+
+def _relevance_alone(
+    store: PassageReader, candidates: Candidates, query: "SearchQuery", numbers: Sequence[int]
+) -> dict[int, JudgedPassage]:
     """The same for the order of a single retriever: each document by itself, without its neighbours."""
     import numpy as np
 
     from engram.recall.passages import Passage, Passages, bounded
-    from engram.recall.relevance import probabilities
+    from engram.recall.relevance import judge_passages
     from engram.recall.similarity import alike
 
     lexicon = _lexicon(alike=True)
@@ -217,8 +229,9 @@ def _relevance_alone(store: PassageReader, query: "SearchQuery", numbers: Sequen
     items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
     likeness = alike(query.terms, passages.vocabulary, lexicon)
-    found = probabilities(query, likeness, _cosines_by_words(query, passages, rows), passages, rows).tolist()
-    return {place: relevance for (place, _), relevance in zip(known, found, strict=True)}
+    cosines = _cosines_by_words(query, passages, rows)
+    found = _with_evidence(*judge_passages(query, candidates, likeness, cosines, passages, rows))
+    return {place: judged for (place, _), judged in zip(known, found, strict=True)}
 
 
 def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integers") -> "Floats":
@@ -260,7 +273,7 @@ def _reciprocal(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, d
 def _scaled(
     parts: Mapping[int, Mapping[str, float]],
     lists: Mapping[str, Sequence[tuple[int, float]]],
-    relevance: Mapping[int, float],
+    relevance: Mapping[int, JudgedPassage],
 ) -> list[Ranked]:
     """The ranked documents, with their parts scaled so that the first one gets the full score."""
     found_by: dict[int, dict[str, int]] = {n: {} for n in parts}
@@ -272,7 +285,8 @@ def _scaled(
     ranked = []
     for place, (n, shares) in enumerate(zip(parts, scaled_to_best(list(parts.values())), strict=True)):
         scaled = {name: value for name, value in shares.items() if value}
-        ranked.append(Ranked(n, sum(scaled.values()), scaled, found_by[n], raw[n], relevance.get(place, 0.0)))
+        judged, evidence = relevance.get(place, (0.0, None))
+        ranked.append(Ranked(n, sum(scaled.values()), scaled, found_by[n], raw[n], judged, evidence=evidence))
     return ranked
 
 

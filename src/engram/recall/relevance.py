@@ -7,7 +7,7 @@ which of the words its neighbours contain.
 A hundred and twenty small trees turn that into a probability; training/train_relevance.py trains them on questions of many writers, some
 of which nothing answers.
 
-`likeness` then compares memories with the question by other vectors, and adjusts the probability.
+`likeness` then compares memories with the question by other vectors, and `answerability` judges from all of this whether one answers it.
 """
 
 import math
@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,13 +23,25 @@ from engram.embedding.products import dot
 from engram.model.lazy import lazy_pattern
 from engram.models.arrays import read_arrays
 from engram.models.trees import Trees
+from engram.recall.answerability import measure_answerability
 from engram.recall.passages import Mentions, Passages
 from engram.recall.query import SearchQuery
 from engram.recall.similarity import Alike, Floats, Integers
+from engram.store.protocol import Candidates
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "as_match", "features", "log_odds", "probabilities", "probabilities_of"]
+__all__ = [
+    "FEATURES",
+    "NONE_KNOWN",
+    "BestExcerpts",
+    "as_match",
+    "features",
+    "judge_passages",
+    "log_odds",
+    "probabilities_of",
+    "read_excerpts",
+]
 
 NONE_KNOWN = 0.02
 """The relevance of every passage for a question without a single index term."""
@@ -54,6 +67,17 @@ _PERSON = lazy_pattern(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
 _DIGIT = lazy_pattern(r"[0-9]")
 
 
+class BestExcerpts(NamedTuple):
+    """What the best excerpts of the wanted passages say of a question."""
+
+    mentions: Mentions
+    """Where the passages say its terms."""
+    exact: Floats
+    """(terms x wanted) whether the excerpt says each term."""
+    near: Floats
+    """The same, how nearly."""
+
+
 @cache
 def _counts() -> frozenset[str]:
     words = "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand half twice once"
@@ -71,17 +95,23 @@ def _times() -> frozenset[str]:
     )
 
 
-def probabilities(query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
-    """How likely each of the wanted passages is about the question.
+def judge_passages(
+    query: SearchQuery, candidates: Candidates, known: Alike, cosines: Floats, passages: Passages, wanted: Integers
+) -> tuple[Floats, Floats | None]:
+    """How likely each of the wanted passages is about the question, and a row of evidence for each, from which memories are judged again
+    (`answerability`).
 
     `known` says what each word of the passages counts for each of the query's terms; `cosines` are those of the wanted passages
     by the bundled model.
     """
     if not len(wanted):
-        return np.zeros(0, dtype=np.float32)
+        return np.zeros(0, dtype=np.float32), None
     if not query.terms:
-        return np.full(len(wanted), NONE_KNOWN, dtype=np.float32)
-    return probabilities_of(features(query, known, cosines, passages, wanted))
+        return np.full(len(wanted), NONE_KNOWN, dtype=np.float32), None
+    excerpts = read_excerpts(known, passages, wanted)
+    rows = features(query, known, cosines, passages, wanted, excerpts)
+    more = measure_answerability(query, candidates, excerpts.exact, excerpts.near, passages, wanted)
+    return probabilities_of(rows), np.concatenate([rows, more], axis=1)
 
 
 def probabilities_of(rows: Floats) -> Floats:
@@ -100,11 +130,11 @@ def log_odds(probability: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
+def features(
+    query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers, excerpts: BestExcerpts
+) -> Floats:
     """(wanted x FEATURES) the input of the trees."""
-    terms = query.terms
-    mentions = passages.mentions(known.same.astype(np.float32))
-    exact, near = _in_best_excerpt(known, mentions, passages, wanted)
+    terms, mentions, exact, near = query.terms, excerpts.mentions, excerpts.exact, excerpts.near
     weights = known.weights / known.weights.sum()
     named = _named(query.text, terms)
     others, said_names = not named.all(), exact[named].mean(axis=0) if named.any() else None
@@ -161,8 +191,9 @@ def _named(question: str, terms: Sequence[str]) -> "np.ndarray":
     return np.array([term in names for term in terms], dtype=bool)
 
 
-def _in_best_excerpt(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
-    """(terms x wanted) whether the excerpt that says most of the question says each term, and how nearly."""
+def read_excerpts(known: Alike, passages: Passages, wanted: Integers) -> BestExcerpts:
+    """What the excerpt of each wanted passage that says most of the question says of each term."""
+    mentions = passages.mentions(known.same.astype(np.float32))
     said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
     total = passages.block_total
     picked = np.zeros(len(passages), dtype=bool)
@@ -179,7 +210,7 @@ def _in_best_excerpt(known: Alike, mentions: Mentions, passages: Passages, wante
     of_excerpt = np.maximum(near[:, excerpts.first], near[:, excerpts.behind - 1])
     best = excerpts.best(dot(known.weights, of_excerpt))[wanted]
     first, last = excerpts.first[best], excerpts.behind[best] - 1
-    return np.maximum(exact[:, first], exact[:, last]), of_excerpt[:, best]
+    return BestExcerpts(mentions, np.maximum(exact[:, first], exact[:, last]), of_excerpt[:, best])
 
 
 def _around(mentions: Mentions, passages: Passages, wanted: Integers) -> Floats:
