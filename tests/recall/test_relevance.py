@@ -124,4 +124,4 @@ def test_what_is_known_of_somebody_else_is_less_likely_an_answer(mem: Engram) ->
         mem.add("Bruno is allergic to peanuts")
         about_bruno = relevance(mem, "Is Bruno allergic to peanuts?")["Bruno is allergic to peanuts"]
         about_anna = relevance(mem, "Is Anna allergic to peanuts?")["Bruno is allergic to peanuts"]
-        assert about_anna < 0.55 < 0.7 < about_bruno
+        assert about_anna < 0.5 < about_bruno
