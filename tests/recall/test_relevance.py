@@ -51,7 +51,7 @@ def test_other_memories_hardly_change_the_relevance_of_an_answer(mem: Engram) ->
     with mem:
         before = relevance(mem, "Who leads the design team?")[STATEMENTS[1]]
         mem.add_batch([{"statement": f"The design review number {n} went well for team {n}"} for n in range(60)])
-        assert relevance(mem, "Who leads the design team?")[STATEMENTS[1]] == pytest.approx(before, abs=0.2)
+        assert relevance(mem, "Who leads the design team?")[STATEMENTS[1]] == pytest.approx(before, abs=0.25)
 
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic"])

@@ -208,7 +208,7 @@ def _relevance_in_context(
 
 
 def _with_evidence(relevance: "Floats", evidence: "Floats | None") -> list[JudgedPassage]:
-    rows = [None] * len(relevance) if evidence is None else list(evidence)
+    rows: "list[Floats | None]" = [None] * len(relevance) if evidence is None else list(evidence)
     return list(zip(relevance.tolist(), rows, strict=True))
 
 
