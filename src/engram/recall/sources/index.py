@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from engram.agents.sources.source import Source, SourcePassage
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass
-from engram.recall.sources.source import Source, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.index.connection import connect, immediate, split_statements
 from engram.store.files.index.search import best_rows, document_frequencies
