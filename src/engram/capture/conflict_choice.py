@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from engram.capture.broader_situation import broader_situation
+from engram.decisions.authority import refuse_outranked
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.review.lineage import refuse_outranked
 from engram.store.protocol import Transaction
 from engram.store.records import locked_memory
 

@@ -7,9 +7,9 @@ from engram.capture.import_identity import RecordIdentities, leads_out, named_in
 from engram.capture.import_merge import missing_links
 from engram.capture.import_origin import RecordOrigin
 from engram.capture.import_trust import CLAIMING
+from engram.decisions.conflicts import unmarked
 from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
-from engram.review.conflicts import unmarked
 from engram.store.protocol import Store
 
 BATCH = 500

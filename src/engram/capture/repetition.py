@@ -10,7 +10,7 @@ from datetime import datetime
 from math import inf, nan
 from typing import TYPE_CHECKING
 
-from engram.capture.known import NEIGHBOURS, StoreKnown, propose
+from engram.decisions.known import NEIGHBOURS, StoreKnown, propose
 from engram.embedding.products import dot
 from engram.gates.comparison import relation
 from engram.gates.proposal import Neighbour

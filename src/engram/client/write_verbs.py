@@ -264,9 +264,17 @@ class WriteVerbs(Facets):
     ) -> Memory:
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
         from engram.capture.draft import checked_fields
+        from engram.decisions.authority import (
+            WRITTEN,
+            by_hand,
+            refuse_lower_tier,
+            refuse_marks,
+            refuse_overturning,
+            refuse_status,
+            refuse_unapproved,
+        )
+        from engram.decisions.versions import refuse_cycle, refuse_decided
         from engram.gates.pipeline import admit
-        from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
-        from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
         from engram.store.history import OUT
 
         given, parts = with_form(fields)
@@ -335,7 +343,7 @@ class WriteVerbs(Facets):
 
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
-        from engram.review.authority import refuse_marks
+        from engram.decisions.authority import refuse_marks
 
         def changed(memory: Memory) -> Memory:
             after = memory.but(pinned=pinned, updated=self._clock())
@@ -351,7 +359,7 @@ class WriteVerbs(Facets):
 
         `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
         """
-        from engram.review.authority import refuse_changed
+        from engram.decisions.authority import refuse_changed
 
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
@@ -454,10 +462,10 @@ class WriteVerbs(Facets):
         absorbed: str = "",
     ) -> Memory:
         from engram.capture.conflict_choice import absorb
+        from engram.decisions.authority import refuse_outranked, refuse_overturning
+        from engram.decisions.conflicts import release, waiting_on
+        from engram.decisions.versions import refuse_second_head
         from engram.gates.secrets.scan import checked_reason
-        from engram.review.authority import refuse_overturning
-        from engram.review.conflicts import release, waiting_on
-        from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.store.history import OUT
 
         reason = checked_reason(reason)

@@ -232,8 +232,7 @@ class KeyedItems:
 
     def _placed(self, deciding: Transaction, draft: Memory, known_id: str) -> Memory:
         """The memory to write: what is stored with the new value, or a new one that takes over the name of what was deleted."""
-        from engram.review.authority import is_rejected_by_person
-        from engram.review.lineage import refuse_outranked
+        from engram.decisions.authority import is_rejected_by_person, refuse_outranked
 
         known = deciding.get(known_id) if known_id else None
         if known is not None and self._item(known) is not None:

@@ -4,14 +4,15 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
+from engram.decisions.authority import is_rejected_by_person, refuse_outranked, refuse_overturning
+from engram.decisions.conflicts import waiting_on
+from engram.decisions.versions import VERSIONS
 from engram.model.event import Session, quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.reserved_keys import QUOTED_EVENT
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
-from engram.review.authority import is_rejected_by_person, refuse_overturning
-from engram.review.conflicts import waiting_on
-from engram.review.lineage import VERSIONS, Lineages, refuse_outranked
+from engram.review.lineage import Lineages
 from engram.rules.scopes import ancestors, may_change
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import is_redacted
