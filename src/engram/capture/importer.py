@@ -81,7 +81,7 @@ class Importer:
             slices.take(records[start : start + BATCH], f"from {self.name}")
             progress("Importing", min(start + BATCH, len(records)), len(records))
         if not dry_run:
-            run.links.complete(self.name, run.actor)
+            run.links.complete(self.name, run.actor, self.clock)
             report.notices += [(self.name, notice) for notice in run.origin.drained()]
         self._count_unseen(run, [one.memory for one in records], report)
         return report
