@@ -74,7 +74,7 @@ class LazyScreen:
 
         self._screen.memories(memories, before, deciding)
         if is_below_program(deciding.actor):
-            from engram.capture.admission import Admission
+            from engram.decisions.admission import Admission
 
             Admission(self._store, self._settings()).check(memories, before, deciding)
 

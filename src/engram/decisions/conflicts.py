@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
+from engram.decisions.versions import contradicted, outranking_head, replaced_by, superseding
 from engram.model.errors import Refused
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
-from engram.review.lineage import contradicted, outranking_head, replaced_by, superseding
 from engram.rules.sources import CONFIRMED, DISPUTED, is_evidence, may_replace
 from engram.store.protocol import LONGEST_CHAIN, Store, Transaction
 from engram.store.records import CURRENT

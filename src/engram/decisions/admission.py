@@ -8,7 +8,9 @@ store for its owner, may write what they want.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from engram.capture.known import OtherKnown, propose
+from engram.decisions.conflicts import waits_alone
+from engram.decisions.known import OtherKnown, propose
+from engram.decisions.resolution import DIFFERS
 from engram.gates.instructions import injection_problem
 from engram.gates.particulars import LABELS, PARTICULARS, particular_problem, rejected_particular
 from engram.gates.pipeline import judge, mention, outranked_reason
@@ -18,8 +20,6 @@ from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.review.conflicts import waits_alone
-from engram.review.resolution import DIFFERS
 from engram.rules.sources import CONFIRMED, Rank, is_below_program, may_replace, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store

@@ -1,18 +1,21 @@
 """Who may approve a memory that waits, and what becomes of it."""
 
-from datetime import datetime
+from typing import TYPE_CHECKING
 
+from engram.decisions.authority import last_decision, refuse_outranked, refuse_rejection
+from engram.decisions.resolution import confirmed
+from engram.decisions.versions import contradicted, replaced_by
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import tier_3_reason, trust
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
-from engram.review.authority import refuse_rejection
-from engram.review.lineage import contradicted, last_decision, refuse_outranked, replaced_by, superseding
-from engram.review.resolution import confirmed
 from engram.rules.sources import Rank, is_evidence, origin_of, rank_of
 from engram.rules.strength import reinforced
-from engram.store.protocol import Store, Transaction
+
+if TYPE_CHECKING:
+    from engram.decisions.locked import LockedMemories
+    from engram.store.protocol import Store
 
 _DECIDED = {
     "approve": "promoted it",
@@ -49,7 +52,7 @@ def refuse_approval(actor: str, memory: Memory, settings: GateSettings) -> None:
         )
 
 
-def refuse_settled(store: Store, memory: Memory) -> None:
+def refuse_settled(store: "Store | LockedMemories", memory: Memory) -> None:
     """Raise `Refused`, naming who decided what, where a memory no longer waits."""
     if memory.status == "candidate":
         return
@@ -74,24 +77,23 @@ def contradiction_problem(memory: Memory, other: Memory) -> str:
     return f"{memory.id} contradicts {other.id}: resolve it with `engram review {memory.id} --keep new|old|both|merge`"
 
 
-def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime, settings: GateSettings) -> Memory:
-    """Make a candidate active within a decision, superseding the current memories with its conflict key and those it names."""
+def approve(memories: "LockedMemories", memory: Memory, actor: str, settings: GateSettings) -> Memory:
+    """The plan that makes a candidate active, superseding the current memories with its conflict key and those it names."""
+    refuse_settled(memories, memory)
     refuse_approval(actor, memory, settings)
-    refuse_contradiction(memory, contradicted(deciding.get, memory))
-    active = confirmed(reinforced(memory, now), actor).but(status="active", last_verified=now)
-    deciding.check(active)
-    heads = replaced_by(deciding, active)
-    for head in heads:
-        refuse_outranked(actor, head, "supersede")
-    active = superseding(deciding, active, heads, now) if heads else active
-    deciding.put(active)
+    refuse_contradiction(memory, contradicted(memories.get, memory))
+    active = confirmed(reinforced(memory, memories.now), actor).but(status="active", last_verified=memories.now)
+    memories.check(active)
+    active = memories.supersede(active, replaced_by(memories, active))
+    memories.put(active)
     return active
 
 
-def reject_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> Memory:
-    """Reject a candidate within a decision; an agent only what it proposed itself."""
+def reject(memories: "LockedMemories", memory: Memory, actor: str) -> Memory:
+    """The plan that rejects a candidate; an agent only what it proposed itself."""
+    refuse_settled(memories, memory)
     refuse_outranked(actor, memory, "reject")
     refuse_rejection(actor, memory)
-    rejected = memory.but(status="rejected", updated=now)
-    deciding.put(rejected)
+    rejected = memory.but(status="rejected", updated=memories.now)
+    memories.put(rejected)
     return rejected

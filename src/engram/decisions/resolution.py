@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from engram.decisions.versions import superseding
 from engram.gates.pipeline import check_shape
 from engram.gates.trust import is_human
 from engram.model.errors import InvalidInput
 from engram.model.lazy import replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, Association, Memory
-from engram.review.lineage import superseding
 from engram.rules.cues import add_cues
 from engram.rules.eligibility import has_begun
 from engram.rules.sources import CONFIRMED

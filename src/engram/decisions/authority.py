@@ -1,15 +1,17 @@
 """What an actor below a program may not do to a memory, by whichever call: overturn a person, or decide in review's place (DESIGN §12)."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from engram.gates.trust import tier_of
+from engram.gates.trust import is_inferred, tier_3_reason, tier_of
 from engram.model.errors import ChangedMeanwhile, Refused
 from engram.model.lazy import fields
-from engram.model.memory import Memory
+from engram.model.memory import Activation, Memory
 from engram.model.relations import REVIEWED
-from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, rank_of
-from engram.store.history import OUT, decided_by_person, placed_by
+from engram.rules.sources import CONFIRMED, Rank, is_below_program, is_own, may_decide, origin_of, rank_of
+from engram.store.history import OUT, decided_by_person, is_automatic, placed_by
 from engram.store.protocol import Image
+from engram.store.records import CURRENT
 
 _OF_USE = frozenset((
     "activation", "feedback", "derivation_count", "last_verified", "imported_at", "updated", "version",
@@ -99,3 +101,70 @@ def _as_shown(memory: Memory) -> tuple[object, ...]:
 
 def _review_links(memory: Memory) -> list[tuple[str, str, bool]]:
     return sorted((link.type, link.target, bool(link.extra)) for link in memory.associations if link.type in REVIEWED)
+
+
+WORDS = ("statement", "situation", "form", "type")
+"""Fields that decide about a memory's tier."""
+WRITTEN = frozenset({"statement", "situation", "form"})
+"""Fields that are what a memory says: a person who writes them is its source from then on."""
+BY_HAND = "manual"
+"""`learned_by` of what a person reworded."""
+
+
+def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
+    """Raise `Refused` where the actor is less trusted than the memory's source."""
+    if not may_decide(actor, memory):
+        raise Refused(
+            f"{memory.id} was said by {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
+            "(with the same `engram` command); or `learn` what is true now, and it waits for review"
+        )
+
+
+def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
+    """Raise `Refused` where a reworded memory would need a person's approval.
+
+    As in `learn`, an inferred type makes nothing wait: what is said decides.
+    """
+    reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
+    if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+        return
+    judged = after.but(type="fact") if is_inferred(actor, before, after) else after
+    if reason := tier_3_reason(judged):
+        raise Refused(
+            f"{actor} may not change {before.id} to this: {reason} and waits for a person; a person may change it at a "
+            "terminal, or `learn` it as a memory of its own"
+        )
+
+
+def by_hand(memory: Memory, actor: str, now: datetime) -> Memory:
+    """The memory whose words this actor wrote: a person's own, and confirmed, where it was a person."""
+    if rank_of(actor) != Rank.PERSON:
+        return memory
+    memory = memory.but(source=actor or "human", learned_by=BY_HAND)
+    # A candidate is confirmed when it is approved.
+    return memory if memory.status == "candidate" else memory.but(verification=CONFIRMED, last_verified=now)
+
+
+def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
+    """Raise `Refused` where a person said it or decided last, and the actor is neither a person nor their program."""
+    refuse_outranked(actor, memory, "undo")
+    refuse_overturning(actor, memory, history)
+    last = last_decision(history) if history else None
+    if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
+        raise Refused(
+            f"a person decided “{last.op}” about {memory.id}, and {actor} may not undo that: a person may, at a terminal"
+        )
+
+
+def last_decision(history: Sequence[Image]) -> Image:
+    """The last deliberate entry that changed more than the memory's strength."""
+    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if is_automatic(later):
+            continue
+        if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
+            return later
+    return history[0]
+
+
+def _decided(memory: Memory | None) -> Memory | None:
+    return memory.but(activation=Activation(), updated=None) if memory is not None else None
