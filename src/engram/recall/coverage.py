@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from engram.model.hit import Hit
-from engram.recall.cutoff import asks_for_several, best_of
+from engram.recall.cutoff import SURE, asks_for_several, best_of
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
@@ -36,34 +36,41 @@ def find_covering_less(
     the search, whatever their relevance. A memory covers what those cover that it replaced.
     """
     hits = [hit for hit in hits if hit.memory is not None and not _is_for_task(hit)]
-    siblings = find_siblings(question, hits, searched)
+    siblings = find_siblings(question, searched)
     # A memory about the named entity that says nothing of what its siblings say does not answer either.
     names = {term for name in entities(question) for term in query_terms(name)} if siblings else set()
     terms = [term for term in dict.fromkeys(query_terms(question)) if term not in names]
-    if len(hits) < 2 or not terms:
+    rivals = [*hits, *(hit for hit in searched if hit.id in siblings and hit not in hits)]
+    if len(rivals) < 2 or not terms:
         return siblings
-    shares = dict(zip([hit.id for hit in hits], measure_coverage(terms, hits), strict=True))
+    shares = dict(zip([hit.id for hit in rivals], measure_coverage(terms, rivals), strict=True))
     for older, found in replaced.newer.items():
         for newer in found:
-            if newer.id in shares:
+            if newer.id in shares and (older, newer.id) not in replaced.unmentioned:
                 shares[newer.id] = max(shares[newer.id], shares.get(older, 0.0))
-    most = max(shares.values())
-    if not asks_for_several(question):
-        return siblings | {name for name, share in shares.items() if share < MIN_SHARE * most}
-    far = {hit.id for hit in hits if hit.relevance < MIN_SHARE_OF_SEVERAL * best_of(hits)}
-    return siblings | {name for name, share in shares.items() if share < MIN_SHARE_OF_SEVERAL * most and name in far}
+    most = max([shares[hit.id] for hit in hits], default=0.0)
+    if asks_for_several(question):
+        far = [hit for hit in hits if hit.relevance < MIN_SHARE_OF_SEVERAL * best_of(hits)]
+        return siblings | {hit.id for hit in far if shares[hit.id] < MIN_SHARE_OF_SEVERAL * most}
+    # A sibling may have the words of the question where the answer has others, so it refutes only what is unlikely.
+    most_of_all = max(shares.values())
+    least = {hit.id: MIN_SHARE * (most if hit.relevance >= SURE else most_of_all) for hit in hits}
+    return siblings | {hit.id for hit in hits if shares[hit.id] < least[hit.id]}
 
 
-def find_siblings(question: str, hits: Sequence[Hit], searched: Sequence[Hit]) -> frozenset[str]:
-    """The ids of the hits that say of another entity what is asked about the only one that the question names, if the store knows that one."""
+def find_siblings(question: str, hits: Sequence[Hit]) -> frozenset[str]:
+    """The ids of the memories that say of another entity what is asked about the only one that the question names, if a hit has that name."""
     names = [frozenset(query_terms(name)) for name in entities(question)]
-    if len(names) != 1 or not names[0] or not any(names[0] <= terms_of_hit(hit) for hit in searched):
+    if len(names) != 1 or not names[0] or not any(names[0] <= terms_of_hit(hit) for hit in hits):
         return frozenset()
     asked = set(query_terms(question))
     return frozenset(
         hit.id
         for hit in hits
-        if names[0].isdisjoint(own := terms_of_hit(hit)) and asked & own and _names_another(hit, asked)
+        if hit.memory is not None
+        and names[0].isdisjoint(own := terms_of_hit(hit))
+        and asked & own
+        and _names_another(hit, asked)
     )
 
 

@@ -36,7 +36,9 @@ class Hop:
 
     entity: str
     text: str
-    missing: tuple[str, ...] = ()
+    source: str
+    """The id of the first hit."""
+    missing: tuple[str, ...]
     """The words of the question that the first hit lacks."""
 
 
@@ -62,11 +64,14 @@ def follow_entities(searcher: Searcher, query: SearchQuery, answer: TracedAnswer
 
 
 def _cover_missing(hop: Hop, found: Sequence[Hit], known: Sequence[Hit]) -> list[Hit]:
-    """The hits that have as much of what the first hit lacks as those already known."""
+    """The hits that have more of what the first hit lacks than it has, and as much as the others that are known."""
     if not found:
         return []
-    shares = measure_coverage(hop.missing, [*found, *known])
-    return [hit for hit, share in zip(found, shares, strict=False) if share >= MIN_SHARE * max(shares)]
+    shares = dict(
+        zip([hit.id for hit in (*found, *known)], measure_coverage(hop.missing, [*found, *known]), strict=True)
+    )
+    least = MIN_SHARE * max(shares.values())
+    return [hit for hit in found if shares[hit.id] >= least and shares[hit.id] > shares[hop.source]]
 
 
 def plan_hops(question: str, hits: Sequence[Hit]) -> list[Hop]:
@@ -83,7 +88,7 @@ def _hops_of(question: str, hit: Hit) -> Iterator[Hop]:
     for entity in entities(hit.text):
         terms = set(query_terms(entity))
         if terms and terms.isdisjoint(named):
-            yield Hop(entity, _substitute(question, covered, entity), missing)
+            yield Hop(entity, _substitute(question, covered, entity), hit.id, missing)
 
 
 def _substitute(question: str, covered: set[str], entity: str) -> str:

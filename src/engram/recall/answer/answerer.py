@@ -313,7 +313,7 @@ class Answerer:
     def _drop_covering_less(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
         """The hits about the question; of an answer about now only those that cover as much of it as the others."""
         chosen = about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
-        if question.intent != "current" or question.window is not None or not self.floor:
+        if question.intent not in ("current", "event") or question.window is not None or not self.floor:
             return chosen
         less = find_covering_less(question.text, chosen, hits, replaced)
         return leaving_out(chosen, lambda hit: hit.id in less, COVERS_LESS)
