@@ -57,7 +57,7 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
+from engram.recall.freshness import Replacements, change_first, compared, current_first, find_other_tense, noted
 from engram.recall.outdated import may_answer
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, selects
@@ -214,6 +214,7 @@ PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
 NEWEST_FIRST = "what holds now comes before what it replaced"
 OUTDATED = "archived and stale memories, because no current one answers"
+OTHER_TENSE = "planned where the question asks for what is, or the reverse"
 COVERS_LESS = "another memory covers more of the question"
 EVIDENCE_LAST = "evidence from documents comes after what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
@@ -301,7 +302,7 @@ class Answerer:
     def _relevant(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
         """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
         if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
-            return self._drop_covering_less(question, hits, replaced)
+            return self._choose_best_covering(question, hits, replaced)
         act = set(query_terms(question.subject))
         least = min(self.floor, NEAREST)
         return leaving_out(
@@ -310,11 +311,13 @@ class Answerer:
             "does not tell of it",
         )
 
-    def _drop_covering_less(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
-        """The hits about the question; of an answer about now only those that cover as much of it as the others."""
+    def _choose_best_covering(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
+        """The hits about the question; without a window only those of its tense that cover as much of it as the others."""
         chosen = about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
         if question.intent not in ("current", "event") or question.window is not None or not self.floor:
             return chosen
+        other = find_other_tense(question.text, chosen, replaced)
+        chosen = leaving_out(chosen, lambda hit: hit.id in other, OTHER_TENSE)
         less = find_covering_less(question.text, chosen, hits, replaced)
         return leaving_out(chosen, lambda hit: hit.id in less, COVERS_LESS)
 
