@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from engram.sessions.jobs import Jobs
     from engram.sessions.sessions import Sessions
     from engram.sessions.tasks import Tasks
-    from engram.store.files.home import Home
+    from engram.store.home import Home
     from engram.upkeep.context_files import ContextFiles
     from engram.upkeep.upkeep import Upkeep
 

@@ -181,10 +181,9 @@ class WriteVerbs(Facets):
         return self._adder.add({"scope": scope, **given}, source=source, team=folder)
 
     def _team_place(self) -> tuple[str, str]:
-        from engram.store.files.store import FilesStore
-        from engram.store.files.team import begin_team
+        from engram.store.local import begin_team, has_files
 
-        if not isinstance(self.store, FilesStore):
+        if not has_files(self.store):
             raise InvalidInput(
                 "A team's memories are files in its repository, but this store is on a server: open a home instead, or "
                 "give the memory a scope that the team shares"

@@ -37,11 +37,11 @@ _TODAY = re.compile(
 
 def names_another(one: NormalizedStatement, other: NormalizedStatement) -> bool:
     """Whether two statements are about different things of a kind, by their numbers: "Room 12 …" and "Room 14 …"."""
-    mine, theirs = _identifying(one), _identifying(other)
+    mine, theirs = _identifying_numbers(one), _identifying_numbers(other)
     return bool(mine and theirs) and mine != theirs
 
 
-def _identifying(reading: NormalizedStatement) -> frozenset[Number]:
+def _identifying_numbers(reading: NormalizedStatement) -> frozenset[Number]:
     """The numbers that say which thing is meant; where no verb was recognised, the one of several that follows the first word."""
     if reading.has_verb or len(reading.numbers) < 2 or reading.sequence[1] != str(reading.numbers[0]):
         return frozenset(reading.identifying)

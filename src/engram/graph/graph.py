@@ -135,10 +135,10 @@ class Graph:
             raise InvalidInput(f"{one.id} cannot be related to itself; name two different memories")
         link = Association(other.id, type, weight=weight, extra={METADATA: data} if data else {})
         names = self._versions(other)
-        with self._deciding("relate", actor, reason, one.id, other.id) as deciding:
+        with self._open_decision("relate", actor, reason, one.id, other.id) as deciding:
             locked_memory(deciding, other.id)
             memory = find_locked(deciding, one.id, scopes)
-            links = _related(memory.associations, link, names, keep=metadata is None)
+            links = _replace_link(memory.associations, link, names, keep=metadata is None)
             if len(links) > MAX_LINKS:
                 raise Refused(f"{memory.id} already has {MAX_LINKS:,} links, the most it can have; remove some first")
             if links != memory.associations:
@@ -166,7 +166,7 @@ class Graph:
             names = set() if self.store.owner_of(target) is not None else {target}
         else:
             names = self._versions(self._successor(other, LINKABLE, scopes)) | {target, other.id}
-        with self._deciding("unrelate", actor, reason, one.id) as deciding:
+        with self._open_decision("unrelate", actor, reason, one.id) as deciding:
             memory = find_locked(deciding, one.id, scopes)
             links = tuple(
                 link for link in memory.associations if link.target not in names or type not in (None, link.type)
@@ -236,7 +236,7 @@ class Graph:
             starts = [known.get(seed) or find_memory(self.store, seed, seen) for seed in seeds]
             ids = [self._successor(start, followed.filters.statuses, seen).id for start in starts]
             steps = walk(self.store, ids, followed, depth, per_seed)
-            return self._reached(gathered(steps, total), known, followed.filters.statuses)
+            return self._build_reached(gathered(steps, total), known, followed.filters.statuses)
 
     def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
         """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
@@ -246,7 +246,7 @@ class Graph:
         missing = dict.fromkeys(i for one in reached for i in one.path[-2:-1] if i not in have)
         return rendered(reached, have | self._memories(list(missing)), max_tokens)
 
-    def _reached(
+    def _build_reached(
         self, best: list[tuple[Step, tuple[str, ...]]], known: dict[str, Memory], statuses: tuple[str, ...] | None
     ) -> list[Reached]:
         found = known | self._memories([step.id for step, _ in best if step.id not in known])
@@ -292,7 +292,7 @@ class Graph:
                 ahead += older.supersedes if older is not None else ()
         return found
 
-    def _deciding(self, op: str, actor: str, reason: str, *about: str) -> Any:
+    def _open_decision(self, op: str, actor: str, reason: str, *about: str) -> Any:
         self.refuse_secrets(reason, "the reason")
         return self.store.deciding(op, actor=actor, reason=reason, about=about)
 
@@ -306,7 +306,7 @@ def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
         )
 
 
-def _related(
+def _replace_link(
     links: tuple[Association, ...], link: Association, names: set[str], *, keep: bool
 ) -> tuple[Association, ...]:
     """The links with this one in place of the one it repeats; `keep` leaves that one's metadata."""

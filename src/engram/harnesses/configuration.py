@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from engram.harnesses import jsonc, toml_table
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-from engram.store.files.home import expanded
+from engram.store.home import expanded
 
 SERVER = "engram"
 """The name of the entry."""
