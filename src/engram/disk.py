@@ -348,3 +348,11 @@ def keep_aside(path: Path, data: bytes, quarantine: Path, reason: str) -> Path:
     header = json.dumps({"file": str(path.name), "reason": reason}).encode() + b"\n"
     append_durably(target, header + data)
     return target
+
+
+def boot_id() -> str:
+    """The id of the machine's current boot: what was not synced before may be lost. "" if unknown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

@@ -12,7 +12,7 @@ from engram.hooks.payload import HookPayload, answer, read_payload
 from engram.hooks.place import HookPlace
 from engram.model.errors import InvalidInput
 from engram.model.logs import VARIABLE, Log, start_logging
-from engram.store.files import hook_log, spool
+from engram.store import hook_log, spool
 
 if TYPE_CHECKING:
     from types import FrameType

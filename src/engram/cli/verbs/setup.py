@@ -122,7 +122,7 @@ def _print_entry(surface: Surface, client: str, is_change: bool, environment: di
 
 def _is_missing(home: Path | None) -> bool:
     """Whether opening the store makes its directory."""
-    from engram.store.files.home import default_root, expanded
+    from engram.store.home import default_root, expanded
     from engram.store.location import requested_server
 
     if requested_server(home) is not None:
@@ -172,7 +172,7 @@ def config(surface: Surface, words: Words = None) -> None:
 def _config_file(home: Path | None) -> Path:
     """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
     from engram.disk import DIRECTORY_MODE
-    from engram.store.files.home import default_root, open_home
+    from engram.store.home import default_root, open_home
     from engram.store.location import requested_server
 
     if requested_server(home) is None:

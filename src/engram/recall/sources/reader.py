@@ -92,7 +92,7 @@ def _content(source: Source, places: SourcePlaces) -> tuple[SourceContent, bool]
 
 def _rows(passages: Sequence[SourcePassage]) -> Iterator[PassageRow]:
     from engram.embedding.static import StaticEmbedder
-    from engram.store.files.index.writer import to_blob
+    from engram.store.sqlite.writer import to_blob
     from engram.text.tokens import marked_terms, tokens
 
     vectors = StaticEmbedder().embed([f"{passage.section}\n{passage.text}"[:EMBEDDED] for passage in passages])
