@@ -1,6 +1,7 @@
 """task: begun, written to, paused, resumed and ended, each time by another run of the program."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -137,19 +138,19 @@ def test_a_checkpoint_needs_a_summary(cli: Console, task: str) -> None:
 def test_show_counts_and_tells_the_last_events(cli: Console, task: str) -> None:
     for i in range(5):
         cli("task", "event", task, "user", f"message {i}")
+    before = datetime.now(UTC)
     found = cli.json("task", "show", task, "--events", "2")
     assert found["event_count"] == 5
     assert [event["content"] for event in found["last_events"]] == ["message 3", "message 4"]
     assert cli.json("task", "show", task, "--events", "0")["last_events"] == []
-    assert found["idle_seconds"] >= 0
+    last = datetime.fromisoformat(found["last_events"][-1]["at"])
+    assert before - last <= timedelta(seconds=found["idle_seconds"]) <= datetime.now(UTC) - last
     assert "last sign" in cli("task", "show", task).stdout
 
 
 def test_a_running_task_that_is_long_silent_is_to_be_resumed(
     cli: Console, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datetime import timedelta
-
     from engram.sessions.tasks import Tasks
 
     monkeypatch.setattr(Tasks, "idle_since", lambda *_: timedelta(hours=5))

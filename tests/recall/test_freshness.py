@@ -102,8 +102,7 @@ def test_a_contradiction_that_waits_for_review_is_shown_with_its_state(mem: Engr
     clock.forward(days=3)
     decided = mem.remember("The API listens on port 9090", scope="global")
     assert old is not None and decided.memory is not None
-    if decided.memory.status != "candidate":
-        return  # superseded at once
+    assert decided.memory.status == "candidate"
     answer = mem.recall("Which port does the API listen on?")
     assert texts(answer) == ["The API listens on port 9090", "The API listens on port 8080"]
     assert answer.hits[0].note == "waits for review"

@@ -25,6 +25,7 @@ colours and progress bars appear on terminals only.
 | `ENGRAM_TIME_ZONE` | the zone in which "tomorrow" and times without a zone are read, such as `America/Los_Angeles` or `+05:30`; overrides the setting `time_zone`; default: the system's (`TZ`) |
 | `ENGRAM_SESSION` | the session for `--session` and `engram session …` |
 | `ENGRAM_TASK` | the task for `engram task …` and `ingest --task` when none is named |
+| `ENGRAM_LOG` | `debug`, `info`, `warning` or `error`: what is done is [logged](python.md#logs) on stderr, without the text of memories |
 | `ENGRAM_DEBUG` | set to anything: an unexpected error shows its traceback instead of one line |
 
 On a server every verb works as on files, except `trust`, `add --team`, `backup`, `restore` and `doctor --repair`: these are about

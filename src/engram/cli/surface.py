@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from engram.model.arguments import half_character
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused
 from engram.model.lazy import dataclass, field
+from engram.model.logs import start_logging
 from engram.model.memory import Memory
 from engram.text.display import one_line, shown, visible_json
 
@@ -138,6 +139,7 @@ def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
     home = given.pop("home")
     surface = Surface(as_json=given.pop("as_json"))
     with report_errors(surface):
+        start_logging()
         surface.home = _home(home)
         function(surface, **given)
         sys.stdout.flush()

@@ -16,6 +16,7 @@ from engram.client.write_verbs import WriteVerbs
 from engram.model.arguments import words
 from engram.model.errors import EmbedderError, InvalidInput
 from engram.model.lazy import dataclass, replace
+from engram.model.logs import Log
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
 from engram.store.location import Server, owner_config, requested_server
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     ContextUpdates = list[ContextUpdate]
 
 __all__ = ["PAUSED", "Engram"]
+
+_LOG = Log("client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +95,17 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         server = requested_server(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else working_directory()
         now = clock or utc_now
-        # Settings that cannot be used are reported before anything is created.
-        setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy, time_zone)
-        if server is not None:
-            client = cls._on_server(server, setup, now, create)
-        else:
-            temporary = _temporary_folder() if ephemeral else None
-            if temporary is not None:
-                home, cache = Path(temporary, "home"), Path(temporary, "cache")
-            client = cls._on_files(home, cache, create, where, setup, now)
-            client._temporary = temporary
+        with _LOG.timed("open", store="files" if server is None else "server"):
+            # Settings that cannot be used are reported before anything is created.
+            setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy, time_zone)
+            if server is not None:
+                client = cls._on_server(server, setup, now, create)
+            else:
+                temporary = _temporary_folder() if ephemeral else None
+                if temporary is not None:
+                    home, cache = Path(temporary, "home"), Path(temporary, "cache")
+                client = cls._on_files(home, cache, create, where, setup, now)
+                client._temporary = temporary
         client.directory = where
         client.sees_whole_store = directory is None
         return client

@@ -69,14 +69,14 @@ class StaticEmbedder:
 
     @cached_property
     def _vectors(self) -> npt.NDArray[np.int8]:
-        return _mapped("vectors.npy")
+        return _map_array("vectors.npy")
 
     @cached_property
     def _scales(self) -> npt.NDArray[np.float32]:
-        return _mapped("scales.npy")
+        return _map_array("scales.npy")
 
 
-def _mapped(name: str) -> npt.NDArray[Any]:
+def _map_array(name: str) -> npt.NDArray[Any]:
     try:
         # As a plain array: indexing a memmap subclass costs several times the lookup itself.
         return np.asarray(np.load(DATA / name, mmap_mode="r"))

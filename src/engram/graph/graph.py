@@ -142,7 +142,7 @@ class Graph:
         def plan(memories: LockedMemories) -> Memory:
             locked_memory(memories, other.id)
             (memory,) = memories.targets
-            links = _related(memory.associations, link, names, keep=metadata is None)
+            links = _replace_link(memory.associations, link, names, keep=metadata is None)
             if len(links) > MAX_LINKS:
                 raise Refused(f"{memory.id} already has {MAX_LINKS:,} links, the most it can have; remove some first")
             if links != memory.associations:
@@ -249,7 +249,7 @@ class Graph:
             starts = [known.get(seed) or find_memory(self.store, seed, seen) for seed in seeds]
             ids = [self._successor(start, followed.filters.statuses, seen).id for start in starts]
             steps = walk(self.store, ids, followed, depth, per_seed)
-            return self._reached(gathered(steps, total), known, followed.filters.statuses)
+            return self._build_reached(gathered(steps, total), known, followed.filters.statuses)
 
     def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
         """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
@@ -259,7 +259,7 @@ class Graph:
         missing = dict.fromkeys(i for one in reached for i in one.path[-2:-1] if i not in have)
         return rendered(reached, have | self._memories(list(missing)), max_tokens)
 
-    def _reached(
+    def _build_reached(
         self, best: list[tuple[Step, tuple[str, ...]]], known: dict[str, Memory], statuses: tuple[str, ...] | None
     ) -> list[Reached]:
         found = known | self._memories([step.id for step, _ in best if step.id not in known])
@@ -315,7 +315,7 @@ def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
         )
 
 
-def _related(
+def _replace_link(
     links: tuple[Association, ...], link: Association, names: set[str], *, keep: bool
 ) -> tuple[Association, ...]:
     """The links with this one in place of the one it repeats; `keep` leaves that one's metadata."""

@@ -1,14 +1,17 @@
 """Runs one hook: reads the payload, keeps to its time, answers in JSON, and turns every failure into a note for the doctor."""
 
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from engram.hooks.payload import HookPayload, answer, read_payload
 from engram.hooks.place import HookPlace
+from engram.model.errors import InvalidInput
+from engram.model.logs import VARIABLE, Log, start_logging
 from engram.store.files import hook_log, spool
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ _NAMES = {
 """Claude Code's names of the events that may answer, for payloads that do not say theirs."""
 SPOOLED = frozenset({"stop", "pre-compact", "session-end"})
 LONGEST_INPUT = 64 * 1024 * 1024
+_LOG = Log("hooks")
 
 
 class HookTimeout(Exception):
@@ -37,8 +41,12 @@ def run(event: str, home: str = "") -> None:
     """Run a hook; prints JSON or nothing, and raises nothing."""
     try:
         place = HookPlace(home)
-        with _limited(SECONDS[event]):
+        if os.environ.get(VARIABLE):
+            with suppress(InvalidInput):  # a mistake in this variable must not cost the memories
+                start_logging()
+        with _LOG.timed("hook", name=event) as facts, _limited(SECONDS[event]):
             text = _handled(event, place, read_payload(sys.stdin.buffer.read(LONGEST_INPUT)))
+            facts["characters"] = len(text)
         hook_log.succeeded(event, *place.logs)
         _print(text)
     except (Exception, KeyboardInterrupt) as error:

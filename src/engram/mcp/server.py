@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError
+from engram.model.logs import start_logging
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -63,6 +64,7 @@ def main_http(
 def _run(home: str | None, load: "Callable[[], Callable[[LazyMemory], Any]]") -> None:
     # The protocol's package creates some eighty thousand lasting objects. Collecting garbage while it loads and at exit
     # costs a quarter of the time to start and stop.
+    start_logging()
     gc.disable()
     try:
         import anyio

@@ -47,14 +47,14 @@ def _dataclass(
     """A decorator for a class of fields."""
 
     def decorated(cls: type) -> type:
-        own = _declared(cls)
+        own = _declared_fields(cls)
         inherited = (getattr(base, _FIELDS, {}) for base in reversed(cls.__bases__))
         fields = {name: one for known in (*inherited, own) for name, one in known.items()}
         body = _methods(fields, frozen, repr) | {_KEYWORD_ONLY: kw_only}
         if slots and frozen:
             body |= {"__getstate__": _state, "__setstate__": _restore}
         body = {name: value for name, value in body.items() if name not in vars(cls)}
-        return _slotted(cls, own, body) if slots else _extended(cls, own, body)
+        return _make_slotted(cls, own, body) if slots else _add_to_class(cls, own, body)
 
     return decorated
 
@@ -96,7 +96,7 @@ if not TYPE_CHECKING:
     fields, is_dataclass, replace = _fields, _is_dataclass, _replace
 
 
-def _declared(cls: type) -> dict[str, _Field]:
+def _declared_fields(cls: type) -> dict[str, _Field]:
     """The fields that a class itself declares, in their order."""
     found: dict[str, _Field] = {}
     for name, kind in own_annotations(cls).items():
@@ -134,7 +134,7 @@ def _methods(fields: dict[str, _Field], frozen: bool, shown: bool) -> dict[str, 
     return body
 
 
-def _slotted(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> type:
+def _make_slotted(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> type:
     """A class of the same name that has slots: they can only be named when a class is made."""
     left_out = {"__dict__", "__weakref__", *own}
     body = {name: value for name, value in vars(cls).items() if name not in left_out} | body
@@ -143,7 +143,7 @@ def _slotted(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> type:
     return made
 
 
-def _extended(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> type:
+def _add_to_class(cls: type, own: dict[str, _Field], body: dict[str, Any]) -> type:
     for name, one in own.items():
         if one.default is not _MISSING:
             setattr(cls, name, one.default)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.lazy import dataclass, replace
+from engram.model.logs import Log
 from engram.model.memory import CONTRADICTS, Memory
 from engram.model.reserved_keys import VERBATIM
 from engram.recall.cutoff import LOOKED_UP, below
@@ -114,6 +115,7 @@ def schema_boosts(memories: Sequence[Memory], activated: Iterable[str], now: dat
     return gains
 
 
+_LOG = Log("recall")
 SHORT_TEXT = 500
 """Characters of a text that is shown whole."""
 MAX_QUESTION = 10_000
@@ -145,10 +147,12 @@ class Searcher:
         is_exact = query.everything or query.original
         corrections = {} if is_exact else reads.corrections(query.text, query.filters)
         query = correct_spelling(query, corrections)
-        hits = self._search(query, reads)
-        if is_unanswered(query, hits):
-            found = self._search(outdated_query(query), reads)
-            hits = combine_with_outdated(query, hits, found, self.clock(), self.zone)
+        with _LOG.timed("search", wordings=len(query.wordings), limit=query.limit) as facts:
+            hits = self._search(query, reads)
+            if is_unanswered(query, hits):
+                found = self._search(outdated_query(query), reads)
+                hits = combine_with_outdated(query, hits, found, self.clock(), self.zone)
+            facts["hits"] = len(hits)
         hits.warnings += describe_corrections(corrections)
         return hits
 

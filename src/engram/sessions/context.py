@@ -173,7 +173,7 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
 def _event_items(events: Iterable[Event]) -> tuple[BudgetItem, ...]:
     return tuple(
         BudgetItem(
-            event.id, quoted(_shortened(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
+            event.id, quoted(_shorten(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
         )
         for event in events
         if event.content
@@ -184,7 +184,7 @@ def _kind(event: Event) -> str:
     return "" if event.event_type == "message" else f" ({notice(event.event_type.replace('_', ' '))})"
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= _LONGEST_EVENT:
         return text
     half = _LONGEST_EVENT // 2

@@ -152,7 +152,7 @@ class Tasks:
         """
         items = [
             *([{"role": "user", "content": user}] if user else []),
-            *(event for call in tool_calls for event in _called(call)),
+            *(event for call in tool_calls for event in _events_of_call(call)),
             *([{"role": "assistant", "content": assistant}] if assistant else []),
             *(_artifact(made) for made in artifacts),
         ]
@@ -285,7 +285,7 @@ def _lines(name: str, given: Any) -> tuple[str, ...]:
     return tuple(_clean(line, f"the checkpoint's {name}") for line in lines if line and line.strip())
 
 
-def _called(call: Any) -> list[dict[str, Any]]:
+def _events_of_call(call: Any) -> list[dict[str, Any]]:
     """The events of a call and its result. Other fields of the caller, such as an id or a duration, stay in the payload."""
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str) or not name.strip():

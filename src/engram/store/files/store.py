@@ -11,6 +11,7 @@ from typing import Any
 from engram.llm.spend import SpendFolder
 from engram.model.errors import InvalidInput, StoreBusy, StoreError, StoreReadOnly
 from engram.model.event import Event, Session
+from engram.model.logs import Log
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL, shows
@@ -32,6 +33,8 @@ from engram.store.reports import Check, Pruned, Purged, SyncReport
 from engram.store.scopes import LINKS_STATE, ScopeLinks, links_of, trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 from engram.store.states import StateChange, checked_name
+
+_LOG = Log("store")
 
 
 class FilesStore(FilesReader):
@@ -88,7 +91,7 @@ class FilesStore(FilesReader):
         """One decision under the writer lock; there is one lock for all scopes and memories."""
         process = os.getpid()
         reason = self.screen.decision(actor, reason, session)
-        with self.guard:
+        with _LOG.timed("write", op=op), self.guard:
             self.read_edits()
             with self.context.lock.held(self._deadline):
                 self._ready_to_write()

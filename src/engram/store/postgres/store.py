@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
 from engram.model.lazy import replace
+from engram.model.logs import Log
 from engram.model.memory import Memory
 from engram.model.usage import RATED, RATED_BY_PERSON, Use
 from engram.rules.scopes import shows
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 BY_USE = "(m.record #>> '{activation,frequency}')::integer DESC NULLS LAST, "
 """Orders the memories that are used most first."""
+_LOG = Log("store")
 LINKS_SECONDS = 5.0
 """How long links between scopes are used before they are read again: every read verb needs them."""
 
@@ -288,7 +290,11 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """One decision: reserves its ids, then locks its scopes and memories in order."""
         needs_vectors = False
         reason = self.screen.decision(actor, reason, session)
-        with self._reserved(ids_for) as reserved, self.context.database.transaction() as connection:
+        with (
+            _LOG.timed("write", op=op),
+            self._reserved(ids_for) as reserved,
+            self.context.database.transaction() as connection,
+        ):
             transaction = PostgresTransaction(
                 self.context, connection, DecisionResult(op, actor, reason, session), reserved, self.screen
             )
