@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.draft import draft
 from engram.capture.duplicates import Duplicates
 from engram.decisions.conflicts import conflict_link, unmarked
+from engram.decisions.locked import LockedMemories
 from engram.decisions.resolution import DIFFERS
 from engram.gates.policies import MemoryPolicy
 from engram.gates.proposal import GateSettings
@@ -15,7 +16,7 @@ from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
-from engram.store.protocol import Store, Transaction
+from engram.store.protocol import Store
 from engram.text.display import slug
 
 if TYPE_CHECKING:
@@ -84,6 +85,6 @@ def wanted_name(memory: Memory) -> str:
     return slug(memory.situation, words=12, length=LONGEST_FORM_NAME) or slug(memory.statement) or "memory"
 
 
-def named(deciding: Transaction, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:
+def named(memories: LockedMemories, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:
     """The memory with an id, and with the name it should get or one like it."""
-    return memory.but(id=deciding.new_id(now, team=team), name=deciding.free_name(wanted, memory.scope))
+    return memory.but(id=memories.new_id(now, team=team), name=memories.free_name(wanted, memory.scope))

@@ -100,10 +100,13 @@ class LockedMemories:
             self.ended.add(memory.id)
         self._transaction.put(memory, vector, team=team)
 
-    def supersede(self, new: Memory, heads: Sequence[Memory], *, for_good: bool = False) -> Memory:
-        """The new version, in place of these heads; it is not put yet. Raises `Refused` where the actor may not replace one of them."""
+    def supersede(self, new: Memory, heads: Sequence[Memory], *, by: str = "", for_good: bool = False) -> Memory:
+        """The new version, in place of these heads; it is not put yet.
+
+        Raises `Refused` where the actor, or the source `by` whose authority decides, may not replace one of them.
+        """
         for head in heads:
-            refuse_outranked(self._change.actor, head, "supersede")
+            refuse_outranked(by or self._change.actor, head, "supersede")
         return superseding(self, new, heads, self.now, for_good=for_good) if heads else new
 
     def release(self, waiting: Sequence[Memory]) -> list[Memory]:
