@@ -203,7 +203,7 @@ class Adder(MemoryWriter):
             if known is None or not same_text(known.statement, memory.statement) or is_over(known, batch.now):
                 try:
                     known = self._added(memories, memory, names[i], batch, changes.get(i))
-                    memories.put(known, vectors[i] if vectors is not None else None, team=batch.team)
+                    memories.put(known, vectors[i] if vectors is not None else None, team=batch.team, judged=True)
                 except REFUSALS as error:
                     raise ItemRefused(i, error) from error
                 places.add(i)

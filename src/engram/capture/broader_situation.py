@@ -87,7 +87,7 @@ class SituationBroadener:
                 return None
             after = found.but(situation=situation, updated=memories.now)
             is_expected = vectors is not None and meaning_of(after) == meaning_of(expected)
-            memories.put(after, vectors[0] if is_expected and vectors is not None else None)
+            memories.put(after, vectors[0] if is_expected and vectors is not None else None, judged=True)
             return after
 
         change = Change(

@@ -154,7 +154,7 @@ class Duplicates:
                 related = tuple(Related(head, "update", 1.0, "named by the caller") for head in heads[:MOST_RELATED])
                 return replace(vouched, other=heads[0], reason=f"{vouched.reason}; {why}", related=related)
             stored = memories.supersede(found.but(status="active", updated=memories.now), heads)
-            memories.put(stored)
+            memories.put(stored, judged=True)
             reason = f"{decision.reason}, which now supersedes {mention(heads[0])}"
             return Decision(Outcome.SUPERSEDED, stored, heads[0], reason, "relation")
 
@@ -204,7 +204,7 @@ class Duplicates:
                 beside = _activate(memories, beside, source)
             if beside != found:
                 beside = beside.but(updated=memories.now)
-                memories.put(beside)
+                memories.put(beside, judged=True)
             return vouched, found, beside
 
         about = [*self._about_vouching(known), *vouching.about]
@@ -270,7 +270,7 @@ class Duplicates:
             if self.store.owned([other.id]):
                 known = self._corroborated(memories, confirmed_guess(known, proposal.memory), proposal, session, now)
             if known != before:
-                memories.put(known)
+                memories.put(known, judged=True)
             return known
 
         change = Change(

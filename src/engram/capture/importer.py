@@ -170,7 +170,7 @@ class ImportSlices:
             outcome = outcome._replace(notices=(*outcome.notices, *run.origin.drained()))
             self.report.add(_label(run, record), outcome)
             if outcome.memory is not None and not self.dry_run:
-                memories.put(outcome.memory)
+                memories.put(outcome.memory, judged=True)
 
     def _outcome(self, record: Memory, memories: LockedMemories) -> RecordOutcome:
         """What becomes of a record."""

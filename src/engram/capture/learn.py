@@ -164,7 +164,7 @@ class Learner(MemoryWriter):
         if above := outranking_head(heads, memory.source):
             verdict, heads = _waiting(verdict, memory.source, above), []
         stored = memories.supersede(_stored(memories, memory, verdict, session, memories.now), heads)
-        memories.put(stored, vector)
+        memories.put(stored, vector, judged=True)
         return _decision(_succeeding(verdict, memory, heads) if heads else verdict, stored)
 
     def _judged(self, proposal: Proposal, known: Known) -> Verdict:
