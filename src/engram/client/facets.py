@@ -9,10 +9,11 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, owned, owners_only, zoned
+from engram.client.arguments import FIELD_TIMES, named_owner, narrowed, owned, owners_only, zoned
 from engram.model.arguments import words
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import EVENT_TYPES
+from engram.model.fields import Owner
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
@@ -24,6 +25,7 @@ from engram.store.references import REFERRING, find_memory, find_task, hide_fore
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.text.time.zone import SYSTEM
+from engram.verbs.calls import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from engram.sessions.jobs import Jobs
     from engram.sessions.sessions import Sessions
     from engram.sessions.tasks import Tasks
-    from engram.store.files.home import Home
+    from engram.store.home import Home
     from engram.upkeep.context_files import ContextFiles
     from engram.upkeep.upkeep import Upkeep
 
@@ -100,7 +102,7 @@ class Facets:
         """Name methods after `Engram` in a `TypeError`, let `**owner` take only the names of `Owner`, and limit all arguments."""
         checked: dict[FunctionType, Any] = {}
         for name, part in list(vars(cls).items()):
-            if isinstance(part, FunctionType):
+            if isinstance(part, FunctionType) and signature_of(part) is None:
                 part.__qualname__ = f"Engram.{part.__name__}"
                 # An alias stays the same function as the verb it is an alias of.
                 if part not in checked:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import Owner, owned
+from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.fields import ChangedFields, MemoryFields
+from engram.model.fields import ChangedFields, MemoryFields, Owner
 from engram.model.forms import check_form_kept, merged_form, with_form
 from engram.model.lazy import replace
 from engram.model.memory import Memory, render_form
@@ -20,6 +20,8 @@ from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
 from engram.store.references import Scopes, find_memory
+from engram.verbs import writing
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.capture.batch import OnError
@@ -71,6 +73,7 @@ def _includes(stored: Any, given: Any) -> bool:
 class WriteVerbs(Facets):
     """The verbs that change memories."""
 
+    @declared(writing.LEARN)
     def learn(
         self,
         statement: str = "",
@@ -179,10 +182,9 @@ class WriteVerbs(Facets):
         return self._adder.add({"scope": scope, **given}, source=source, team=folder)
 
     def _team_place(self) -> tuple[str, str]:
-        from engram.store.files.store import FilesStore
-        from engram.store.files.team import begin_team
+        from engram.store.local import begin_team, has_files
 
-        if not isinstance(self.store, FilesStore):
+        if not has_files(self.store):
             raise InvalidInput(
                 "A team's memories are files in its repository, but this store is on a server: open a home instead, or "
                 "give the memory a scope that the team shares"

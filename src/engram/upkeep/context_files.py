@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from engram.agents.wiring.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
 from engram.decisions.conflicts import with_disputes
 from engram.gates.secrets.allowed import AllowedValues
 from engram.model.errors import EngramError, InvalidInput, Refused, StoreError
@@ -24,7 +25,6 @@ from engram.recall.prompt.context_markers import (
     without_block,
     without_memories,
 )
-from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
 from engram.recall.query import ScopeResolver
 from engram.store.protocol import Filters, Store
 from engram.store.purge import says
