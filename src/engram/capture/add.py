@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.batch import REFUSALS, BatchRefusals, ItemRefused, SingleItem
 from engram.capture.changes import Changes
 from engram.capture.duplicates import replacing, superseded_versions
-from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
+from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
 from engram.capture.more_cues import CueAdder
 from engram.capture.withdrawal import Withdrawals
 from engram.decisions.change import Change
@@ -27,6 +27,7 @@ from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
 from engram.rules.eligibility import is_over
+from engram.rules.memory_names import name_for
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import ProposalKeys
 from engram.store.purge import DOCUMENT
@@ -191,7 +192,7 @@ class Adder(MemoryWriter):
     ) -> tuple[list[Memory], set[int]]:
         """Each memory as it is stored now, a duplicate as it was stored before; and the places of the new ones."""
         hashes = [content_hash(memory.statement) for memory in drafted]
-        names = [wanted_name(memory) for memory in drafted]
+        names = [name_for(memory) for memory in drafted]
         keys = zip(hashes, drafted, names, strict=True)
         memories.prefetch([ProposalKeys(text, memory.scope, name, memory.conflict_key) for text, memory, name in keys])
         stored: list[Memory] = []

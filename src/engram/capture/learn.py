@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.duplicates import BESIDE, MOST_RELATED, journal_reason, replacing, superseded_versions
-from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
+from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
 from engram.capture.other_scopes import scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
@@ -29,6 +29,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
 from engram.review.lineage import Lineages
 from engram.rules.eligibility import outlasts
+from engram.rules.memory_names import name_for
 from engram.store.records import CURRENT, refuse_foreign_ids
 from engram.store.references import find_memory
 from engram.text.display import notice
@@ -230,7 +231,7 @@ def _stored(memories: LockedMemories, memory: Memory, verdict: Verdict, session:
         others = {other.id: other for other in found if other is not None}
         for other in others.values() or [verdict.other]:
             memory = contradicting(memory, other, now, waits_alone=verdict.waits_alone)
-    return named(memories, memory, wanted_name(memory), now)
+    return named(memories, memory, name_for(memory), now)
 
 
 def _scope_beside(memory: Memory, named: Sequence[Memory], relation: str, *, placed: bool) -> str:

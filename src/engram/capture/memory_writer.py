@@ -17,15 +17,11 @@ from engram.model.memory import Memory
 from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store
-from engram.text.display import slug
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engram.embedding.protocol import Vectors
-
-LONGEST_FORM_NAME = 60
-"""Characters of the name of feedback or a fact, which is its situation (spec 3)."""
 
 
 @dataclass(slots=True)
@@ -76,13 +72,6 @@ def without_claims(memory: Memory) -> Memory:
         associations=tuple(unmarked(link) for link in memory.associations if link.type != DIFFERS), verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
         pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
     )  # fmt: skip
-
-
-def wanted_name(memory: Memory) -> str:
-    """The name it should get; of feedback and facts, from their situation."""
-    if memory.name or not memory.form:
-        return memory.name or slug(memory.situation or memory.statement)
-    return slug(memory.situation, words=12, length=LONGEST_FORM_NAME) or slug(memory.statement) or "memory"
 
 
 def named(memories: LockedMemories, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:
