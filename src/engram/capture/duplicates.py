@@ -251,7 +251,7 @@ class Duplicates:
             known = deciding.get(other.id)
             if known is None:
                 return Decision(Outcome.NOOP, None, verdict.other, "the duplicate was removed meanwhile", verdict.gate)
-            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
+            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses([other.id]))
             before = known
             # A team's file changes by decisions, never by use.
             if not counted and _counts(proposal.memory.source, known) and self.store.owned([other.id]):

@@ -31,6 +31,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
+from engram.store.states import is_paused
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -153,7 +154,7 @@ def _learn(call: "Call", given: arguments.Learn) -> Learned:
 @_in_session
 def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
     mem = call.mem
-    if mem.store.paused:
+    if is_paused(mem.store):
         from engram.client import PAUSED
 
         return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))

@@ -61,7 +61,7 @@ def fold(
     if not wanted:
         return []
     uses: dict[str, list[Use]] = {memory_id: [] for memory_id in wanted}
-    for use in store.uses_of(wanted):
+    for use in store.uses(wanted):
         uses[use.ids[0]].append(use)
     changed = []
     with store.deciding(op, actor=actor, session=session, about=wanted) as deciding:
@@ -82,7 +82,7 @@ def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
 
     Running it again for the same end changes nothing: a link reinforced at that very moment is left alone.
     """
-    uses = store.uses_in(session)
+    uses = store.uses(session=session)
     injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
     owners = {memory_id: store.owner_of(memory_id) or "" for memory_id in injected}
 

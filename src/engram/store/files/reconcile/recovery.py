@@ -19,6 +19,7 @@ from engram.disk import whole_lines
 from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import Document, event_document, meaning_of
+from engram.store.files.log.context import LogContext
 from engram.store.files.log.journal import Change, JournalLine, Position
 from engram.store.files.log.ledger import ledger_name
 from engram.store.files.memories import UNSEEN
@@ -182,7 +183,7 @@ def _index_images(context: IndexContext, writer: DocumentWriter, changes: Sequen
     context.index.flush(writer)
 
 
-def _readable(context: IndexContext, change: Change) -> Memory | None:
+def _readable(context: LogContext, change: Change) -> Memory | None:
     """The memory of an image; None, with a warning, if only a newer Engram can read it."""
     try:
         return from_image(change.after or {})
@@ -267,7 +268,7 @@ def _index_ledgers(context: IndexContext, writer: DocumentWriter, progress: Prog
         progress("sessions", done, len(sizes))
 
 
-def _complete(context: IndexContext, name: str, size: int) -> int:
+def _complete(context: LogContext, name: str, size: int) -> int:
     try:
         return whole_lines(context.home.ledger / name)[1]
     except OSError:

@@ -10,6 +10,7 @@ from engram.model.errors import InvalidInput, StoreError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
+from engram.store.files.log.context import LogContext
 from engram.store.files.log.journal import Change, Entry, Position
 from engram.store.files.reconcile.context import IndexContext
 from engram.store.files.reconcile.index_records import place_of
@@ -77,7 +78,7 @@ def known_at(context: IndexContext, moment: datetime) -> dict[str, Memory | None
     return versions
 
 
-def _entry(context: IndexContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
+def _entry(context: LogContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
     entry = context.journal.at(Position(month, offset))
     if entry.seq != seq:
         raise IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
