@@ -320,6 +320,7 @@ OTHER_VERBS = frozenset(
             "search",
             "inject",
             "prepare",
+            "timeline",
             "show",
             "list",
             "queue",

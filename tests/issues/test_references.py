@@ -590,7 +590,7 @@ TOOL_ARGUMENTS: dict[tuple[str, str], tuple[Make, Callable[[World, str, Owner], 
 
 def test_every_argument_of_a_tool_that_takes_a_reference_is_in_the_table() -> None:
     names = {"id", "ids", "session_id", "supersedes", "ref", "target"}
-    assert {(tool.name, name) for tool in TOOLS.values() for name in tool.takes.model_fields if name in names} == (
+    assert {(tool.name, name) for tool in TOOLS.values() for name in tool.arguments if name in names} == (
         TOOL_ARGUMENTS.keys()
     )
 

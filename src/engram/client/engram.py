@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from engram.client.arguments import Owner
 from engram.client.capture_verbs import CaptureVerbs
 from engram.client.context_verbs import ContextVerbs
 from engram.client.facets import PAUSED
@@ -15,6 +14,7 @@ from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.arguments import words
 from engram.model.errors import EmbedderError, InvalidInput
+from engram.model.fields import Owner
 from engram.model.lazy import dataclass, replace
 from engram.model.logs import Log
 from engram.model.report import Finding, Report

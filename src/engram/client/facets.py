@@ -9,10 +9,11 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, owned, owners_only, zoned
+from engram.client.arguments import FIELD_TIMES, named_owner, narrowed, owned, owners_only, zoned
 from engram.model.arguments import words
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import EVENT_TYPES
+from engram.model.fields import Owner
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
@@ -26,6 +27,7 @@ from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
 from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
+from engram.verbs.calls import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +78,7 @@ class LazyScreen:
 
         self._screen.memories(memories, before, deciding)
         if is_below_program(deciding.actor):
-            from engram.capture.admission import Admission
+            from engram.decisions.admission import Admission
 
             Admission(self._store, self._settings()).check(memories, before, deciding)
 
@@ -102,7 +104,7 @@ class Facets:
         """Name methods after `Engram` in a `TypeError`, let `**owner` take only the names of `Owner`, and limit all arguments."""
         checked: dict[FunctionType, Any] = {}
         for name, part in list(vars(cls).items()):
-            if isinstance(part, FunctionType):
+            if isinstance(part, FunctionType) and signature_of(part) is None:
                 part.__qualname__ = f"Engram.{part.__name__}"
                 # An alias stays the same function as the verb it is an alias of.
                 if part not in checked:

@@ -5,11 +5,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import Owner, named_owner
+from engram.client.arguments import named_owner
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import Wordings, checked_wordings, words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
+from engram.model.fields import Owner
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
