@@ -22,7 +22,7 @@ from engram.model.lazy import dataclass, field, replace
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.log.context import LogContext
-from engram.store.files.log.journal import Change, JournalLine, Position
+from engram.store.files.log.journal import AfterImage, JournalLine, Position
 from engram.store.files.log.mark import Mark, is_own, read_mark, write_mark
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.reconcile.context import IndexContext
@@ -172,7 +172,7 @@ def _write(path: Path, wanted: Sequence[Memory], expected: Stamp | None) -> bool
 
 def finish_files(context: IndexContext, lines: Sequence[JournalLine], *, teams: bool) -> None:
     """Write the files of the last decisions, unless their owner has changed them since; those of `teams`, if wanted."""
-    newest: dict[str, tuple[str, Change]] = {}
+    newest: dict[str, tuple[str, AfterImage]] = {}
     earlier: dict[str, list[Image]] = {}
     for placed in lines:
         for change in placed.entry.changes:

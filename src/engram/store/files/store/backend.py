@@ -209,7 +209,7 @@ class FilesStore(FilesWork):
     @repairs_index
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Recreate all vectors with this process's embedder; the old ones are used until all are done."""
-        from engram.store.files.reconcile.embedding import reembed
+        from engram.store.files.reconcile.missing_vectors import reembed
 
         return reembed(self.context, self._deadline, progress)
 

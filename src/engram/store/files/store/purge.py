@@ -20,7 +20,7 @@ from engram.store.documents import event_document
 from engram.store.files import memories
 from engram.store.files.leftovers import remaining_leftovers, remove_home_leftovers
 from engram.store.files.log.context import LogContext
-from engram.store.files.log.journal import Change
+from engram.store.files.log.journal import AfterImage
 from engram.store.files.reconcile.context import IndexContext, append_entry, reindex_journal
 from engram.store.files.reconcile.folders import memory_roots
 from engram.store.files.reconcile.index_records import forget_memory, index_entry, note_file, note_ledger, place_of
@@ -316,7 +316,7 @@ def _blank_journal(context: IndexContext, plan: PurgePlan, quotes: Quotations) -
     quotes.unread += [problem for problem in unread if problem not in quotes.unread]
     ids = frozenset(_spelled(i) for i in plan.ids)
     if named := sorted(i for i in plan.ids if i in imaged):
-        placed = append_entry(context, "purge", plan.actor, "", [Change(i, None) for i in named])
+        placed = append_entry(context, "purge", plan.actor, "", [AfterImage(i, None) for i in named])
         with context.index.writing():
             index_entry(context.index, placed)
     for month in context.journal.months():
