@@ -139,7 +139,7 @@ class ComparedTask:
     """A task, and how like it the memories it was compared with are; the searches of one recall find much the same ones."""
 
     def __init__(self, task: str) -> None:
-        self.vector = _table().prompt(task)
+        self.vector = _table().prompt_with_numpy(task)
         self._likes: dict[bytes, float] = {}
 
     def likenesses(self, memories: Sequence[Memory]) -> list[float]:
@@ -167,7 +167,7 @@ def _table() -> TaskTable:
     return TaskTable()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def compare_task(task: str) -> ComparedTask:
     """Prepare a task for comparison with memories."""
     return ComparedTask(task)
