@@ -131,12 +131,14 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
     for place, ranking in enumerate(rankings):
         for ranked in ranking:
             found.setdefault(ranked.n, []).append((-ranked.relevance, place, ranked))
-    fused = []
+    fused: list[tuple[float, Ranked, dict[str, float]]] = []
     for n, matches in found.items():
         matches.sort(key=itemgetter(0, 1))
         _, place, best = matches[0]
-        total = sum(ranked.match for _, _, ranked in matches)
-        powers = sum(max(ranked.match, 0.0) ** MATCH_POWER for _, _, ranked in matches)
+        total = powers = 0.0
+        for _, _, ranked in matches:
+            total += ranked.match
+            powers += max(ranked.match, 0.0) ** MATCH_POWER
         scale = (powers / count) ** (1 / MATCH_POWER) / total if total > 0 else 0.0
         shares: dict[str, float] = {}
         for _, _, ranked in matches:
@@ -144,9 +146,10 @@ def fuse_wordings(rankings: Sequence[Sequence[Ranked]], texts: Sequence[str]) ->
                 shares[name] = shares.get(name, 0.0) + value * scale
         relevance = fuse_relevance([-negative for negative, _, _ in matches], count)
         wording = texts[place] if place else ""
-        fused.append(Ranked(n, sum(shares.values()), shares, best.found_by, best.raw, relevance, wording))
-    fused.sort(key=lambda ranked: (-ranked.match, ranked.n))
-    return scale_matches(fused, [ranked.shares for ranked in fused])
+        match = sum(shares.values())
+        fused.append((-match, Ranked(n, match, {}, best.found_by, best.raw, relevance, wording), shares))
+    fused.sort(key=lambda one: (one[0], one[1].n))
+    return scale_matches([ranked for _, ranked, _ in fused], [shares for _, _, shares in fused])
 
 
 def fuse_relevance(best_first: Sequence[float], count: int) -> float:
@@ -284,7 +287,7 @@ def _scaled(
 def scale_matches(ranking: Sequence[Ranked], shares: Sequence[Mapping[str, float]]) -> list[Ranked]:
     """Give each ranked document new parts, scaled so that the best match gets the full score."""
     return [
-        replace(ranked, match=sum(own.values()), shares=own)
+        Ranked(ranked.n, sum(own.values()), own, ranked.found_by, ranked.raw, ranked.relevance, ranked.wording)
         for ranked, own in zip(ranking, scaled_to_best(shares), strict=True)
     ]
 

@@ -239,10 +239,8 @@ class Searcher:
             from engram.recall.likeness import add_likeness
 
             known = [[(found[place.n], place) for place in ranking if place.n in found] for ranking in rankings]
-            rankings = [
-                [place for _, place in add_likeness(each.question or each.text, ranking)]
-                for (_, each), ranking in zip(asked, known, strict=True)
-            ]
+            questions = [each.question or each.text for _, each in asked]
+            rankings = add_likeness(list(zip(questions, known, strict=True)))
         texts = [each.text for _, each in asked]
         if query.original:
             rankings, texts = [join_readings(*rankings[:2]), *rankings[2:]], [texts[0], *texts[2:]]
