@@ -10,6 +10,7 @@ from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.store.states import is_paused
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -93,7 +94,7 @@ class ContextVerbs(ReadVerbs):
         queries = queries_of(task)
         if not queries:
             raise InvalidInput("a task in words is needed, such as `write tests for the importer`")
-        if self.store.paused:
+        if is_paused(self.store):
             return Briefing(task, queries, RecalledContext(task, (), "", (PAUSED,)), "")
         heading = f"# Before {quoted(cut(' '.join(task.split()), 200))}"
         page = _page(
