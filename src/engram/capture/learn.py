@@ -67,12 +67,12 @@ class Learner(MemoryWriter):
         or contradicts in the other scopes that are seen together with its own.
         """
         if not is_human(source) and (why := self.distrusted(source, session)):
-            return Decision(Outcome.REJECTED, None, None, notice(why), DISTRUST)
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(why), gate=DISTRUST)
         now = self.clock()
         try:
             memory = without_claims(self.drafted(given, learned_by, source, now))
         except PatternTimeout as error:
-            return Decision(Outcome.REJECTED, None, None, str(error), "policy")
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=str(error), gate="policy")
         refuse_foreign_ids(self.store, [memory])
         stated = self._stated(_proposed(memory, autonomous, alone), relation, placed=bool(given.get("scope")))
         proposal = replace(stated, is_typed=is_typed and ("type" in given or "memory_type" in given))
@@ -90,7 +90,7 @@ class Learner(MemoryWriter):
         if not verdict.admitted:
             return self.duplicates.not_stored(proposal, verdict, session)
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
-            return Decision(Outcome.REJECTED, None, None, notice(over), RATE)
+            return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(over), gate=RATE)
         decision = self._write(proposal, verdict, vector, session, mark)
         if here is None or not decision.written:
             return decision
@@ -257,7 +257,14 @@ def _decision(verdict: Verdict, stored: Memory) -> Decision:
     if verdict.outcome == Outcome.CONTRADICTION and other is not None and other.id not in found:
         found = {other.id: Related(other, "update", 1.0, "the current version"), **found}
     related = [one for memory_id, one in found.items() if memory_id not in replaced]
-    return Decision(verdict.outcome, stored, other, verdict.reason, verdict.gate, tuple(related[:MOST_RELATED]))
+    return Decision(
+        outcome=verdict.outcome,
+        memory=stored,
+        other=other,
+        reason=verdict.reason,
+        gate=verdict.gate,
+        related=tuple(related[:MOST_RELATED]),
+    )
 
 
 def _skipped(verdict: Verdict) -> Decision:
@@ -265,7 +272,9 @@ def _skipped(verdict: Verdict) -> Decision:
     others = [conflict for conflict in verdict.conflicts if conflict.is_likely and conflict.other != verdict.other]
     related = tuple(map(_related, others[:MOST_RELATED]))
     reason = f"{verdict.reason.removesuffix('; it waits for review')}{NOT_STORED}"
-    return Decision(verdict.outcome, None, verdict.other, reason, verdict.gate, related)
+    return Decision(
+        outcome=verdict.outcome, memory=None, other=verdict.other, reason=reason, gate=verdict.gate, related=related
+    )
 
 
 def _related(conflict: Conflict) -> Related:
