@@ -264,7 +264,7 @@ class Duplicates:
             known = memories.get(other.id)
             if known is None or not same_text(known.statement, other.statement):
                 return None
-            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
+            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses([other.id]))
             before = known
             # A team's file changes by decisions, never by use.
             if not counted and _counts(proposal.memory.source, known) and self.store.owned([other.id]):

@@ -33,6 +33,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
+from engram.store.states import is_paused
 from engram.verbs import reading, writing
 from engram.verbs.declaration import ADDS, READS, Effect, Verb
 from engram.verbs.declaration import Tool as Offer
@@ -205,7 +206,7 @@ def _placed(mem: "Engram", fields: dict[str, Any], **said: Any) -> tuple[dict[st
 @_in_session
 def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
     mem = call.mem
-    if mem.store.paused:
+    if is_paused(mem.store):
         from engram.client import PAUSED
 
         return Learned.of(Decision(outcome=Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
@@ -371,7 +372,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "prepare",
             "Prepare for a task",
-            "Call before larger work and when the task changes: returns what memories, CLAUDE.md, rules, skills and past sessions say about it.",
+            "Call before larger work and when the task changes: returns what memories, instruction files, rules, skills and past sessions say about it.",
             arguments.PrepareArguments,
             Briefed,
             _prepare,

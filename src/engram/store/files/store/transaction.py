@@ -12,7 +12,7 @@ from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.log.journal import Change, Entry, JournalLine
+from engram.store.files.log.journal import AfterImage, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.reconcile.context import IndexContext, append_entry
 from engram.store.files.reconcile.durability import sync_file_and_name
@@ -27,7 +27,7 @@ from engram.store.files.reconcile.index_records import (
     place_of,
     stamp_known,
 )
-from engram.store.files.reconcile.splitting import drop_split, keep_original
+from engram.store.files.reconcile.split_files import drop_split, keep_original
 from engram.store.files.reconcile.team_trust import is_team, team_of, trust_own_writes
 from engram.store.history import FROM_USE
 from engram.store.home import refuse_links
@@ -242,7 +242,7 @@ class FilesTransaction:
             note_file(context.index, place, UNSEEN)
         keep_original(path)
         entry = append_entry(context, "split", "engram", f"{place} contained {len(ids)} memories",
-                             [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
+                             [AfterImage(m.id, image(m), file) for m, file in moved])  # fmt: skip
         write_through(context, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
         drop_split(context, place)
         return next(file for memory, file in moved if memory.id == memory_id)
@@ -272,7 +272,7 @@ class FilesTransaction:
         changes = []
         for item in pending:
             mapping, text = encoded_image(item.memory)
-            changes.append(Change(item.memory.id, mapping, item.file, text))
+            changes.append(AfterImage(item.memory.id, mapping, item.file, text))
         placed = append_entry(self._context, self._op, self._actor, self._reason, changes, self._session)
         self.journaled = True
         write_through(self._context, placed, pending)
