@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.duplicates import BESIDE, MOST_RELATED, journal_reason, replacing, superseded_versions
 from engram.capture.memory_writer import MemoryWriter, contradicting, named, without_claims
-from engram.capture.other_scopes import scope_warnings
+from engram.capture.other_scopes import has_memories_elsewhere, scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
 from engram.decisions.change import Change
@@ -81,6 +81,7 @@ class Learner(MemoryWriter):
         with self.store.reading():
             mark = self.store.mark(proposal.memory.scope)
             verdict = self._judged(proposal, StoreKnown(self.store, vector))
+            compares = here is not None and has_memories_elsewhere(self.store, proposal.memory.scope, here)
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if skips_conflicts and verdict.outcome == Outcome.CONTRADICTION:
@@ -92,7 +93,7 @@ class Learner(MemoryWriter):
         if is_untrusted(source) and (over := rate_problem(self.store, source, now, self.settings.most_per_source)):
             return Decision(outcome=Outcome.REJECTED, memory=None, other=None, reason=notice(over), gate=RATE)
         decision = self._write(proposal, verdict, vector, session, mark)
-        if here is None or not decision.written:
+        if here is None or not compares or not decision.written:
             return decision
         return replace(decision, warnings=(*decision.warnings, *self._scope_warnings(proposal, vector, here, now)))
 
