@@ -17,8 +17,8 @@ from engram.capture.harvest import Harvester, HarvestReport
 from engram.model.errors import InvalidInput, Refused, StoreUnreachable
 from engram.model.lazy import replace
 from engram.store.states import set_pause
+from tests.agents.transcripts.written import SESSION, append, claude_file, said
 from tests.backends import Backend
-from tests.capture.transcripts.written import SESSION, append, claude_file, said
 
 RULE = "In this repo all commits are rebased, we never squash merge, because the history must stay readable."
 OTHER = "All our services must log with slog, never with zap."

@@ -88,7 +88,7 @@ class CaptureVerbs(Facets):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
+        """Propose the lasting facts in what a person told their coding agents.
 
         Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
         since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits

@@ -45,7 +45,7 @@ class ContextVerbs(ReadVerbs):
         progress: "Progress | None" = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> "RecalledContext":
-        """Memories about a query, then what auto memory, sessions, skills, CLAUDE.md and rules say about it; every line with its source.
+        """Memories about a query, then what auto memory, sessions, skills, instruction files and rules say about it; every line with its source.
 
         Without a query: the ends of the project's recent sessions, the summaries of the newest sessions, and the memories from that time
         (the newest ones if there are no transcripts). The text has at most `budget` bytes (10,240 for a query, 15,360 without one) and `limit` memories. `memories` is the answer of an

@@ -372,7 +372,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "prepare",
             "Prepare for a task",
-            "Call before larger work and when the task changes: returns what memories, CLAUDE.md, rules, skills and past sessions say about it.",
+            "Call before larger work and when the task changes: returns what memories, instruction files, rules, skills and past sessions say about it.",
             arguments.PrepareArguments,
             Briefed,
             _prepare,

@@ -240,8 +240,11 @@ class Transaction(Protocol):
     def free_name(self, name: str, scope: str) -> str:
         """The name, or the name with the first free number appended."""
 
-    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
-        """Add or replace a memory. Without a vector, a changed text is embedded after the commit."""
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
+        """Add or replace a memory. Without a vector, a changed text is embedded after the commit.
+
+        `judged` says that the gates have judged what it says, so that the screen judges only whether it contains a secret.
+        """
 
 
 class PassageReader(Protocol):

@@ -88,8 +88,8 @@ def recall(
 ) -> None:
     """Answer a question from memory, and from what other tools' files say about it.
 
-    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
-    memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
+    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what the auto memory
+    of agents, the sessions of this project, skills, instruction files and rules say. --memories-only leaves these out, and so do filters,
     --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
     the recent sessions of this project, the summaries of the newest sessions, and the memories from that time. None of these files is ever written.
 
@@ -349,7 +349,7 @@ def prepare(surface: Surface, task: Task, also: Also = None, budget: Bytes = Non
     """Print a briefing before a task: what memories and the files of other tools say about it.
 
     Use it once before larger work; `inject` prints memories only. Splits the task into two or three questions, phrased as tasks,
-    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
+    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, instruction files and rules; none of them is ever written.
     """
     task = text_or_stdin(task)
     with surface.memory() as mem:

@@ -63,6 +63,8 @@ class FilesTransaction:
         self._pending: dict[str, _PendingWrite] = {}
         self._numbers: dict[str, int] = {}
         self._minted: set[str] = set()
+        self._judged: set[str] = set()
+        """Memories that the gates have judged as they were put."""
         self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
         self._put_by_key: dict[tuple[str, str], list[str]] = {}
@@ -175,9 +177,10 @@ class FilesTransaction:
 
     # -- changing
 
-    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
-        """Add or replace a memory."""
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "", judged: bool = False) -> None:
+        """Add or replace a memory; `judged` if the gates have judged what it says."""
         memory = keep_begun(memory, self._before)
+        (self._judged.add if judged else self._judged.discard)(memory.id)
         if memory.conflict_key:
             self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
@@ -256,7 +259,7 @@ class FilesTransaction:
     def _decider(self) -> Decider:
         gone = frozenset(memory.id for memory in self.proposed if memory.status not in LIVE)
         vectors = {item.memory.id: item.vector for item in self._pending.values() if item.vector is not None}
-        return Decider(self._op, self._actor, gone, vectors)
+        return Decider(self._op, self._actor, gone, vectors, frozenset(self._judged))
 
     def commit(self) -> None:
         """Journal the decision, then write its files and index it. Without changes nothing is written."""
