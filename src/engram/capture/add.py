@@ -22,6 +22,7 @@ from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
+from engram.review.approval import reject_replaced
 from engram.review.conflicts import release, waiting_on
 from engram.review.lineage import outranking_head, replaced_by, superseding
 from engram.rules.eligibility import is_over
@@ -202,6 +203,7 @@ class Adder(MemoryWriter):
                 try:
                     known = self._added(deciding, memory, names[i], batch, changes.get(i))
                     deciding.put(known, vectors[i] if vectors is not None else None, team=batch.team)
+                    reject_replaced(deciding, known, batch.source, batch.now)
                 except REFUSALS as error:
                     raise ItemRefused(i, error) from error
                 places.add(i)

@@ -23,13 +23,14 @@ from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Relate
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
+from engram.review.approval import reject_replaced
 from engram.review.conflicts import release, waiting_on
 from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
 from engram.rules.eligibility import outlasts
 from engram.store.protocol import Transaction
 from engram.store.records import CURRENT, refuse_foreign_ids
 from engram.store.references import find_memory
-from engram.text.display import notice
+from engram.text.display import notice, word
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -164,6 +165,8 @@ class Learner(MemoryWriter):
                     verdict = _succeeding(verdict, memory, heads)
                 deciding.put(stored, vector)
                 release(deciding, waiting, now)
+                if rejected := reject_replaced(deciding, stored, memory.source, now):
+                    verdict = _replacing_candidates(verdict, rejected)
                 return _decision(verdict, stored)
         return self.duplicates.not_stored(proposal, verdict, session)
 
@@ -277,6 +280,14 @@ def _succeeding(verdict: Verdict, memory: Memory, heads: Sequence[Memory]) -> Ve
     if replaced:
         return replace(verdict, outcome=Outcome.SUPERSEDED, other=replaced[0])
     return replace(verdict, outcome=Outcome.CREATED, reason=exception_reason(memory, heads[0]), other=heads[0])
+
+
+def _replacing_candidates(verdict: Verdict, rejected: Sequence[Memory]) -> Verdict:
+    """The verdict on a memory that replaces candidates, which no longer wait."""
+    reason = f"{verdict.reason}; rejected {', '.join(word(other.id) for other in rejected)}, which waited for review"
+    other = rejected[0] if verdict.outcome == Outcome.CREATED else verdict.other
+    outcome = Outcome.SUPERSEDED if verdict.outcome == Outcome.CREATED else verdict.outcome
+    return replace(verdict, outcome=outcome, reason=reason, other=other)
 
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:

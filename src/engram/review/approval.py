@@ -1,5 +1,6 @@
 """Who may approve a memory that waits, and what becomes of it."""
 
+from contextlib import suppress
 from datetime import datetime
 
 from engram.gates.instructions import injection_problem
@@ -13,6 +14,7 @@ from engram.review.resolution import confirmed
 from engram.rules.sources import Rank, is_evidence, origin_of, rank_of
 from engram.rules.strength import reinforced
 from engram.store.protocol import Store, Transaction
+from engram.store.records import CURRENT
 
 _DECIDED = {
     "approve": "promoted it",
@@ -85,6 +87,7 @@ def approve_in(deciding: Transaction, memory: Memory, actor: str, now: datetime,
         refuse_outranked(actor, head, "supersede")
     active = superseding(deciding, active, heads, now) if heads else active
     deciding.put(active)
+    reject_replaced(deciding, active, actor, now)
     return active
 
 
@@ -94,4 +97,16 @@ def reject_in(deciding: Transaction, memory: Memory, actor: str, now: datetime) 
     refuse_rejection(actor, memory)
     rejected = memory.but(status="rejected", updated=now)
     deciding.put(rejected)
+    return rejected
+
+
+def reject_replaced(deciding: Transaction, memory: Memory, actor: str, now: datetime) -> list[Memory]:
+    """Reject the candidates that an active memory supersedes; those that the actor may not reject keep waiting."""
+    if memory.status not in CURRENT:
+        return []
+    rejected = []
+    for other in filter(None, map(deciding.get, memory.supersedes)):
+        if other.status == "candidate":
+            with suppress(Refused):
+                rejected.append(reject_in(deciding, other, actor, now))
     return rejected
