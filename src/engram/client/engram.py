@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from engram.client.arguments import Owner
 from engram.client.capture_verbs import CaptureVerbs
 from engram.client.context_verbs import ContextVerbs
 from engram.client.facets import PAUSED
@@ -15,6 +14,7 @@ from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.arguments import words
 from engram.model.errors import EmbedderError, InvalidInput
+from engram.model.fields import Owner
 from engram.model.lazy import dataclass, replace
 from engram.model.logs import Log
 from engram.model.report import Finding, Report
@@ -173,9 +173,9 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         dry_run: bool = False,
         **owner: Unpack[Owner],
     ) -> "ContextUpdates":
-        """Keep a block of memories up to date between markers in AGENTS.md, CLAUDE.md or the files named; `remove` takes it out.
+        """Keep a block of memories up to date between markers in AGENTS.md, another instruction file or the files named; `remove` takes it out.
 
-        Without a path it is the AGENTS.md or CLAUDE.md of the directory or of its repository. The block quotes at most `limit`
+        Without a path it is the instruction file of the directory or of its repository. The block quotes at most `limit`
         memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
         tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
         """

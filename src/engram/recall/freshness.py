@@ -384,6 +384,6 @@ def contradicted_by(memory: Memory, store: Store) -> list[Memory]:
 
 def _waits_alone(memory: Memory) -> bool:
     """Whether nothing but the conflict keeps a candidate from being active."""
-    from engram.review.conflicts import waits_alone  # most answers have no candidate
+    from engram.decisions.conflicts import waits_alone  # most answers have no candidate
 
     return waits_alone(memory)

@@ -101,10 +101,10 @@ def doctor(surface: Surface, repair: Repair = False, seconds: Seconds = 10) -> N
 
 def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
+    from engram.agents.wiring.wiring_health import wiring_finding
     from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
-    from engram.harnesses.wiring_health import wiring_finding
     from engram.settings import read_settings
     from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now
