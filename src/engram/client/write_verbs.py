@@ -264,7 +264,7 @@ class WriteVerbs(Facets):
         absorbed: str = "",
     ) -> Memory:
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
-        from engram.capture.draft import checked_fields
+        from engram.capture.draft import checked_fields, clamp_import_time
         from engram.decisions.authority import (
             WRITTEN,
             by_hand,
@@ -279,7 +279,7 @@ class WriteVerbs(Facets):
         from engram.store.history import OUT
 
         given, parts = with_form(fields)
-        changes = checked_fields(given)
+        changes = clamp_import_time(checked_fields(given), self._clock())
         if not changes and not parts:
             raise InvalidInput("nothing to change: name at least one field; `new_scope` moves a memory")
         self._check_commands({"form": parts, **changes}, actor)
