@@ -52,7 +52,8 @@ class _Retrieval(NamedTuple):
 
     filters: Filters
     clause: search.Clause
-    count: int
+    rows: int
+    """Of the matrix: one more than the highest document number."""
     by: str
     """The SQL index by which so few documents pass that a full scan is slower; "" for a scan."""
     is_possible: bool
@@ -299,7 +300,7 @@ class Index:
         filters, clause, count, of_sessions = (
             retrieval.filters,
             retrieval.clause,
-            retrieval.count,
+            retrieval.rows,
             retrieval.of_sessions,
         )
         found = Candidates(total=count - 1)
