@@ -64,9 +64,9 @@ WRONG: tuple[tuple[list[str], str], ...] = (
     (["prepare"], "TASK is missing"),
     (["recall", "a", "b"], "Unexpected argument 'b'"),
     (["recall", "x", "--limit"], "--limit needs a value: N"),
-    (["recall", "x", "--limit", "many"], "--limit takes a whole number, not 'many'"),
-    (["recall", "x", "--limit", "9" * 30], "--limit takes a number up to"),
-    (["learn", "x", "--confidence", "high"], "--confidence takes a number, not 'high'"),
+    (["recall", "x", "--limit", "many"], "--limit must be a whole number, not 'many'"),
+    (["recall", "x", "--limit", "9" * 30], "--limit must be a whole number up to"),
+    (["learn", "x", "--confidence", "high"], "--confidence must be a number from 0 to 1, not 'high'"),
     (["recall", "x", "--no-such-option"], "Unknown option --no-such-option"),
     (["recall", "x", "--limt", "3"], "did you mean --limit"),
     (["recall", "x", "--explain=yes"], "--explain takes no value"),
@@ -121,7 +121,7 @@ def test_shared_options_arrive_as_one_object() -> None:
 
 
 def test_what_was_not_given_is_no_field_of_a_new_memory() -> None:
-    memory = values("learn", "text", "--confidence", "0.5", "--meta", "a=b", "--why", "", "--pin")["memory"]
+    memory = values("add", "text", "--confidence", "0.5", "--meta", "a=b", "--why", "", "--pin")["memory"]
     assert isinstance(memory, NewMemory)
     assert memory.given() == {"confidence": 0.5, "metadata": {"a": "b"}, "pinned": True}
 

@@ -13,8 +13,8 @@ import pytest
 from engram.disk import json_line
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.store.files import events as ledger_files
-from engram.store.files.store import FilesStore
+from engram.store.files.store import events as ledger_files
+from engram.store.files.store.backend import FilesStore
 from engram.store.ledger import body_digest, chain_digest, decode_event, to_fields
 from engram.store.protocol import Store
 from tests.backends import Backend, OnPostgres
@@ -159,7 +159,7 @@ def test_what_is_said_after_a_purge_follows_on(store: Store) -> None:
 
 def prune(store: Store, clock: Clock) -> None:
     """Let go of everything that is a year old, the ended session's ledger with it."""
-    store.save_session(Session(TALK, "", ("global",), clock(), clock()))
+    store.save_record(Session(TALK, "", ("global",), clock(), clock()))
     assert len(store.prune(clock() + timedelta(days=800), 365, 365, 365, dry_run=False).ledgers) == 1
 
 
@@ -173,7 +173,7 @@ def test_a_ledger_that_begins_anew_after_pruning_is_witnessed_again(
     store: Store, rewrite: Rewrite, clock: Clock
 ) -> None:
     prune(store, clock)
-    store.save_session(Session(TALK, "", ("global",), clock()))
+    store.save_record(Session(TALK, "", ("global",), clock()))
     store.append_events(TALK, [said("Ann", f"anew {n}") for n in range(2)])
     assert [event.seq for event in store.events(TALK)] == [1, 2] and store.verify_ledgers() == []
     rewrite(lambda events: events[:1])

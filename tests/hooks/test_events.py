@@ -11,7 +11,7 @@ import pytest
 from engram.hooks import digest, payload, prompt, reminder, runner
 from engram.hooks.place import HookPlace
 from engram.settings import parse_setting, read_settings, save_setting
-from engram.store.files import hook_log
+from engram.store import hook_log
 from engram.upkeep.hook_health import hook_findings
 
 from .conftest import Hooked
@@ -81,7 +81,7 @@ def test_what_a_session_is_given_is_noted_as_a_use(hooked: Hooked) -> None:
     hooked("prompt", prompt=TASK)
     hooked("prompt", prompt=TASK)
     with hooked.open() as mem:
-        assert [(use.kind, use.ids) for use in mem.store.uses_of([known])] == [("injected", (known,))]
+        assert [(use.kind, use.ids) for use in mem.store.uses([known])] == [("injected", (known,))]
 
 
 def test_an_unrelated_prompt_gets_a_note_once_and_then_nothing(hooked: Hooked) -> None:

@@ -12,8 +12,8 @@ from engram import Engram
 from engram.aio import AsyncEngram
 from engram.model.errors import EngramError, StoreClosed
 from engram.model.event import Session
-from engram.store.files.home import Home
-from engram.store.files.refresh import explained, is_index_damage
+from engram.store.files.reconcile.refresh import explained, is_index_damage
+from engram.store.home import Home
 from tests.backends import Backend
 from tests.homes import home_of
 
@@ -28,8 +28,8 @@ CALLS: dict[str, Callable[[Engram], object]] = {
     "inject": lambda mem: mem.inject("otters"),
     "observe": lambda mem: mem.observe("talk", "user", "hello"),
     "feedback": lambda mem: mem.feedback("ENG-2026-1116-001", "positive"),
-    "session": lambda mem: mem.store.session("talk"),
-    "save a session": lambda mem: mem.store.save_session(Session("talk", "", ("global",), NOW)),
+    "session": lambda mem: mem.store.load_record(Session, "talk"),
+    "save a session": lambda mem: mem.store.save_record(Session("talk", "", ("global",), NOW)),
     "tasks": lambda mem: mem.tasks.list(),
     "start a task": lambda mem: mem.tasks.start("build a dam", scope="global"),
     "jobs": lambda mem: mem.jobs.list(),

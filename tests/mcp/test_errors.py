@@ -71,7 +71,7 @@ FACT = {"situation": "s", "subject": "the heron service", "predicate": "uses", "
         ("recall", {"question": "q", "limit": True}, "limit: Input should be a valid integer"),
         ("recall", {"question": "q", "limit": "3"}, "limit: Input should be a valid integer"),
         ("recall", {"question": "q", "sources": "yes"}, "sources: Input should be a valid boolean"),
-        ("learn", {"statement": "x", "confidence": True}, "confidence: Input should be a valid number"),
+        ("learn", {"statement": "x", "confidence": True}, "confidence must be a number from 0 to 1"),
     ],
 )
 def test_malformed_arguments_are_named(agent: Talk, tool: str, arguments: dict[str, Any], expected: str) -> None:

@@ -176,7 +176,7 @@ def measure(
         left = total - tally.questions
         if left <= 0:
             break
-        with _opened(url) as mem:
+        with _open_tenant(url) as mem:
             fill(mem, conversation)
             baseline = BASELINES[asking.baseline](conversation) if asking.baseline else None
             for question in conversation.questions[:left]:
@@ -191,7 +191,7 @@ def measure(
 
 
 @contextmanager
-def _opened(url: str | None) -> Iterator[Engram]:
+def _open_tenant(url: str | None) -> Iterator[Engram]:
     if url is None:
         with Engram.open(ephemeral=True, time_zone="UTC") as mem:
             yield mem

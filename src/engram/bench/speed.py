@@ -138,28 +138,28 @@ def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
     recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPE), ROUNDS)
     rss = floors.peak_memory()  # before the floor takes a matrix of its own
     assert mem.home is not None, "measured on a store of files"
-    floor = floors.search_floor(count, mem.home.index / "index.db", _pruned(mem, asked))
+    floor = floors.search_floor(count, mem.home.index / "index.db", _prune_queries(mem, asked))
     recall_p50 = floors.percentile(recall, 0.5)
     inject = floors.samples_ms(lambda i: mem.inject(asked[i % len(asked)], scope=SCOPE), ROUNDS)
     new = list(statements(LEARNS, seed=count + 7))
     learn = floors.samples_ms(lambda i: mem.learn(new[i], scope="project:acme"), LEARNS)
     fsync = floors.write_floor(folder)
     return [
-        _timed("recall, hybrid, embedding included", recall, floor, "scan + FTS5"),
-        _timed("learn, durable, all gates", learn, recall_p50, "recall"),
+        _figure_of_times("recall, hybrid, embedding included", recall, floor, "scan + FTS5"),
+        _figure_of_times("learn, durable, all gates", learn, recall_p50, "recall"),
         Figure("append + fsync", fsync, "ms"),
-        _timed("inject", inject, recall_p50, "recall"),
+        _figure_of_times("inject", inject, recall_p50, "recall"),
         Figure("peak RSS while serving", rss, "MB"),
     ]
 
 
-def _timed(name: str, samples: list[float], floor: float, against: str) -> Figure:
+def _figure_of_times(name: str, samples: list[float], floor: float, against: str) -> Figure:
     p50 = floors.percentile(samples, 0.5)
     p95, p99 = floors.percentile(samples, 0.95), floors.percentile(samples, 0.99)
     return Figure(f"{name} ÷ {against}", p50, "ms", p95, p99, floor, p50 / floor)
 
 
-def _pruned(mem: Engram, asked: list[str]) -> list[str]:
+def _prune_queries(mem: Engram, asked: list[str]) -> list[str]:
     """The questions as the FTS5 queries the store itself would run."""
     from engram.text.tokens import prune, query_terms
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
 
-from engram.cli.parser import Group, HelpRequested, UsageError, Verb, read
+from engram.cli.parser import Handler, HelpRequested, UsageError, read
+from engram.verbs import FAMILIES, find_declaration
+from engram.verbs.declaration import Command, Group, Verb
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Everyday": {
         "learn": "learn", "remember": "learn", "add": "learn", "recall": "recall", "search": "recall",
-        "inject": "recall", "prepare": "recall", "show": "memories", "list": "memories", "update": "change",
+        "inject": "recall", "prepare": "recall", "timeline": "recall", "show": "memories", "list": "memories", "update": "change",
         "revise": "change", "pin": "change", "feedback": "change", "reinforce": "change", "forget": "change",
     },
     "Review": {
@@ -40,15 +42,17 @@ _FUNCTIONS = {"list": "list_", "import": "import_", "gen-context": "gen_context"
 """Verbs whose name is no name in Python, or already means something else."""
 
 
-class _Verbs(Mapping[str, "Verb | Group"]):
+class _Verbs(Mapping[str, "Verb | Handler | Group"]):
     """The verbs by name, each imported when it is looked up."""
 
     def __init__(self) -> None:
         self._modules = {verb: module for verbs in SECTIONS.values() for verb, module in verbs.items()}
 
-    def __getitem__(self, name: str) -> "Verb | Group":
+    def __getitem__(self, name: str) -> "Verb | Handler | Group":
+        if name in FAMILIES:
+            return find_declaration(name)
         module = import_module(f"engram.cli.verbs.{self._modules[name]}")
-        found: Verb | Group = getattr(module, _FUNCTIONS.get(name, name))
+        found: Handler | Group = getattr(module, _FUNCTIONS.get(name, name))
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -85,7 +89,17 @@ def main(arguments: Sequence[str]) -> None:
         raise SystemExit(USAGE) from None
     from engram.cli.surface import perform
 
-    perform(verb, given)
+    perform(find_handler(verb), given)
+
+
+def find_handler(verb: Verb | Handler) -> Handler:
+    """The function that carries out a verb."""
+    if not isinstance(verb, Verb):
+        return verb
+    assert isinstance(verb.command, Command)
+    module, _, name = verb.command.handler.partition(":")
+    handler: Handler = getattr(import_module(f"engram.cli.verbs.{module}"), name)
+    return handler
 
 
 def _open_closed_streams() -> None:

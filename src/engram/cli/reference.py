@@ -1,12 +1,12 @@
 """`python -m engram.cli.reference > docs/cli.md`: the reference, made from the program itself."""
 
-import inspect
 import sys
 from collections.abc import Iterator
 
-from engram.cli.help import described
+from engram.cli.help import described, full_help
 from engram.cli.main import PROGRAM, SECTIONS
-from engram.cli.parser import Group, Verb, parameters
+from engram.cli.parser import Handler, parameters
+from engram.verbs.declaration import Group, Verb
 
 INTRODUCTION = """# The command line
 
@@ -66,13 +66,13 @@ def _group(name: str, group: Group) -> Iterator[str]:
         yield _verb(f"{name} {own}", verb, level=3)
 
 
-def _verb(name: str, verb: Verb, level: int = 2) -> str:
+def _verb(name: str, verb: Verb | Handler, level: int = 2) -> str:
     declared = list(described(parameters(verb)))
     usage = " ".join(["engram", name, *(written for kind, written, _ in declared if kind == "argument")])
     options = " [OPTIONS]" if any(kind == "option" for kind, _, _ in declared) else ""
     rows = [f"| `{_cell(written)}` | {_cell(text)} |" for _, written, text in declared]
     table = "\n".join(["", "| | |", "|---|---|", *rows, ""]) if rows else ""
-    return f"{'#' * level} engram {name}\n\n    {usage}{options}\n\n{inspect.getdoc(verb)}\n{table}"
+    return f"{'#' * level} engram {name}\n\n    {usage}{options}\n\n{full_help(verb)}\n{table}"
 
 
 def _cell(text: str) -> str:

@@ -9,8 +9,9 @@ from engram.client.facets import PAUSED, Facets
 from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import aware
 from engram.model.memory import Memory
-from engram.store.ledger import CONVERSATION
+from engram.store.ledger import CONVERSATION, ledger_scope
 from engram.store.protocol import Progress
+from engram.store.states import is_paused
 
 if TYPE_CHECKING:
     from engram.capture.exchange import Conversation
@@ -50,12 +51,12 @@ class CaptureVerbs(Facets):
         """
         from engram.gates.secrets.scan import refuse_secret
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         session = session or session_id
         refuse_secret(session, "the session's id")
         refuse_secret(source, "the source")
-        owner = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
+        owner = ledger_scope(self.store, session) if session and not (scope or agent_id or user_id) else ""
         wanted = owner or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self._conversations.add(
             user_message,
@@ -87,7 +88,7 @@ class CaptureVerbs(Facets):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> "HarvestReport":
-        """Propose the lasting facts in what a person told their coding agents: Claude Code, Codex and OpenCode.
+        """Propose the lasting facts in what a person told their coding agents.
 
         Reads the harnesses' own stores, or `path`; only what is new since the last harvest. `since` takes the sessions that were active
         since then, `project` those in a folder and below it. What is found waits for review, with the turn it was said in as evidence. Waits
@@ -125,7 +126,7 @@ class CaptureVerbs(Facets):
         from engram.capture.transcripts.harvest_lock import harvest_lock
         from engram.capture.transcripts.harvest_run import HarvestRun
         from engram.capture.transcripts.spooled import harvest_spooled
-        from engram.store.files import spool
+        from engram.store import spool
 
         harvester, root = self._harvester(dry_run=False), self._local_root()
         if not spool.waiting(root):
@@ -137,7 +138,7 @@ class CaptureVerbs(Facets):
 
     def _local_root(self) -> Path:
         """The home with the hooks' files: the store's, or this user's where the store is on a server."""
-        from engram.store.files.home import default_root, expanded
+        from engram.store.home import default_root, expanded
 
         return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
 
@@ -208,7 +209,7 @@ class CaptureVerbs(Facets):
     def _harvester(self, dry_run: bool) -> "Harvester":
         from engram.capture.harvest import Harvester
 
-        if self.store.paused:
+        if is_paused(self.store):
             raise Refused(PAUSED)
         return Harvester(
             store=self.store,

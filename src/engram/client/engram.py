@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from engram.client.arguments import Owner
 from engram.client.capture_verbs import CaptureVerbs
 from engram.client.context_verbs import ContextVerbs
 from engram.client.facets import PAUSED
@@ -15,6 +14,7 @@ from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.arguments import words
 from engram.model.errors import EmbedderError, InvalidInput
+from engram.model.fields import Owner
 from engram.model.lazy import dataclass, replace
 from engram.model.logs import Log
 from engram.model.report import Finding, Report
@@ -129,13 +129,11 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         setup: Setup,
         clock: Callable[[], datetime],
     ) -> Self:
-        from engram.store.files.home import open_home
-        from engram.store.files.store import FilesStore
-        from engram.store.files.team import attach_team
+        from engram.store.home import open_home
+        from engram.store.local import open_files
 
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
-        store = FilesStore(place, setup.embedder, clock=clock)
-        attach_team(store, directory)
+        store = open_files(place, setup.embedder, directory=directory, clock=clock)
         client = cls(store, setup.settings, place, clock, setup.zone)
         client._policy = setup.policy
         return client
@@ -175,9 +173,9 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         dry_run: bool = False,
         **owner: Unpack[Owner],
     ) -> "ContextUpdates":
-        """Keep a block of memories up to date between markers in AGENTS.md, CLAUDE.md or the files named; `remove` takes it out.
+        """Keep a block of memories up to date between markers in AGENTS.md, another instruction file or the files named; `remove` takes it out.
 
-        Without a path it is the AGENTS.md or CLAUDE.md of the directory or of its repository. The block quotes at most `limit`
+        Without a path it is the instruction file of the directory or of its repository. The block quotes at most `limit`
         memories of a risk tier up to `tier`, visible from the file's folder, or of the scope or owner named, in at most `budget`
         tokens. Raises `Refused`, and writes nothing, where the markers of any file are malformed.
         """
@@ -227,7 +225,7 @@ def _config(home: str | Path | None, on_server: bool) -> Path | None:
     """The settings file of a store, whether it exists or not."""
     if on_server:
         return owner_config()
-    from engram.store.files.home import config_of
+    from engram.store.home import config_of
 
     return config_of(Path(home) if home else None)
 

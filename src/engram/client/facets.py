@@ -9,21 +9,25 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.arguments import FIELD_TIMES, Owner, named_owner, narrowed, owned, owners_only, zoned
+from engram.client.arguments import FIELD_TIMES, named_owner, narrowed, owned, owners_only, zoned
 from engram.model.arguments import words
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import EVENT_TYPES
+from engram.model.fields import Owner
 from engram.model.lazy import cached_property
 from engram.model.types import known_types, memory_type
 from engram.recall.query import HERE, ScopeLike, ScopeResolver
 from engram.rules.argument_limits import limit_verb
 from engram.rules.scopes import EVERYWHERE, GLOBAL, OwnerScopes, is_person
 from engram.settings import Settings
+from engram.store.ledger import ledger_scope
 from engram.store.protocol import Filters, Store
 from engram.store.references import REFERRING, find_memory, find_task, hide_foreign_links, refuse_move, resolve_links
 from engram.store.scopes import working_directory
 from engram.store.screen import Decider, Screen
+from engram.store.states import is_paused
 from engram.text.time.zone import SYSTEM
+from engram.verbs.calls import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +57,7 @@ if TYPE_CHECKING:
     from engram.sessions.jobs import Jobs
     from engram.sessions.sessions import Sessions
     from engram.sessions.tasks import Tasks
-    from engram.store.files.home import Home
+    from engram.store.home import Home
     from engram.upkeep.context_files import ContextFiles
     from engram.upkeep.upkeep import Upkeep
 
@@ -74,7 +78,7 @@ class LazyScreen:
 
         self._screen.memories(memories, before, deciding)
         if is_below_program(deciding.actor):
-            from engram.capture.admission import Admission
+            from engram.decisions.admission import Admission
 
             Admission(self._store, self._settings()).check(memories, before, deciding)
 
@@ -100,7 +104,7 @@ class Facets:
         """Name methods after `Engram` in a `TypeError`, let `**owner` take only the names of `Owner`, and limit all arguments."""
         checked: dict[FunctionType, Any] = {}
         for name, part in list(vars(cls).items()):
-            if isinstance(part, FunctionType):
+            if isinstance(part, FunctionType) and signature_of(part) is None:
                 part.__qualname__ = f"Engram.{part.__name__}"
                 # An alias stays the same function as the verb it is an alias of.
                 if part not in checked:
@@ -220,13 +224,14 @@ class Facets:
         if not self.settings.model:
             return None
         from engram.llm.model import LanguageModel, ModelSettings
+        from engram.store.states import StoreSpend
 
         chosen = ModelSettings(
             self.settings.model,
             timeout_s=self.settings.model_timeout,
             daily_token_cap=self.settings.model_daily_tokens,
         )
-        return LanguageModel(chosen, self.store, clock=self._clock)
+        return LanguageModel(chosen, StoreSpend(self.store), clock=self._clock)
 
     @cached_property
     def _conversations(self) -> "Conversations":
@@ -257,7 +262,7 @@ class Facets:
         from engram.capture.buffer_state import BUFFER
 
         try:
-            if self.store.state(f"{BUFFER}{session}") and not self.store.paused:
+            if self.store.state(f"{BUFFER}{session}") and not is_paused(self.store):
                 self.store.warnings.extend(self._buffer.end(session).warnings)
         except EngramError as error:
             self.store.warnings.append(f"the captured turns of {session} are not read yet: {error}")
@@ -383,7 +388,7 @@ class Facets:
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
         # A caller in one project may ask about another; only people are kept apart.
-        people = (self.store.ledger_scope(session), *scopes)
+        people = (ledger_scope(self.store, session), *scopes)
         return "" if any(map(is_person, people)) else session
 
     def _scope_of(self, owner: Owner) -> ScopeLike:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_scope
+from engram.client.arguments import owner_scope
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import Wordings, checked_length, checked_place, checked_wordings
 from engram.model.errors import InvalidInput
-from engram.model.fields import ScopeLike, aware
+from engram.model.fields import AskerFilters, Owner, ScopeLike, SearchFilters, aware
 from engram.model.hit import Hits, Injection
 from engram.model.lazy import replace
 from engram.model.memory import Memory
@@ -18,6 +18,9 @@ from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 from engram.store.references import hide_foreign_links
+from engram.store.states import is_paused
+from engram.verbs import reading
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.graph.traversal import Reached
@@ -47,6 +50,7 @@ class ReadVerbs(Facets):
 
     get_memories = list
 
+    @declared(reading.SEARCH)
     def search(
         self,
         query: str,
@@ -285,7 +289,7 @@ class ReadVerbs(Facets):
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)
-        if self.store.paused:
+        if is_paused(self.store):
             return Injection(warnings=(PAUSED,))
         room = self.settings.budget if budget is None else budget
         return self._recaller.inject(task, filters, room, session, min_relevance)
@@ -337,6 +341,7 @@ class ReadVerbs(Facets):
         named = self._scope_of({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self.list(limit=limit, scope=named, since=since, until=until, types=types, status=status)
 
+    @declared(reading.TIMELINE)
     def timeline(
         self,
         about: str = "",

@@ -50,11 +50,11 @@ class PlainTable:
 
     @cached_property
     def _vectors(self) -> mmap.mmap:
-        return _mapped("vectors.npy")
+        return _map_file("vectors.npy")
 
     @cached_property
     def _scales(self) -> "memoryview[float]":
-        return memoryview(_mapped("scales.npy"))[_HEADER:].cast("f")
+        return memoryview(_map_file("scales.npy"))[_HEADER:].cast("f")
 
     def embed(self, text: str, most: int = 400) -> "array[float]":
         """The unit vector of a text, as `StaticEmbedder.embed` computes it, of its first words."""
@@ -62,9 +62,9 @@ class PlainTable:
 
     def summed(self, read: Iterable[str]) -> list[float]:
         """The sum of the vectors of words."""
-        return self._summed([row for word in read for row in word_rows[word]])
+        return self._sum_rows([row for word in read for row in word_rows[word]])
 
-    def _summed(self, rows: Iterable[int]) -> list[float]:
+    def _sum_rows(self, rows: Iterable[int]) -> list[float]:
         total = [0.0] * BITS
         for row in rows:
             scale = self._scales[row]
@@ -76,7 +76,7 @@ class PlainTable:
         return self._vectors[start : start + BITS]
 
 
-def _mapped(name: str) -> mmap.mmap:
+def _map_file(name: str) -> mmap.mmap:
     descriptor = os.open(DATA / name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)

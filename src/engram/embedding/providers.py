@@ -128,10 +128,10 @@ class OpenAIEmbedder:
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         for start in range(0, len(written), TEXTS_PER_REQUEST):
             batch = written[start : start + TEXTS_PER_REQUEST]
-            out[batch] = self._checked(self._request([_sendable(texts[index]) for index in batch]))
+            out[batch] = self._check_vectors(self._request([_sendable(texts[index]) for index in batch]))
         return unit_rows(out)
 
-    def _checked(self, vectors: list[list[float]]) -> list[list[float]]:
+    def _check_vectors(self, vectors: list[list[float]]) -> list[list[float]]:
         sizes = {len(vector) for vector in vectors}
         if sizes != {self.dim}:
             raise EmbedderError(f"{self._url} returned vectors of length {sorted(sizes)}; expected {self.dim}")
@@ -146,7 +146,7 @@ class OpenAIEmbedder:
             if pause:
                 self._wait(pause)
             response, trouble = self._post(body)
-            if response is None or _passing(response.status_code):
+            if response is None or _is_passing(response.status_code):
                 continue
             return self._read(response)
         raise EmbedderError(
@@ -190,7 +190,7 @@ def _openai_key(base_url: str) -> str | None:
     return os.environ.get(FALLBACK_KEY_VARIABLE) if host == "api.openai.com" else None
 
 
-def _passing(status: int) -> bool:
+def _is_passing(status: int) -> bool:
     return status == 429 or status >= 500
 
 

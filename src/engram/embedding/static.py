@@ -77,15 +77,15 @@ class StaticEmbedder:
 
     @cached_property
     def _vectors(self) -> npt.NDArray[np.int8]:
-        return _mapped(DATA / "vectors.npy")
+        return _map_array(DATA / "vectors.npy")
 
     @cached_property
     def _scales(self) -> npt.NDArray[np.float32]:
-        return _mapped(DATA / "scales.npy")
+        return _map_array(DATA / "scales.npy")
 
 
 @cache
-def _mapped(path: Path) -> npt.NDArray[Any]:
+def _map_array(path: Path) -> npt.NDArray[Any]:
     try:
         # As a plain array: indexing a memmap subclass costs several times the lookup itself.
         return np.asarray(np.load(path, mmap_mode="r"))

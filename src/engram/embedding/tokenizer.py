@@ -141,14 +141,14 @@ class WordRows(dict[str, tuple[int, ...]]):
 
     def __missing__(self, word: str) -> tuple[int, ...]:
         row = vocabulary().row(word)
-        found = (row,) if row is not None else self._spelled(word)
+        found = (row,) if row is not None else self._spell_word(word)
         if len(self) >= CACHED_WORDS:
             self.clear()
         self[word] = found
         return found
 
     @staticmethod
-    def _spelled(word: str) -> tuple[int, ...]:
+    def _spell_word(word: str) -> tuple[int, ...]:
         if len(word) > LONGEST_WORD:
             return ()
         rows = tuple(_pieces(word))
@@ -163,11 +163,11 @@ def count_tokens(text: str) -> int:
     text = _normalise(text)
     total = len(_PUNCTUATION_MARK.findall(text))
     for word, times in Counter(_WORD.findall(text)).items():
-        total += times * (len(word_rows[word]) or _unspelled(word))
+        total += times * (len(word_rows[word]) or _count_pieces(word))
     return total
 
 
-def _unspelled(word: str) -> int:
+def _count_pieces(word: str) -> int:
     if len(word) > LONGEST_WORD:
         return -(-len(word) // BLOB_CHARACTERS_PER_TOKEN)
     return len(word)

@@ -6,6 +6,9 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
+from engram.decisions.change import Change
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
 from engram.graph.traversal import Reached, Step, gathered, rendered, walk
 from engram.model.arguments import ANY, checked_limit, checked_statuses, refuse_deep, refuse_keys, words
 from engram.model.errors import InvalidInput, NotFound, Refused
@@ -18,7 +21,7 @@ from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.rules.sources import is_below_program
 from engram.store.protocol import LIVE, LONGEST_CHAIN, Filters, Hops, Store
 from engram.store.records import locked_memory
-from engram.store.references import Scopes, find_locked, find_memory, refuse_change
+from engram.store.references import Scopes, find_memory, refuse_change
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384
@@ -135,16 +138,22 @@ class Graph:
             raise InvalidInput(f"{one.id} cannot be related to itself; name two different memories")
         link = Association(other.id, type, weight=weight, extra={METADATA: data} if data else {})
         names = self._versions(other)
-        with self._deciding("relate", actor, reason, one.id, other.id) as deciding:
-            locked_memory(deciding, other.id)
-            memory = find_locked(deciding, one.id, scopes)
-            links = _related(memory.associations, link, names, keep=metadata is None)
+
+        def plan(memories: LockedMemories) -> Memory:
+            locked_memory(memories, other.id)
+            (memory,) = memories.targets
+            links = _replace_link(memory.associations, link, names, keep=metadata is None)
             if len(links) > MAX_LINKS:
                 raise Refused(f"{memory.id} already has {MAX_LINKS:,} links, the most it can have; remove some first")
             if links != memory.associations:
-                memory = memory.but(associations=links, updated=self.clock())
-                deciding.put(memory)
-        return memory
+                memory = memory.but(associations=links, updated=memories.now)
+                memories.put(memory)
+            return memory
+
+        change = Change(
+            op="relate", actor=actor, plan=plan, reason=reason, targets=[one.id], caller=scopes, related=[other.id]
+        )
+        return execute_change(self.store, self.clock, change)
 
     def unrelate(
         self,
@@ -166,8 +175,9 @@ class Graph:
             names = set() if self.store.owner_of(target) is not None else {target}
         else:
             names = self._versions(self._successor(other, LINKABLE, scopes)) | {target, other.id}
-        with self._deciding("unrelate", actor, reason, one.id) as deciding:
-            memory = find_locked(deciding, one.id, scopes)
+
+        def plan(memories: LockedMemories) -> Memory:
+            (memory,) = memories.targets
             links = tuple(
                 link for link in memory.associations if link.target not in names or type not in (None, link.type)
             )
@@ -177,9 +187,12 @@ class Graph:
             for link in memory.associations:
                 if link not in links:
                     _refuse_reviewed(actor, link.type)
-            changed = memory.but(associations=links, updated=self.clock())
-            deciding.put(changed)
-        return changed
+            changed = memory.but(associations=links, updated=memories.now)
+            memories.put(changed)
+            return changed
+
+        change = Change(op="unrelate", actor=actor, plan=plan, reason=reason, targets=[one.id], caller=scopes)
+        return execute_change(self.store, self.clock, change)
 
     # -- reading
 
@@ -236,7 +249,7 @@ class Graph:
             starts = [known.get(seed) or find_memory(self.store, seed, seen) for seed in seeds]
             ids = [self._successor(start, followed.filters.statuses, seen).id for start in starts]
             steps = walk(self.store, ids, followed, depth, per_seed)
-            return self._reached(gathered(steps, total), known, followed.filters.statuses)
+            return self._build_reached(gathered(steps, total), known, followed.filters.statuses)
 
     def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
         """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
@@ -246,7 +259,7 @@ class Graph:
         missing = dict.fromkeys(i for one in reached for i in one.path[-2:-1] if i not in have)
         return rendered(reached, have | self._memories(list(missing)), max_tokens)
 
-    def _reached(
+    def _build_reached(
         self, best: list[tuple[Step, tuple[str, ...]]], known: dict[str, Memory], statuses: tuple[str, ...] | None
     ) -> list[Reached]:
         found = known | self._memories([step.id for step, _ in best if step.id not in known])
@@ -292,10 +305,6 @@ class Graph:
                 ahead += older.supersedes if older is not None else ()
         return found
 
-    def _deciding(self, op: str, actor: str, reason: str, *about: str) -> Any:
-        self.refuse_secrets(reason, "the reason")
-        return self.store.deciding(op, actor=actor, reason=reason, about=about)
-
 
 def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
     """Raise `Refused` where an agent would set or remove what a memory waits for review by."""
@@ -306,7 +315,7 @@ def _refuse_reviewed(actor: str, type: str) -> None:  # noqa: A002
         )
 
 
-def _related(
+def _replace_link(
     links: tuple[Association, ...], link: Association, names: set[str], *, keep: bool
 ) -> tuple[Association, ...]:
     """The links with this one in place of the one it repeats; `keep` leaves that one's metadata."""

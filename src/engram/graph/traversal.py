@@ -138,11 +138,11 @@ def rendered(reached: Sequence[Reached], memories: Mapping[str, Memory], max_tok
 def _lines(reached: Sequence[Reached], memories: Mapping[str, Memory]) -> Iterator[str]:
     shown: set[str] = set()
     for one in reached:
-        before = _named(one.path[-2], memories, shown)
-        yield f"{before} {_arrow(one)} {_named(one.memory.id, memories, shown)}"
+        before = _name_step(one.path[-2], memories, shown)
+        yield f"{before} {_arrow(one)} {_name_step(one.memory.id, memories, shown)}"
 
 
-def _named(memory_id: str, memories: Mapping[str, Memory], shown: set[str]) -> str:
+def _name_step(memory_id: str, memories: Mapping[str, Memory], shown: set[str]) -> str:
     """The id, with type and text where the memory is named for the first time."""
     name, memory = word(memory_id), memories.get(memory_id)
     if memory is None or memory_id in shown:

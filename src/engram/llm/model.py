@@ -109,14 +109,14 @@ class LanguageModel:
         load(self._target.provider)
         adapter = TypeAdapter(schema)
         with _LOG.timed("ask", task=task, model=str(self._target)) as facts:
-            reply = self._answered(prompt, adapter.json_schema())
+            reply = self._request_with_retries(prompt, adapter.json_schema())
             facts |= {"tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
             return self._read(reply, adapter.validate_json)
 
-    def _answered(self, prompt: Prompt, schema: dict[str, Any]) -> Reply:
+    def _request_with_retries(self, prompt: Prompt, schema: dict[str, Any]) -> Reply:
         deadline = min(time.monotonic() + self.settings.timeout_s, self._until)
         for attempt in range(self.settings.retries + 1):
-            answer = self._counted(prompt, schema, deadline)
+            answer = self._request_counted(prompt, schema, deadline)
             if isinstance(answer, Reply):
                 return answer
             pause = max(answer.pause, min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**attempt))
@@ -127,7 +127,7 @@ class LanguageModel:
             self._wait(pause)
         raise AssertionError("the last attempt answers or raises")
 
-    def _counted(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Failure:
+    def _request_counted(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Failure:
         """One call. Its worst case is reserved first, so that concurrent calls cannot exceed the cap together."""
         today, cap = self._today(), self.settings.daily_token_cap
         sent = (prompt.size + len(str(schema))) // CHARACTERS_PER_TOKEN
@@ -141,7 +141,7 @@ class LanguageModel:
                     f"{spent - aside} of {cap} tokens of {today} are spent, and this call may need {aside}; "
                     "raise model_daily_tokens, or wait until tomorrow (UTC)"
                 )
-            answer = self._called(prompt, schema, deadline)
+            answer = self._request_once(prompt, schema, deadline)
             if isinstance(answer, Reply):
                 used = answer.tokens_in + answer.tokens_out or sent + len(answer.text) // CHARACTERS_PER_TOKEN
             elif not answer.charged:
@@ -151,7 +151,7 @@ class LanguageModel:
             if used != aside:
                 self._book.spend_tokens(today, used - aside)
 
-    def _called(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Failure:
+    def _request_once(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Failure:
         import asyncio
 
         key = self._target.key()
@@ -171,14 +171,14 @@ class LanguageModel:
             try:
                 outcome.append(asyncio.run(once()))
             except Exception as error:
-                outcome.append(self._translated(error))
+                outcome.append(self._translate_error(error))
 
         caller = threading.Thread(target=run, name="engram-model", daemon=True)
         caller.start()
         caller.join(seconds + CLOSING_SECONDS)
         return outcome[0] if outcome else _Failure(self._late(), charged=True)
 
-    def _translated(self, error: Exception) -> _Failure:
+    def _translate_error(self, error: Exception) -> _Failure:
         """A provider's error as one of Engram's."""
         from pydantic_ai import exceptions as e
 

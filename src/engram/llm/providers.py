@@ -49,7 +49,7 @@ class Prompt:
 
 def prompt_for(task: str, values: Mapping[str, str]) -> Prompt:
     """The prompt of a task with the caller's texts as data."""
-    return Prompt(f"{_text_of(task)}\n\n{_DATA}", _quoted(values))
+    return Prompt(f"{_text_of(task)}\n\n{_DATA}", _quote_values(values))
 
 
 @lru_cache(maxsize=len(TASKS))
@@ -59,7 +59,7 @@ def _text_of(task: str) -> str:
     return files("engram.llm").joinpath("prompts", f"{task}.md").read_text("utf-8").strip()
 
 
-def _quoted(values: Mapping[str, str]) -> str:
+def _quote_values(values: Mapping[str, str]) -> str:
     sent = {name: _sendable(value) for name, value in values.items()}
     mark = hashlib.sha256("\x00".join(sent.values()).encode()).hexdigest()[:12]
     return "\n\n".join(f"<data {name} {mark}>\n{value}\n</data {mark}>" for name, value in sent.items())
@@ -154,7 +154,7 @@ async def request(
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
-    async with _opened(target, key, seconds) as model:
+    async with _open_model(target, key, seconds) as model:
         if model.profile.get("supports_json_schema_output"):
             wanted = ModelRequestParameters(
                 output_mode="native", output_object=OutputObjectDefinition(json_schema=schema, name="answer")
@@ -178,7 +178,7 @@ async def request(
 
 
 @asynccontextmanager
-async def _opened(target: ModelTarget, key: str, seconds: float) -> "AsyncIterator[Model[Any]]":
+async def _open_model(target: ModelTarget, key: str, seconds: float) -> "AsyncIterator[Model[Any]]":
     """A model with a connection of its own, closed at the end: nothing outlives the call's event loop."""
     if target.provider == "anthropic":
         from anthropic import AsyncAnthropic

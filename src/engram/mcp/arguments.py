@@ -188,7 +188,7 @@ class RecallArguments(Arguments):
 
     question: str = Field(default="", description="In the terms of the subject. Empty: the recent sessions here.")
     wordings: Wordings = Field(default_factory=list)
-    sources: bool = Field(default=False, description="Search CLAUDE.md, rules, skills and past sessions, too.")
+    sources: bool = Field(default=False, description="Search instruction files, rules, skills and past sessions, too.")
     scope: SeenFrom = ""
     limit: Whole = Field(default=10, ge=1, le=50)
     mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"

@@ -4,9 +4,11 @@ Nothing is decided here. Two things are set here, because a caller may not claim
 `tool:remember`, and a decision is the agent's; only an answer that the client asked its user for is a person's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
 
 from engram.mcp import approval, arguments
 from engram.mcp.approval import AGENT, PersonNeeded
@@ -28,9 +30,14 @@ from engram.mcp.results import (
     ToolResult,
 )
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import NotFound
+from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import FORMS, Memory
+from engram.store.states import is_paused
+from engram.verbs import reading, writing
+from engram.verbs.declaration import ADDS, READS, Effect, Verb
+from engram.verbs.declaration import Tool as Offer
+from engram.verbs.tool_input import decode_arguments, tool_arguments
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -44,31 +51,16 @@ _STATUSES: dict[str, Any] = {"current": None, "candidate": "candidate", "any": "
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """What a call does to the store, in the protocol's terms."""
-
-    read_only: bool = False
-    """It changes nothing that a person would mind. That a memory was used is noted, and is no change of it."""
-    destructive: bool = False
-    """In the protocol's sense: it does more than add."""
-    idempotent: bool = False
-    """A second call with the same arguments changes nothing further."""
-
-
-READS = Effect(read_only=True, idempotent=True)
-
-
-@dataclass(frozen=True, slots=True)
 class Tool:
     """One entry of the table."""
 
     name: str
     title: str
     description: str
-    takes: type[arguments.Arguments]
+    takes: "type[arguments.Arguments] | Verb"
     returns: type[ToolResult]
     run: Callable[["Call", Any], ToolResult]
-    effect: Effect = Effect()
+    effect: Effect = ADDS
     not_found: str = ""
     """What to do when nothing has the given id."""
     is_quiet_moment: bool = False
@@ -76,9 +68,44 @@ class Tool:
     changes: Callable[[Any], dict[str, Any]] = lambda given: {}
     """The fields that a call changes, for what is carried out once a person agreed."""
 
+    @classmethod
+    def of(cls, verb: Verb, returns: type[ToolResult], run: Callable[["Call", Any], ToolResult]) -> "Tool":
+        """The tool of a declared verb."""
+        offer = verb.tool
+        assert isinstance(offer, Offer)
+        return cls(offer.name, offer.title, offer.description, verb, returns, run, offer.effect, offer.not_found)
+
+    @property
+    def arguments(self) -> dict[str, bool]:
+        """The names of its arguments, each with whether it is required."""
+        if isinstance(self.takes, Verb):
+            return tool_arguments(self.takes)
+        return {name: field.is_required() for name, field in self.takes.model_fields.items()}
+
+    def decode(self, given: Mapping[str, Any]) -> Any:
+        """The arguments of a call. Raises `InvalidInput` that names each wrong one, never its value, which may be a secret."""
+        if isinstance(self.takes, Verb):
+            return decode_arguments(self.takes, given)
+        try:
+            return self.takes.model_validate(given)
+        except ValidationError as error:
+            raise InvalidInput(_wrong(error, self.takes)) from None
+
     def scopes(self, mem: "Engram", given: Any) -> "OwnerScopes | None":
         """The scopes of a call of this tool."""
         return call_scopes(mem, given)
+
+
+def _wrong(error: ValidationError, takes: type[arguments.Arguments]) -> str:
+    unknown = f"unknown argument; the arguments are {', '.join(takes.model_fields)}"
+    return "; ".join(
+        ": ".join(
+            filter(
+                None, [".".join(map(str, part["loc"])), unknown if part["type"] == "extra_forbidden" else part["msg"]]
+            )
+        )
+        for part in error.errors(include_url=False, include_input=False, include_context=False)
+    )
 
 
 Answer = TypeVar("Answer", Learned, Recalled, Prepared, Rated)
@@ -91,19 +118,21 @@ def _in_session(run: Callable[["Call", Any], Answer]) -> Callable[["Call", Any],
 
     @wraps(run)
     def checked(call: "Call", given: Any) -> Answer:
-        if not given.session_id or _has_session(call.mem, given):
+        session = given.get("session", "") if isinstance(given, dict) else given.session_id
+        if not session or _has_session(call.mem, given, session):
             return run(call, given)
-        answer = run(call, given.model_copy(update={"session_id": ""}))
+        without = {**given, "session": ""} if isinstance(given, dict) else given.model_copy(update={"session_id": ""})
+        answer = run(call, without)
         answer.warnings.append(NO_SUCH_SESSION)
         return answer
 
     return checked
 
 
-def _has_session(mem: "Engram", given: Any) -> bool:
+def _has_session(mem: "Engram", given: Any, session: str) -> bool:
     """Whether the session of a call exists for its caller."""
     try:
-        mem.sessions.events(given.session_id, last=1, scopes=call_scopes(mem, given))
+        mem.sessions.events(session, last=1, scopes=call_scopes(mem, given))
     except NotFound:
         return False
     return True
@@ -129,31 +158,55 @@ def _place(
 
 
 @_in_session
-def _learn(call: "Call", given: arguments.Learn) -> Learned:
-    mem = call.mem
-    form = _form(given)
-    parts = {part for parts in FORMS for part in parts}
-    fields = given.model_dump(exclude={"autonomous", "session_id", "relation", *parts}, exclude_unset=True) | form
+def _learn(call: "Call", given: dict[str, Any]) -> Learned:
+    mem, fields = call.mem, dict(given)
+    relation, autonomous = fields.pop("relation"), fields.get("autonomous", False)
+    form = {part: fields[part] for parts in FORMS for part in parts if part in fields}
+    _check_form(fields, form)
     if form:
         fields.setdefault("type", "feedback" if FORMS[0][0] in form else "fact")
-    where, placed = _place(
-        mem, given, statement=given.statement, type=given.type, situation=given.situation, form=form or None
-    )
-    fields |= where
+    said = {"statement": fields.get("statement", ""), "type": given.get("type", "")}
+    fields, placed = _placed(mem, fields, **said, situation=fields.get("situation", ""), form=form or None)
     # Clients send defaults along: `update` without a memory to update says nothing, any other relation is a mistake.
-    relation = given.relation if given.supersedes or given.relation != "update" else ""
-    decision = mem.learn(
-        source=AGENT, session=given.session_id, autonomous=given.autonomous, relation=relation, **fields
-    )
-    if call.can_ask and not given.autonomous:
-        call.question = approval.about_decision(decision, partial(mem.store.get, scopes=seen(mem, given.scope)))
+    relation = relation if fields.get("supersedes") or relation != "update" else ""
+    decision = mem.learn(source=AGENT, relation=relation, **fields)
+    if call.can_ask and not autonomous:
+        call.question = approval.about_decision(
+            decision, partial(mem.store.get, scopes=seen(mem, given.get("scope", "")))
+        )
     return Learned.of(decision, placed)
+
+
+def _check_form(fields: dict[str, Any], form: dict[str, str]) -> None:
+    """Refuse a call that says nothing, half of a form, or parts of both."""
+    begun = [parts for parts in FORMS if any(part in form for part in parts)]
+    if not begun and not fields.get("statement"):
+        raise InvalidInput("learn: give a statement, or all parts of a form")
+    if len(begun) > 1:
+        raise InvalidInput(
+            f"learn: these are parts of two forms; give those of one: {'; or '.join(', '.join(parts) for parts in FORMS)}"
+        )
+    missing = [part for parts in begun for part in ("situation", *parts) if not fields.get(part)]
+    if missing:
+        raise InvalidInput(f"learn: a form needs all its parts; missing: {', '.join(missing)}")
+
+
+def _placed(mem: "Engram", fields: dict[str, Any], **said: Any) -> tuple[dict[str, Any], str]:
+    """The fields of a new memory with its scope and the memories it supersedes, and a sentence on how the scope was inferred."""
+    if fields.get("scope"):
+        return fields, ""
+    if fields.get("supersedes"):
+        from engram.review.lineage import find_superseded
+
+        return {**fields, "supersedes": find_superseded(mem.lineages, fields["supersedes"], seen(mem))}, ""
+    scope, placed = mem.infer_scope(**said)
+    return {**fields, "scope": scope}, placed
 
 
 @_in_session
 def _remember(call: "Call", given: arguments.RememberArguments) -> Learned:
     mem = call.mem
-    if mem.store.paused:
+    if is_paused(mem.store):
         from engram.client import PAUSED
 
         return Learned.of(Decision(Outcome.REJECTED, reason=PAUSED.rstrip("."), gate="paused"))
@@ -267,7 +320,7 @@ def caller(mem: "Engram", scope: str = "") -> Sequence[str]:
 
 def call_scopes(mem: "Engram", given: Any) -> "OwnerScopes | None":
     """The scopes seen from here and from the scope that a call names, where it names one."""
-    named = getattr(given, "scope", "")
+    named = given.get("scope", "") if isinstance(given, dict) else getattr(given, "scope", "")
     return mem.scopes_for(scope=[*caller(mem), *([named] if named else [])])
 
 
@@ -276,11 +329,8 @@ def seen(mem: "Engram", scope: str = "") -> "OwnerScopes | None":
     return mem.scopes_for(scope=caller(mem, scope))
 
 
-def _timeline(call: "Call", given: arguments.TimelineArguments) -> Timeline:
-    entries = call.mem.timeline(
-        given.about, since=given.since or None, until=given.until or None, limit=given.limit, scope=given.scope or None
-    )
-    return Timeline.of(entries)
+def _timeline(call: "Call", given: dict[str, Any]) -> Timeline:
+    return Timeline.of(call.mem.timeline(**given))
 
 
 def _session_start(call: "Call", given: arguments.SessionStart) -> Started:
@@ -322,23 +372,13 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "prepare",
             "Prepare for a task",
-            "Call before larger work and when the task changes: returns what memories, CLAUDE.md, rules, skills and past sessions say about it.",
+            "Call before larger work and when the task changes: returns what memories, instruction files, rules, skills and past sessions say about it.",
             arguments.PrepareArguments,
             Briefed,
             _prepare,
             READS,
         ),
-        Tool(
-            "learn",
-            "Learn a fact",
-            "Propose a memory: a correction, convention, decision, lesson or fact that will matter again. Gates check it; the answer "
-            "gives the outcome and why. related lists stored memories that it may outdate: if it replaces one, call learn again "
-            "with that id in supersedes; if not, with relation different.",
-            arguments.Learn,
-            Learned,
-            _learn,
-            not_found="Ids come from recall, list and the related memories of learn.",
-        ),
+        Tool.of(writing.LEARN, Learned, _learn),
         Tool(
             "remember",
             "Remember",
@@ -354,7 +394,7 @@ TOOLS: dict[str, Tool] = {
             arguments.UpdateArguments,
             Changed,
             _update,
-            Effect(destructive=True),
+            Effect(is_destructive=True),
             not_found=_IDS,
             changes=_changes,
         ),
@@ -376,7 +416,7 @@ TOOLS: dict[str, Tool] = {
             _forget,
             # Reversible, but it does more than add: a client that asks a person first should ask here, because an agent could
             # be talked into forgetting a constraint. A second call is one more decision in the history.
-            Effect(destructive=True),
+            Effect(is_destructive=True),
             not_found=_IDS,
             changes=lambda given: {"reason": given.reason},
         ),
@@ -399,15 +439,7 @@ TOOLS: dict[str, Tool] = {
             _list,
             READS,
         ),
-        Tool(
-            "timeline",
-            "Timeline",
-            "What was known and what happened over time, oldest first: facts with what replaced them, sessions, events.",
-            arguments.TimelineArguments,
-            Timeline,
-            _timeline,
-            READS,
-        ),
+        Tool.of(reading.TIMELINE, Timeline, _timeline),
         Tool(
             "enrich",
             "Add cues to memories",
@@ -431,7 +463,7 @@ TOOLS: dict[str, Tool] = {
             arguments.SessionEnd,
             Ended,
             _session_end,
-            Effect(idempotent=True),
+            Effect(is_idempotent=True),
             not_found="session_start starts one and returns its session_id.",
             is_quiet_moment=True,
         ),

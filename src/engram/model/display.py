@@ -19,7 +19,7 @@ class Displayed:
     """Fields that say little to a reader."""
 
     def __repr__(self) -> str:
-        shown = [f"{name}={_clipped(value)}" for name, value in notable(self)]
+        shown = [f"{name}={_clip_text(value)}" for name, value in notable(self)]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
@@ -53,6 +53,6 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _clipped(value: Any) -> str:
+def _clip_text(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

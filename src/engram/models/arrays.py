@@ -39,13 +39,13 @@ def read_arrays(file: Path) -> "dict[str, npt.NDArray[Any]]":
             name = data[at + _LISTED.size : at + _LISTED.size + named].decode()
             at += _LISTED.size + named + extra + noted
             start += _LOCAL.size + sum(_LOCAL.unpack_from(data, start)[-2:])
-            arrays[name.removesuffix(".npy")] = _array(_unpacked(data[start : start + packed], method))
+            arrays[name.removesuffix(".npy")] = _array(_unpack(data[start : start + packed], method))
     except (struct.error, zlib.error, IndexError) as error:
         raise ValueError(f"{file} is no file of arrays ({error}); reinstall engram") from error
     return arrays
 
 
-def _unpacked(data: bytes, method: int) -> bytes:
+def _unpack(data: bytes, method: int) -> bytes:
     if method not in (_STORED, _DEFLATED):
         raise ValueError(f"it is packed in a way that is not supported ({method})")
     return zlib.decompress(data, -zlib.MAX_WBITS) if method == _DEFLATED else data

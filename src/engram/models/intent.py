@@ -184,10 +184,10 @@ def _class_of(key: str, owner: bool) -> str:
     if owner or key.endswith("'s"):
         return "own"
     kind = kind_of(key) or ("redo" if revises(key, loosely=True) else "act" if is_act(key) else "")
-    return f"<{kind} {_ending(key)}>"
+    return f"<{kind} {_plural_ending(key)}>"
 
 
-def _ending(key: str) -> str:
+def _plural_ending(key: str) -> str:
     if key.endswith("ing"):
         return "ing"
     if is_past(key):

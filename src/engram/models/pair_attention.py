@@ -66,10 +66,10 @@ class PairAttention:
         places = np.flatnonzero(seen)
         for layer, biases in enumerate(self._biases(likenesses)):
             rows = self._layer(f"bl_{layer}_", rows, places, biases)
-        hidden = _normalized(rows)
+        hidden = _normalize_rows(rows)
         hidden *= self.weights["n_weight"]
         hidden += self.weights["n_bias"]
-        parts = self._pooled(_spread(hidden, places, seen.shape), seen, newer)
+        parts = self._pool_words(_spread(hidden, places, seen.shape), seen, newer)
         if measures is not None:
             scaled = (measures - self.weights["mean"]) / self.weights["sd"]
             parts.append(scaled.clip(-MOST_DEVIATIONS, MOST_DEVIATIONS))
@@ -135,7 +135,7 @@ class PairAttention:
         import numpy as np
 
         (total, heads, width, _), size = biases.shape, rows.shape[1]
-        split = _spread(self._linear(f"{name}qkv", _normalized(rows)), places, (total, width))
+        split = _spread(self._linear(f"{name}qkv", _normalize_rows(rows)), places, (total, width))
         asked, offered, said = split.reshape(total, width, 3, heads, -1).transpose(2, 0, 3, 1, 4)
         scores = dot(asked, offered.transpose(0, 1, 3, 2))
         scores += biases
@@ -144,10 +144,10 @@ class PairAttention:
         heard = dot(scores, said) / scores.sum(-1, keepdims=True)
         heard = heard.transpose(0, 2, 1, 3).reshape(-1, size).take(places, 0)
         rows = rows + self._linear(f"{name}p", heard)
-        return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", _normalized(rows))))
+        return rows + self._linear(f"{name}f2", _gelu(self._linear(f"{name}f1", _normalize_rows(rows))))
 
     @staticmethod
-    def _pooled(hidden: Any, seen: Any, newer: Any) -> list[Any]:
+    def _pool_words(hidden: Any, seen: Any, newer: Any) -> list[Any]:
         """The mean and the largest of the words of each statement."""
         import numpy as np
 
@@ -209,13 +209,13 @@ class _KnownWords:
         rows += weights["st_weight"][own] + weights["k_weight"][kinds]
         known, size = len(self._places) + 1, len(self._places) + 1 + len(keys)
         if self._words is None or size > len(self._words.rows):
-            self._words = _grown(self._words, known, (rows, vectors, hashes, content), 2 * size)
+            self._words = _enlarge(self._words, known, (rows, vectors, hashes, content), 2 * size)
         for array, new in zip(self._words, (rows, vectors, hashes, content), strict=True):
             array[known:size] = new
         self._places.update(zip(keys, range(known, size), strict=True))
 
 
-def _grown(words: "_Words | None", known: int, like: tuple[Any, ...], room: int) -> "_Words":
+def _enlarge(words: "_Words | None", known: int, like: tuple[Any, ...], room: int) -> "_Words":
     """The first words in larger arrays."""
     import numpy as np
 
@@ -234,7 +234,7 @@ def _spread(rows: Any, places: Any, shape: tuple[int, int]) -> Any:
     return found.reshape(*shape, -1)
 
 
-def _normalized(rows: Any) -> Any:
+def _normalize_rows(rows: Any) -> Any:
     """Rows with a mean of zero and a deviation of one."""
     import numpy as np
 

@@ -61,9 +61,10 @@ class Alignments:
         sizes = np.array([len(each.words) for each in self._each])
         self._seen = np.arange(max(2, sizes.max())) < sizes[:, None]
         self._rows, self._marks, self._hashes = (
-            _filled([getattr(each, name) for each in self._each], self._seen) for name in ("rows", "marks", "hashes")
+            _pad_arrays([getattr(each, name) for each in self._each], self._seen)
+            for name in ("rows", "marks", "hashes")
         )
-        self._cosines = self._compared()
+        self._cosines = self._compare_words()
         best = np.concatenate([self._cosines.max(1), self._cosines.max(2)])
         self._best = np.where(best > _NONE, best, 0.0)
         self._hits = self._best > _SAME
@@ -80,19 +81,19 @@ class Alignments:
             for at, (old, new) in enumerate(self.pairs)
         ]
 
-    def _crossed(self, each: Any) -> tuple[Any, Any]:
+    def _cross_words(self, each: Any) -> tuple[Any, Any]:
         """Values of the words of the newer statements as rows, and of the older as columns."""
         return each[len(self.pairs) :, :, None], each[: len(self.pairs), None]
 
-    def _compared(self) -> Any:
+    def _compare_words(self) -> Any:
         """The likeness of each two words of a pair: different numbers are never alike, and the same stem is the same word."""
         import numpy as np
 
-        (new, old), half = self._crossed(self._seen), len(self.pairs)
+        (new, old), half = self._cross_words(self._seen), len(self.pairs)
         cosines = np.where(new & old, dot(self._rows[half:], self._rows[:half].transpose(0, 2, 1)), _NONE)
-        new_number, old_number = self._crossed(self._marks[:, :, _NUMBERS] > 0)
+        new_number, old_number = self._cross_words(self._marks[:, :, _NUMBERS] > 0)
         cosines[new_number & old_number] = 0.0
-        new_stem, old_stem = self._crossed(self._hashes)
+        new_stem, old_stem = self._cross_words(self._hashes)
         cosines[(new_stem == old_stem) & new & old] = 1.0
         return cosines
 
@@ -182,7 +183,7 @@ class Alignments:
         """The likeness of what only one has to what only the other has: at best, on average, and how many words have one alike."""
         import numpy as np
 
-        half, (new, old) = len(self.pairs), self._crossed(self._left)
+        half, (new, old) = len(self.pairs), self._cross_words(self._left)
         block = np.where(new & old, self._cosines, _NONE)
         nearest = np.concatenate([block.max(1), block.max(2)])
         found = nearest > _NONE
@@ -202,8 +203,8 @@ class Alignments:
         twins, best = self._cosines.argmax(1).tolist(), self._best.tolist()
         found: list[Any] = []
         for at, pair in enumerate(self._alignments):
-            found.append(_grams("n", _masked(pair.newer, pair.matched_new), pair.newer.functions))
-            found.append(_grams("o", _masked(pair.older, pair.matched_old), pair.older.functions))
+            found.append(_grams("n", _mask_words(pair.newer, pair.matched_new), pair.newer.functions))
+            found.append(_grams("o", _mask_words(pair.older, pair.matched_old), pair.older.functions))
             found.append([bucket("1"), *map(bucket, _twins(pair, twins[at], best[at]))])
         firsts = np.arange(0, len(self.pairs) * BUCKETS, BUCKETS)
         places = np.concatenate(found) + np.repeat(np.repeat(firsts, 3), list(map(len, found)))
@@ -213,7 +214,7 @@ class Alignments:
         return places % BUCKETS, places.searchsorted(firsts)
 
 
-def _filled(parts: Sequence[Any], seen: Any) -> Any:
+def _pad_arrays(parts: Sequence[Any], seen: Any) -> Any:
     """Arrays of different lengths as one, filled up with zeros."""
     import numpy as np
 
@@ -247,8 +248,8 @@ def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
     """
     old, new = older.stems, newer.stems
     least = min(len(old), len(new))
-    head = _agreeing(old, new)
-    tail = min(_agreeing(reversed(old), reversed(new)), least - head)
+    head = _count_equal_starts(old, new)
+    tail = min(_count_equal_starts(reversed(old), reversed(new)), least - head)
     begin, end = older.kinds[:head], older.kinds[len(old) - tail :]
     one, two = older.kinds[head : len(old) - tail], newer.kinds[head : len(new) - tail]
     common = len(older.known & newer.known)
@@ -263,7 +264,7 @@ def _frame(older: Statement, newer: Statement) -> tuple[float, ...]:
 _MIDDLES = (NAME, NUMBER, TIME, WORD, FUNCTION)
 
 
-def _agreeing(some: Iterable[str], others: Iterable[str]) -> int:
+def _count_equal_starts(some: Iterable[str], others: Iterable[str]) -> int:
     """How many of the first are the same."""
     count = 0
     for one, other in zip(some, others, strict=False):
@@ -278,8 +279,8 @@ def _numbers(pair: Alignment) -> tuple[float, float, float, float]:
     after = before = subject = ratio = 0.0
     if NUMBER not in pair.older.kinds or NUMBER not in pair.newer.kinds:
         return after, before, subject, ratio
-    for place, number in _unmatched(pair.newer, pair.matched_new):
-        for other, twin in _unmatched(pair.older, pair.matched_old):
+    for place, number in _find_unmatched(pair.newer, pair.matched_new):
+        for other, twin in _find_unmatched(pair.older, pair.matched_old):
             after = max(after, _beside(pair, other, place, 1))
             before = max(before, _beside(pair, other, place, -1))
             subject = max(subject, float(place < pair.newer.verb_place and other < pair.older.verb_place))
@@ -287,7 +288,7 @@ def _numbers(pair: Alignment) -> tuple[float, float, float, float]:
     return after, before, subject, ratio
 
 
-def _unmatched(each: Statement, hits: list[bool]) -> list[tuple[int, Token]]:
+def _find_unmatched(each: Statement, hits: list[bool]) -> list[tuple[int, Token]]:
     return [
         (place, token)
         for place, token, hit in zip(each.places, each.words, hits, strict=True)
@@ -308,7 +309,7 @@ def _ratio(one: str, other: str) -> float:
     return low / high if high and high < float("inf") else 0.0
 
 
-def _masked(each: Statement, hits: list[bool]) -> tuple[str, ...]:
+def _mask_words(each: Statement, hits: list[bool]) -> tuple[str, ...]:
     """Words as the model learns them: `=` for what both have, a kind for a name, number or time, else the stem."""
     found = ["^", *each.shown, "$"]
     for place, token, hit in zip(each.places, each.words, hits, strict=True):

@@ -93,7 +93,7 @@ class Statement:
 
     def __init__(self, text: str) -> None:
         self._text = text.strip().rstrip(_LAST_MARKS)
-        self.tokens = tuple(_joined(_tokens(self._text)))[:_MOST_WORDS]
+        self.tokens = tuple(_join_compounds(_tokens(self._text)))[:_MOST_WORDS]
 
     @cached_property
     def places(self) -> tuple[int, ...]:
@@ -208,7 +208,7 @@ class Statement:
         import numpy as np
 
         keys = [token.key for token in self.tokens]
-        wording = _wording(self._text, self.tokens, keys)
+        wording = _measure_wording(self._text, self.tokens, keys)
         contrasted = (word in keys for word in _CONTRASTED)
         return np.array((len(self.words), len(keys), *wording, *contrasted), dtype=np.float32)
 
@@ -271,7 +271,7 @@ def _value(digits: str) -> str:
     return hour if minutes == "00" else f"{hour}:{minutes}"
 
 
-def _joined(tokens: Iterator[Token]) -> Iterator[Token]:
+def _join_compounds(tokens: Iterator[Token]) -> Iterator[Token]:
     """Tokens with "thirty four" as one number and "half past ten" as one time."""
     held: list[Token] = []
     for token in tokens:
@@ -378,7 +378,7 @@ def read_statement(text: str) -> Statement:
 WORDING = ("not", "me", "we", "past", "change", "state", "clauses", "begins", "refers", "formal")
 
 
-def _wording(text: str, tokens: tuple[Token, ...], keys: list[str]) -> tuple[float, ...]:
+def _measure_wording(text: str, tokens: tuple[Token, ...], keys: list[str]) -> tuple[float, ...]:
     """The values of `WORDING`: negations, persons, verbs by kind, clauses, references back, and whether it begins with a capital."""
     return (
         sum(token.stem == NOT for token in tokens),

@@ -195,11 +195,11 @@ def _reason(pair: Alignment, label: str) -> str:
     if label == "refinement":
         added = [token.key for token, hit in zip(pair.newer.words, pair.matched_new, strict=True) if not hit]
         return f"adds {', '.join(added[:3])}"[:_LONGEST_REASON]
-    replaced, cue = _replaced(pair), _cue(pair, label)
+    replaced, cue = _describe_replacement(pair), _cue(pair, label)
     return " ".join(filter(None, (replaced, f'("{cue}")' if cue else "")))[:_LONGEST_REASON]
 
 
-def _replaced(pair: Alignment) -> str:
+def _describe_replacement(pair: Alignment) -> str:
     """The word of the older statement that most likely gave way, and what took its place; "" for none."""
     old = [at for at, hit in enumerate(pair.matched_old) if not hit]
     new = [at for at, hit in enumerate(pair.matched_new) if not hit]

@@ -33,7 +33,7 @@ _LONGEST = 2_000
 _CUES = FILE.with_name("paraphrase_cues.txt")
 _SECTIONS = ("permits", "ends", "obliges", "forbids", "repeats")
 _CONTRASTS = 23 + 3 * len(_SECTIONS)
-"""Values of `_contrast` and `_cued`."""
+"""Values of `_contrast` and `_compare_cues`."""
 SECOND = 1 + MEASURES + len(LABELS) + 2 + _CONTRASTS
 """Values that the second stage reads."""
 
@@ -64,7 +64,8 @@ def second_inputs(
 
     cosine = np.nan_to_num(np.asarray(cosines, dtype=np.float32)).clip(0.0)
     contrast = np.array(
-        [(*_contrast(read(older), read(newer)), *_cued(older, newer)) for older, newer in pairs], dtype=np.float32
+        [(*_contrast(read(older), read(newer)), *_compare_cues(older, newer)) for older, newer in pairs],
+        dtype=np.float32,
     )
     parts = (first[:, None], rows[:, :MEASURES], np.log(relations + _LEAST), cosine[:, None], cosine[:, None] ** 2)
     return np.hstack([*parts, contrast]).astype(np.float32)
@@ -89,14 +90,14 @@ class ParaphraseModel:
         import numpy as np
 
         grams = np.add.reduceat(self.grams.take(places), starts, dtype=np.int32)
-        return dot(_scaled(rows, self.mean, self.scale), self.weights) + grams * self.gram_scale + self.bias
+        return dot(_scale_rows(rows, self.mean, self.scale), self.weights) + grams * self.gram_scale + self.bias
 
     def second(self, rows: Any) -> Any:
         """The log odds of each row of `second_inputs`."""
-        return dot(_scaled(rows, self.second_mean, self.second_scale), self.second_weights) + self.second_bias
+        return dot(_scale_rows(rows, self.second_mean, self.second_scale), self.second_weights) + self.second_bias
 
 
-def _scaled(rows: Any, mean: Any, scale: Any) -> Any:
+def _scale_rows(rows: Any, mean: Any, scale: Any) -> Any:
     return ((rows - mean) * scale).clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
 
 
@@ -118,7 +119,7 @@ def _contrast(older: NormalizedStatement, newer: NormalizedStatement) -> tuple[f
     )
 
 
-def _cued(older: str, newer: str) -> Iterator[bool]:
+def _compare_cues(older: str, newer: str) -> Iterator[bool]:
     """For each kind of cue: whether only the newer statement has one, only the older, or both."""
     before, after = _cues_of(older), _cues_of(newer)
     for old, new in zip(before, after, strict=True):

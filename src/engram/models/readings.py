@@ -102,9 +102,9 @@ def _readings(text: str) -> tuple[str, ...]:
     bare = _EMPHASIS.sub("", _MARKUP.sub("", spell_out(plain)))
     apart = _separate(_join(bare))
     found = [bare, _separate(bare), apart, _without_repetitions(apart), _split_anew(bare), *_turn_around(bare)]
-    seen, kept = {_compared(plain), ""}, []
+    seen, kept = {_comparable_text(plain), ""}, []
     for one in found:
-        if (compared := _compared(one)) not in seen:
+        if (compared := _comparable_text(one)) not in seen:
             seen.add(compared)
             kept.append(one)
     return tuple(kept)
@@ -115,7 +115,7 @@ _cached_long_readings = lru_cache(maxsize=4)(_readings)
 """Several gates read the same long text one after the other."""
 
 
-def _compared(text: str) -> str:
+def _comparable_text(text: str) -> str:
     """A text as two readings are compared: by their words."""
     return " ".join(text.casefold().split())
 

@@ -15,6 +15,7 @@ from engram.rules.eligibility import is_valid
 from engram.rules.scopes import EVERYWHERE, parse_scope, shows
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Candidates, Filters, Query, Store
+from engram.store.scopes import scope_links
 from engram.text.translation import translate
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ScopeResolver:
 
         if scope is not None:
             scope = [self.scope_named(item) for item in ([scope] if isinstance(scope, str) else scope)]
-        return scopes_seen(scope, self.directory, self._trusted(), self.store.scope_links())
+        return scopes_seen(scope, self.directory, self._trusted(), scope_links(self.store))
 
     def scope_named(self, scope: str) -> str:
         """A scope, or `here` for that of the directory."""
@@ -93,7 +94,7 @@ class ScopeResolver:
         """The scope of the directory; None outside of a repository."""
         from engram.store.scopes import scope_of
 
-        return scope_of(self.directory, self._trusted(), self.store.scope_links())
+        return scope_of(self.directory, self._trusted(), scope_links(self.store))
 
     def _trusted(self) -> frozenset[str]:
         return self.store.trusted_here(self.directory)

@@ -47,8 +47,8 @@ def reinforced(memory: Memory, at: datetime, *, seq: int | None = None, boost: f
     """The memory after one use, reinforced from its strength at that moment."""
     old = memory.activation
     activation = Activation(
-        retrieval_strength=_rounded(min(1.0, strength(memory, at) + boost)),
-        storage_strength=_rounded(old.storage_strength + n.REINFORCE_STORAGE * (1 - old.storage_strength)),
+        retrieval_strength=_round_number(min(1.0, strength(memory, at) + boost)),
+        storage_strength=_round_number(old.storage_strength + n.REINFORCE_STORAGE * (1 - old.storage_strength)),
         frequency=old.frequency + 1,
         last_accessed=_later(old.last_accessed, at),
         seq=old.seq if seq is None else seq,
@@ -69,7 +69,7 @@ def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = Non
         now = strength(memory, at)
         is_held = step < 0 and not by_person and said_by(memory) == Rank.PERSON
         least = min(now, n.RATED_BY_OTHERS_FLOOR) if is_held else 0.0
-        value = _rounded(min(1.0, max(least, now + step)))
+        value = _round_number(min(1.0, max(least, now + step)))
         activation = replace(activation, retrieval_strength=value, last_accessed=_later(activation.last_accessed, at))
     if seq is not None:
         activation = replace(activation, seq=seq)
@@ -82,7 +82,7 @@ def consolidated(memory: Memory, at: datetime) -> Memory:
     old = memory.activation
     activation = replace(
         old,
-        retrieval_strength=_rounded(min(1.0, strength(memory, at) + n.REINFORCE_RETRIEVAL)),
+        retrieval_strength=_round_number(min(1.0, strength(memory, at) + n.REINFORCE_RETRIEVAL)),
         storage_strength=min(1.0, old.storage_strength * n.CONSOLIDATION_FACTOR),
         last_accessed=_later(old.last_accessed, at),
     )
@@ -123,7 +123,7 @@ def co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory
         elif value and link.target in pending:
             del pending[link.target]
             value = min(n.ASSOCIATION_CAP, value + n.CO_ACCESS_STEP)
-            links.append(replace(link, strength=_rounded(value), last_reinforced=at))
+            links.append(replace(link, strength=_round_number(value), last_reinforced=at))
         elif value:
             links.append(link)
     fresh = [Association(t, CO_ACCESSED, n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
@@ -134,7 +134,7 @@ def _later(old: datetime | None, new: datetime) -> datetime:
     return new if old is None or new > old else old
 
 
-def _rounded(value: float) -> float:
+def _round_number(value: float) -> float:
     """Rounded to six digits, because people read these numbers in their files."""
     return round(value, 6)
 

@@ -116,8 +116,8 @@ class ContextBuilder:
     def _points(self, task_id: str, limit: int) -> list[Checkpoint]:
         """The checkpoints, the latest one of progress first: the manifest of a document does not report progress."""
         store = self.searcher.store
-        points = store.checkpoints(task_id, max(1, limit))
-        latest = _progress(points) or (_progress(store.checkpoints(task_id)) if points else None)
+        points = store.list_records(Checkpoint, of=task_id, limit=max(1, limit))
+        latest = _progress(points) or (_progress(store.list_records(Checkpoint, of=task_id)) if points else None)
         if latest is None:
             return points
         return [latest, *(point for point in points if point.id != latest.id)][: max(1, limit)]
@@ -173,7 +173,7 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
 def _event_items(events: Iterable[Event]) -> tuple[BudgetItem, ...]:
     return tuple(
         BudgetItem(
-            event.id, quoted(_shortened(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
+            event.id, quoted(_shorten(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
         )
         for event in events
         if event.content
@@ -184,7 +184,7 @@ def _kind(event: Event) -> str:
     return "" if event.event_type == "message" else f" ({notice(event.event_type.replace('_', ' '))})"
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= _LONGEST_EVENT:
         return text
     half = _LONGEST_EVENT // 2

@@ -59,7 +59,7 @@ def json_data(what: str, given: Any, *, captured: bool = False) -> dict[str, Any
     refuse_deep(given, what)
     refuse_keys(given, what)
     try:
-        data: dict[str, Any] = _stored(dict(given), what, _captured_text if captured else checked_text)
+        data: dict[str, Any] = _map_texts(dict(given), what, _captured_text if captured else checked_text)
         json.dumps(data, allow_nan=False)
     except InvalidInput:
         raise
@@ -70,16 +70,16 @@ def json_data(what: str, given: Any, *, captured: bool = False) -> dict[str, Any
     return data
 
 
-def _stored(value: Any, what: str, text_of: Callable[[str, str], str]) -> Any:
+def _map_texts(value: Any, what: str, text_of: Callable[[str, str], str]) -> Any:
     if isinstance(value, str):
         return text_of(value, what)
     if isinstance(value, Mapping):
         return {
-            text_of(str(name), f"a key of {what}"): _stored(item, f"{what}.{name}", text_of)
+            text_of(str(name), f"a key of {what}"): _map_texts(item, f"{what}.{name}", text_of)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
-        return [_stored(item, f"{what}[{place}]", text_of) for place, item in enumerate(value)]
+        return [_map_texts(item, f"{what}[{place}]", text_of) for place, item in enumerate(value)]
     return value
 
 

@@ -84,11 +84,11 @@ def summarise(
     through, fresh = _fresh(previous, events)
     if previous and not fresh and previous.style == style and count(previous.text) <= max_tokens:
         return previous
-    lines = _parsed(previous) if previous else []
+    lines = _parse_lines(previous) if previous else []
     for start in range(0, max(len(fresh), 1), SLICE):
         added = [line for event in fresh[start : start + SLICE] for line in lines_of(event)]
-        lines = _carried([*lines, *added])
-    return Summary(_fitted(lines, style, max_tokens, count), through, style, RULES)
+        lines = _still_valid([*lines, *added])
+    return Summary(_fit_lines(lines, style, max_tokens, count), through, style, RULES)
 
 
 def has_room(summary: Summary, max_tokens: int, count: Count) -> bool:
@@ -113,7 +113,7 @@ def _fresh(previous: Summary | None, events: Sequence[Event]) -> tuple[int, list
     return max(fresh, default=through), [fresh[seq] for seq in sorted(fresh)]
 
 
-def _parsed(summary: Summary) -> list[Line]:
+def _parse_lines(summary: Summary) -> list[Line]:
     """The lines of a summary. A model's are its own words: taken row by row, and no number it gives is believed."""
     lines: list[Line] = []
     kind = ""
@@ -130,7 +130,7 @@ def _parsed(summary: Summary) -> list[Line]:
     return sorted(lines, key=lambda line: (line.seq, line.place))
 
 
-def _carried(lines: Sequence[Line]) -> list[Line]:
+def _still_valid(lines: Sequence[Line]) -> list[Line]:
     """The lines that are still valid, the best of each kind."""
     marked, goals = with_goal(lines)
     valid = settled(marked, goals)
@@ -177,14 +177,14 @@ class _SummaryText:
         return f"{'- ' if self.style == 'structured' else ''}{source}{speaker}{quoted(line.text)}"
 
 
-def _fitted(lines: Sequence[Line], style: str, max_tokens: int, count: Count) -> str:
+def _fit_lines(lines: Sequence[Line], style: str, max_tokens: int, count: Count) -> str:
     """The lines worth most, as many as the room holds; measured as a whole at the end."""
-    ranked = _ranked(lines)
+    ranked = _rank_lines(lines)
     page = _SummaryText(style, count)
     for line in ranked[:1]:
         page.place(line, max_tokens)
     if not page.lines:
-        return _shortened(ranked[0], style, max_tokens, count) if ranked else ""
+        return _shorten_line(ranked[0], style, max_tokens, count) if ranked else ""
     for line in filter(is_durable, ranked):
         page.place(line, int(DURABLE_SHARE * max_tokens))
     for line in ranked:
@@ -194,7 +194,7 @@ def _fitted(lines: Sequence[Line], style: str, max_tokens: int, count: Count) ->
     return page.text()
 
 
-def _ranked(lines: Sequence[Line]) -> list[Line]:
+def _rank_lines(lines: Sequence[Line]) -> list[Line]:
     """From the line worth most; each further line of a kind counts for less."""
     marked, goals = with_goal(lines)
     worth = weights(marked, goals)
@@ -208,7 +208,7 @@ def _ranked(lines: Sequence[Line]) -> list[Line]:
     return [line for _, line in sorted(ranked, key=lambda pair: -pair[0])]
 
 
-def _shortened(line: Line, style: str, max_tokens: int, count: Count) -> str:
+def _shorten_line(line: Line, style: str, max_tokens: int, count: Count) -> str:
     """The one line that matters most, cut until it fits; nothing where even a few words are too many."""
 
     def page(text: str) -> str:
@@ -224,7 +224,7 @@ def without(summary: Summary, events: Container[int]) -> Summary:
 
     A model's words cannot be told apart by event: such a summary comes back empty, covering nothing, to be made again.
     """
-    lines = _parsed(summary)
+    lines = _parse_lines(summary)
     if summary.made_by != RULES or not all(line.seq for line in lines):
         return Summary("", 0, summary.style, RULES)
     left = [line for line in lines if line.seq not in events]
@@ -260,7 +260,7 @@ def summarise_with(
         answer = ask("\n\n".join(filter(None, (previous.text if previous else "", "\n".join(recent)))))
     except EngramError:
         return by_rules
-    text = longest_fitting(_cleaned(answer), lambda body: count(body) <= max_tokens, 0)
+    text = longest_fitting(_clean_answer(answer), lambda body: count(body) <= max_tokens, 0)
     usable = any(map(str.isalpha, text)) and count(text) <= max_tokens
     return Summary(text, through, style, model) if usable else by_rules
 
@@ -278,7 +278,7 @@ def _recent(events: Sequence[Event], count: Count) -> list[str]:
     return rows[::-1]
 
 
-def _cleaned(answer: str) -> str:
+def _clean_answer(answer: str) -> str:
     """A model's answer with nothing hidden in it and no headings but ours."""
     rows = []
     for row in shown("\n".join(answer.splitlines())).strip().split("\n"):

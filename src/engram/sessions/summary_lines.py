@@ -183,11 +183,11 @@ def _best(found: list[str], speaker: str, most: int) -> list[str]:
     """So many sentences of a long message: those with a sign first, then from the beginning, in their order."""
     if len(found) <= most:
         return found
-    ranked = sorted(range(len(found)), key=lambda place: (_unmarked(found[place], speaker), place))
+    ranked = sorted(range(len(found)), key=lambda place: (_is_unmarked(found[place], speaker), place))
     return [found[place] for place in sorted(ranked[:most])]
 
 
-def _unmarked(text: str, speaker: str) -> bool:
+def _is_unmarked(text: str, speaker: str) -> bool:
     return kind_of(text, speaker) == "critical" and not signal("error", text) and not signal("deadline", text)
 
 
@@ -317,7 +317,7 @@ def settled(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
 
 def _loser(old: Line, new: Line, common: int, old_terms: frozenset[str], new_terms: frozenset[str]) -> Line | None:
     """Which of two lines the other makes obsolete, if any."""
-    if old.kind == new.kind and common / len(old_terms | new_terms) >= REPEATED and not _turned(old, new):
+    if old.kind == new.kind and common / len(old_terms | new_terms) >= REPEATED and not _is_negated(old, new):
         return new if old.kind == "goal" or _authority(old) > _authority(new) else old
     if _echoes(new, old) and common == len(new_terms):
         return new
@@ -334,11 +334,14 @@ def _loser(old: Line, new: Line, common: int, old_terms: frozenset[str], new_ter
 def _echoes(new: Line, old: Line) -> bool:
     """Whether the new line could be an assent: a ruling by no one greater, to the same effect."""
     return (
-        old.kind in _RULINGS and new.kind in _RULINGS and _authority(new) <= _authority(old) and not _turned(old, new)
+        old.kind in _RULINGS
+        and new.kind in _RULINGS
+        and _authority(new) <= _authority(old)
+        and not _is_negated(old, new)
     )
 
 
-def _turned(old: Line, new: Line) -> bool:
+def _is_negated(old: Line, new: Line) -> bool:
     """The same words with and without a "not" are no repetition."""
     return bool(_DENIAL.search(old.text)) != bool(_DENIAL.search(new.text))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from engram.disk import json_object
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import lazy_pattern
 from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, ancestors, parse_scope, seen_from
 from engram.store.repositories import (
@@ -18,6 +18,7 @@ from engram.store.repositories import (
     resolve_path,
     rewrite_remote,
 )
+from engram.store.states import StateStore
 
 TRUST_FILE = "trust.json"
 LINKS_STATE = "scope-links"
@@ -87,6 +88,11 @@ def session_scope(
     return _project(_clean(path.name)) if path.name else None
 
 
+def scope_links(store: StateStore) -> ScopeLinks:
+    """The scopes that a person has chosen for projects; it may be some seconds old."""
+    return links_of(store.state(LINKS_STATE))
+
+
 def links_of(state: Mapping[str, object]) -> ScopeLinks:
     """The links in the state `LINKS_STATE`; what is not a pair of scopes is left out."""
     return {new: old for new, old in state.items() if isinstance(old, str)}
@@ -150,6 +156,14 @@ def trusted_by_folder(state: Path) -> dict[str, list[str]]:
         for folder, listed in digests.items()
         if isinstance(listed, list)
     }
+
+
+def settings_folder(directory: Path) -> Path:
+    """The folder of a repository's team store, which may not exist. Raises `NotFound` without a repository or `.engram`."""
+    top = repository_of(directory)
+    if top is None or not is_plain_folder(top / ".engram"):
+        raise NotFound(f"{directory} is not in a repository with team memories or settings (.engram)")
+    return top / ".engram" / "engrams"
 
 
 def team_folder(path: Path) -> Path | None:

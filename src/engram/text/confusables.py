@@ -203,7 +203,7 @@ def _plain_segment(found: re.Match[str], table: dict[int, str]) -> str:
     """A character outside ASCII, a letter with its marks, or an entity, in its plain form."""
     given = found[0]
     if given[0] == "&":
-        given = _decoded(found)
+        given = _decode_entity(found)
         return given if given == found[0] else given.translate(table)
     if len(given) == 1:
         return table[ord(given)]
@@ -350,14 +350,14 @@ def _is_european(letter: str) -> bool:
 
 def _decode_entities(text: str) -> str:
     for _ in range(_MOST_ENCODED):
-        decoded = _ENTITY.sub(_decoded, text)
+        decoded = _ENTITY.sub(_decode_entity, text)
         if decoded == text:
             break
         text = decoded
     return text
 
 
-def _decoded(found: re.Match[str]) -> str:
+def _decode_entity(found: re.Match[str]) -> str:
     """The character that an entity inside a word stands for; by itself an entity is what the text is about."""
     from html import unescape
 

@@ -21,11 +21,11 @@ class _Kept(dict[int, str]):
     """Maps a character to what the hash keeps of it; a lazily filled table for `str.translate`."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = kept = _kept(chr(code))
+        self[code] = kept = _keep_character(chr(code))
         return kept
 
 
-def _kept(char: str) -> str:
+def _keep_character(char: str) -> str:
     if char.isspace():
         return " "
     return char if char == "_" or unicodedata.category(char)[0] in "LNM" else ""
@@ -44,13 +44,13 @@ def content_hash(text: str) -> str:
     return _cached(text) if len(text) <= _CACHED_CHARS else _cached_long(text)
 
 
-def _hashed(text: str) -> str:
+def _hash_text(text: str) -> str:
     normal = " ".join(fold_text(text).lower().translate(_KEPT).split())
     return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest() if normal else ""
 
 
-_cached = lru_cache(maxsize=1024)(_hashed)
-_cached_long = lru_cache(maxsize=4)(_hashed)
+_cached = lru_cache(maxsize=1024)(_hash_text)
+_cached_long = lru_cache(maxsize=4)(_hash_text)
 """Cached because writing a statement hashes it several times: for the duplicate check, for what was rejected, and for the index."""
 
 

@@ -69,7 +69,7 @@ those, and `HIDDEN` takes 3 ms to compile, which is a twentieth of a hook."""
 def shown(text: str) -> str:
     """The text with hidden characters escaped, so that it cannot move the cursor or hide; line breaks are kept."""
     plain = (text.isascii() and text.isprintable()) or DOUBTFUL.search(text) is None
-    return text if plain else HIDDEN.sub(_escaped, text)
+    return text if plain else HIDDEN.sub(_escape_character, text)
 
 
 def one_line(text: str) -> str:
@@ -88,7 +88,7 @@ def _json_escaped(found: re.Match[str]) -> str:
     return found[0] if found["flag"] else json.dumps(found[0])[1:-1]
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     if found["flag"]:
         return found[0]
     code = ord(found[0])

@@ -76,7 +76,7 @@ def entities(text: str) -> tuple[str, ...]:
             names.meet(match, found)
         elif kind == "end":
             names.sentence_ends()
-        elif entity := _shaped(str(kind), match, names, found):
+        elif entity := _entity_of_match(str(kind), match, names, found):
             found[entity[:_LONGEST]] = None
         if len(found) >= _MOST_ENTITIES:
             break
@@ -84,7 +84,7 @@ def entities(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _shaped(kind: str, match: re.Match[str], names: "_Names", found: dict[str, None]) -> str:
+def _entity_of_match(kind: str, match: re.Match[str], names: "_Names", found: dict[str, None]) -> str:
     """The entity of a match other than a plain word; "" if it is an ordinary word."""
     surface = match[0]
     if kind == "identifier":

@@ -197,11 +197,11 @@ def _antonyms_of() -> dict[str, frozenset[str]]:
 @lru_cache(maxsize=65536)
 def is_contrastive(word: str) -> bool:
     """Whether a stem may have opposites or has rivals; of any two opposites at least one is such a stem."""
-    return word in _opposed() or word in _rivals() or word.startswith(_PREFIXES)
+    return word in _antonym_words() or word in _rivals() or word.startswith(_PREFIXES)
 
 
 @lru_cache(maxsize=1)
-def _opposed() -> frozenset[str]:
+def _antonym_words() -> frozenset[str]:
     return frozenset(word for both in _antonyms() for word in both)
 
 
@@ -210,7 +210,7 @@ def read(text: str) -> NormalizedStatement:
     return _read_cached(text) if len(text) <= 600 else _read_long(text[:_READ_CHARS])
 
 
-def _prepared(text: str) -> str:
+def _mark_hangul_negation(text: str) -> str:
     text = fold_text(text)
     if not text.isascii():
         text = normalize_forms(text).replace("’", "'").replace("ʼ", "'")
@@ -227,7 +227,7 @@ def _prepared(text: str) -> str:
 
 
 def _read(text: str) -> NormalizedStatement:
-    reader = _Reader(_prepared(text))
+    reader = _Reader(_mark_hangul_negation(text))
     reader.run()
     return reader.reading()
 
@@ -359,7 +359,7 @@ class _Reader:
 
     def _word(self, word: str, surface: str, started: bool) -> None:
         self.raw.append(word)
-        kind, root, is_verb = _classified(word)
+        kind, root, is_verb = _classify_word(word)
         if is_verb and not self.has_verb:
             self.has_verb = True
             self.subject = frozenset(self.content)
@@ -410,7 +410,7 @@ class _Reader:
 
 
 @lru_cache(maxsize=65536)
-def _classified(word: str) -> tuple[str, str, bool]:
+def _classify_word(word: str) -> tuple[str, str, bool]:
     """The class of a word, its stem (or number), and whether it is a verb, which ends the subject."""
     root = canonical(word)
     is_verb = not word_class("wordclasses", "verb").isdisjoint((word, root))
@@ -424,7 +424,7 @@ def _parts(word: str) -> Iterator[str]:
     """The parts of a hyphenated word, or the whole word if a part negates (no-cache is a name)."""
     if _ALPHA_HYPHENS.fullmatch(word):
         parts = word.split("-")
-        if not any(_classified(part)[0] in ("negation", "without") for part in parts):
+        if not any(_classify_word(part)[0] in ("negation", "without") for part in parts):
             yield from parts
             return
     yield word

@@ -58,7 +58,7 @@ def document_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, i
     """The spans of the sentences in a part of a document, without list markers and clause numbers before them."""
     for block in _blocks(text, start, end):
         for first, last in sentence_spans(text, *block, edited=True):
-            yield from _trimmed(text, first, last)
+            yield from _trim_span(text, first, last)
 
 
 def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -84,7 +84,7 @@ def _is_inside(text: str, start: int, stop: re.Match[str], edited: bool) -> bool
     return word.lower() in _SHORTENED or (edited and word.isdecimal() and len(word) < 3)
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end and text[start].isspace():
         start += 1
     marker = _MARKER.match(text, start, end)

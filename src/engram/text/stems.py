@@ -154,11 +154,11 @@ def _past_and_gerund(word: str, r1: int) -> str:
     for suffix in ("ingly", "edly", "ing", "ed"):
         if word.endswith(suffix):
             base = word[: -len(suffix)]
-            return _mended(base, r1) if _HAS_VOWEL.search(base) else word
+            return _restore_ending(base, r1) if _HAS_VOWEL.search(base) else word
     return word
 
 
-def _mended(base: str, r1: int) -> str:
+def _restore_ending(base: str, r1: int) -> str:
     """Restores what a dropped -ed or -ing had changed: hoped → hope, hopped → hop."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"

@@ -53,7 +53,7 @@ def _has_unspaced() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]")
 
 
-# A private-use character cannot come from the text: `_folded` turns those into spaces.
+# A private-use character cannot come from the text: `_fold_character` turns those into spaces.
 _EMOJI = "\ue000"
 
 # Negated: the same characters, and a tenth of the time to compile.
@@ -92,11 +92,11 @@ class _Folding(dict[int, str]):
     """Maps a character to its index form; a lazily filled table for `str.translate`."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = form = _folded(chr(code))
+        self[code] = form = _fold_character(chr(code))
         return form
 
 
-def _folded(char: str) -> str:
+def _fold_character(char: str) -> str:
     category = unicodedata.category(char)
     if category == "So" and char >= "\u2190":
         return f" {_EMOJI}{ord(char):x} "
@@ -132,7 +132,7 @@ def tokens(text: str) -> list[str]:
 def query_terms(text: str) -> list[str]:
     """The distinct terms of a question, without stop and question words unless there are no others."""
     pairs = [pair for chunk in _chunks(text) for pair in _chunk_terms(chunk)[0] if pair[0]]
-    kept = [term for surface, term in pairs if surface not in _unasked()]
+    kept = [term for surface, term in pairs if surface not in _stop_words()]
     return list(dict.fromkeys(kept or [term for _, term in pairs]))
 
 
@@ -148,7 +148,7 @@ def marked_terms(text: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _unasked() -> frozenset[str]:
+def _stop_words() -> frozenset[str]:
     rows = read_table("stopwords.txt") + read_table("questionwords.txt")
     return frozenset(word for row in rows for word in row)
 
@@ -184,13 +184,13 @@ def _pairs(chunk: str) -> Iterator[Pair]:
     if chunk[0] == _EMOJI:
         yield (emoji := "u" + chunk[1:]), emoji
     elif chunk.isascii() or not _has_unspaced().search(chunk):
-        yield from _spaced(chunk)
+        yield from _split_spaced(chunk)
     else:
         for run in _by_script().findall(chunk):
-            yield from _unspaced(run) if _has_unspaced().match(run) else _spaced(run)
+            yield from _split_unspaced(run) if _has_unspaced().match(run) else _split_spaced(run)
 
 
-def _unspaced(run: str) -> Iterator[Pair]:
+def _split_unspaced(run: str) -> Iterator[Pair]:
     if len(run) == 1:
         yield run, run
         return
@@ -200,7 +200,7 @@ def _unspaced(run: str) -> Iterator[Pair]:
     yield from (("", char) for char in _han().findall(run))
 
 
-def _spaced(chunk: str) -> Iterator[Pair]:
+def _split_spaced(chunk: str) -> Iterator[Pair]:
     chunk = _SHARP_OR_PLUS.sub(lambda found: found[1] + _SPELLED[found[2]], _SCHEME.sub("", chunk))
     chunk = _THOUSANDS.sub("", _NEGATION.sub("", _CONTRACTION.sub("", chunk)))
     yield from _read_each(_COMPOUND.findall(chunk), _compound)
@@ -294,13 +294,13 @@ class _SearchableText:
         parts = _BREAK.split(text)
         # A line's end is in no prepared part, so nothing is found across two of them.
         self._literal = "\n".join(map(_literal, parts))
-        self._run = "\n".join(f" {_run(part)} " for part in parts)
+        self._join_tokens = "\n".join(f" {_join_tokens(part)} " for part in parts)
         self._terms = frozenset(tokens(text))
 
     def has(self, term: str) -> bool:
         """Whether the text contains the term: its words in a row, another spelling of it, or the exact characters."""
-        run = _run(term)
-        if run and f" {run} " in self._run:
+        run = _join_tokens(term)
+        if run and f" {run} " in self._join_tokens:
             return True
         own = tokens(term)
         # "e-mail" is found in "email": the joined form comes before its parts.
@@ -310,7 +310,7 @@ class _SearchableText:
         return self._terms.issuperset(own[1:] or own) and _literal(term) in self._literal
 
 
-def _run(text: str) -> str:
+def _join_tokens(text: str) -> str:
     return " ".join(tokens(_HYPHEN.sub(" ", text)))
 
 

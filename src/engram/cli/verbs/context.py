@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path] | None,
     Argument(
-        "[FILE…]", "The files; created where they do not exist. Default: AGENTS.md or CLAUDE.md, here or at the root."
+        "[FILE…]",
+        "The files; created where they do not exist. Default: the AGENTS.md or other instruction file here or at the root.",
     ),
 ]
 Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many memories.")]
@@ -48,7 +49,7 @@ def gen_context(
     remove: Remove = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Keep a block of memories up to date in AGENTS.md or CLAUDE.md.
+    """Keep a block of memories up to date in AGENTS.md or another instruction file.
 
     The block lies between <!-- engram:begin --> and <!-- engram:end -->; nothing else in the file changes. It quotes confirmed and
     fresh memories visible from the file's folder, without sensitive ones and personal plans unless --tier includes them.

@@ -20,10 +20,10 @@ from engram.model.arguments import MOST
 from engram.model.errors import EngramError, Refused, UnreadableData
 from engram.readers.json_reader import parse_json_object
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.files import named_states
-from engram.store.files.home import open_home
-from engram.store.files.index.search import document_frequencies
+from engram.store.files.states import named as named_states
+from engram.store.home import open_home
 from engram.store.scopes import LINKS_STATE, links_of, scopes_seen, trusted_of, working_directory
+from engram.store.sqlite.search import document_frequencies
 from engram.text import display
 from engram.text.display import visible_json
 from engram.text.tokens import prune, query_terms
@@ -89,7 +89,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
         scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)), links)
         return _answer(prompt, _hits(database, prompt, scopes, limit))
     except sqlite3.Error as error:
-        from engram.store.files.index.connection import index_error
+        from engram.store.sqlite.connection import index_error
 
         return _answer(prompt, [], str(index_error(error, index)))
     finally:
@@ -101,14 +101,16 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
     from engram.client import Engram
     from engram.recall.outdated import may_answer
     from engram.store.records import image
+    from engram.store.scopes import scope_links
+    from engram.store.states import is_paused
 
     try:
         with Engram.open(create=False, directory=cwd, embedder="none") as mem:
-            if mem.store.paused:
+            if is_paused(mem.store):
                 return _answer(prompt, [], PAUSED)
             if not prompt.strip() or limit < 1:
                 return _answer(prompt, [])
-            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), mem.store.scope_links())
+            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd), scope_links(mem.store))
             found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes, kinds=("memory",))
             now = mem.upkeep.clock()
     except (EngramError, OSError) as error:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli import display, views
 from engram.cli.display import line
 from engram.cli.forms import decision_lines
-from engram.cli.parser import Argument, Option
+from engram.cli.parser import Option
 from engram.cli.records import decision_data, memory_data, superseding_command
 from engram.cli.surface import FAILED, Surface, text_or_stdin
-from engram.cli.verbs.options import FormOptions, NewMemory, Session, Text
+from engram.cli.verbs.options import NewMemory, Session, Text, memory_fields
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.forms import FORM_PARTS, check_complete
@@ -18,17 +18,7 @@ from engram.model.memory import MAY_SUPERSEDE, Memory
 if TYPE_CHECKING:
     from engram.client import Engram
 
-TextOrForm = Annotated[
-    str,
-    Argument(
-        "TEXT|feedback|fact",
-        "The statement (- reads stdin), or the word feedback or fact with the options of that form.",
-    ),
-]
 Team = Annotated[bool, Option("--team", help="Store it in this repository's .engram/, to be committed with the code.")]
-Autonomous = Annotated[
-    bool, Option("--autonomous", help="Nobody asked to store this: the quality gates judge it, too.")
-]
 
 NotASecret = Annotated[
     bool,
@@ -52,15 +42,6 @@ Relation = Annotated[
     ),
 ]
 
-OnConflict = Annotated[
-    str,
-    Option(
-        "--on-conflict",
-        metavar="CHOICE",
-        help="Where it contradicts a stored memory: update that one, replace it, keep-both, or skip. At a terminal feedback and facts "
-        "ask; with --autonomous they skip.",
-    ),
-]
 _KEYS = {"u": "update", "r": "replace", "b": "keep-both", "s": "skip", "": "skip"}
 _MOST_QUESTIONS = 3
 """How often a question is asked whose answers nobody understands; then nothing is stored."""
@@ -68,41 +49,35 @@ _MOST_QUESTIONS = 3
 
 def learn(
     surface: Surface,
-    text: TextOrForm,
-    memory: NewMemory,
-    form: FormOptions,
-    session: Session = "",
-    autonomous: Autonomous = False,
-    supersedes: Supersedes = None,
-    relation: Relation = "",
-    on_conflict: OnConflict = "",
-    not_a_secret: NotASecret = False,
+    statement: str,
+    *,
+    claimed: str | None = None,
+    autonomous: bool = False,
+    relation: str = "",
+    on_conflict: str = "",
+    not_a_secret: bool = False,
+    **fields: Any,
 ) -> None:
-    """Propose a memory. The gates decide what happens to it, and say why.
-
-    The forms `learn feedback --situation … --behavior … --impact … --action …` and `learn fact --situation … --subject … --predicate …
-    --object …` write the statement for you and store its parts. They answer CREATED, UPDATED, DUPLICATE or CONTRADICTION with the name;
-    after the latter two follows the existing memory. Learned again in another situation, the existing one covers both.
-
-    Without --scope, what is about this repository ("we", "this repo", its name, a path in it) is stored for it alone, anything else for all.
-    """
+    """Propose a memory, and print what the gates decided."""
     from engram.capture.conflict_choice import open_conflicts
 
-    given = _statement(text, form, memory.when or "") | memory.given()
-    given |= {"supersedes": supersedes} if supersedes else {}
-    claimed = form.claimed()
+    if claimed not in (None, "human", "agent"):
+        raise InvalidInput(f"--source takes human or agent, not {claimed!r}")
+    session, situation = fields.pop("session", ""), fields.get("situation") or ""
+    parts = {part: fields.pop(part) for form in FORM_PARTS.values() for part in form if part in fields}
+    given = _statement(statement, parts, situation, claimed) | memory_fields(fields)
     source = "human" if surface.person and claimed != "agent" else "agent"
     with surface.memory() as mem:
         if not_a_secret:
             _allow(surface, mem, given)
-        placed = "" if supersedes else _place(mem, given, form.parts())
+        placed = "" if given.get("supersedes") else _place(mem, given, parts)
 
         def propose(choice: str) -> Decision:
             return mem.learn(
                 source=source, session=session, autonomous=autonomous, relation=relation, on_conflict=choice, **given
             )
 
-        asks = text in FORM_PARTS and surface.person and not (on_conflict or autonomous or relation)
+        asks = statement in FORM_PARTS and surface.person and not (on_conflict or autonomous or relation)
         decision = propose("skip" if asks else on_conflict)
         if asks and open_conflicts(decision):
             choice = _chosen(surface, decision)
@@ -112,7 +87,7 @@ def learn(
             decision = propose(choice) if choice != "skip" else decision
         if claimed == "human" and source != "human":
             surface.hint("engram: without a terminal nobody can speak as a person: it is stored as an agent's word")
-        _decided(surface, decision, in_form=text in FORM_PARTS)
+        _decided(surface, decision, in_form=statement in FORM_PARTS)
         _report_place(surface, decision, placed)
 
 
@@ -217,17 +192,18 @@ def _replaced(added: Memory) -> str:
 
 def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
     """A pause applies to programs; a person at the terminal may still add."""
-    if mem.store.paused and not surface.person:
+    from engram.store.states import is_paused
+
+    if is_paused(mem.store) and not surface.person:
         raise Refused(
             "Engram is paused; `engram resume` resumes it. Until then only a person at a terminal can add to it"
         )
 
 
-def _statement(text: str, form: FormOptions, situation: str) -> dict[str, Any]:
+def _statement(text: str, parts: dict[str, str], situation: str, claimed: str | None) -> dict[str, Any]:
     """The statement, or the form that replaces it. Raises `InvalidInput` naming every option that a form lacks."""
-    parts = form.parts()
     if text not in FORM_PARTS:
-        if foreign := [*parts, *(["source"] if form.source is not None else [])]:
+        if foreign := [*parts, *(["source"] if claimed is not None else [])]:
             raise InvalidInput(f"--{foreign[0]} belongs to a form: write `engram learn feedback …` or `learn fact …`")
         return {"statement": text_or_stdin(text)}
     needed = FORM_PARTS[text]
@@ -278,7 +254,7 @@ def _next_step(decision: Decision) -> str:
 
 def _ways_out(memory: Memory, older: Memory) -> str:
     """What lets a memory become active that waits beside an older one."""
-    from engram.review.conflicts import waits_alone
+    from engram.decisions.conflicts import waits_alone
 
     keep = f"`engram review {memory.id} --keep new` (or old, both, merge) decides between them"
     return f"{keep}; `engram forget {older.id}` also activates it" if waits_alone(memory) else keep

@@ -182,6 +182,25 @@ class ChangedMemory(MemoryOptions):
         return fields | ({"new_scope": fields.pop("scope")} if "scope" in fields else {})
 
 
+def memory_fields(given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a new memory that are not empty; no cues is an answer too."""
+    fields = {**given, **({"cues": []} if given.get("cues") == [""] else {})}
+    return {name: value for name, value in fields.items() if value not in ("", None, False)}
+
+
+def filters_of(scope: list[str] | None = None, *, everywhere: bool = False, as_of: str | None = None) -> dict[str, Any]:
+    """The filters of a question that were given, as the client takes them."""
+    if everywhere and scope:
+        raise InvalidInput("give --everywhere or --scope, not both")
+    chosen = {"scope": [EVERYWHERE] if everywhere else scope, "as_of": as_of}
+    return {name: value for name, value in chosen.items() if value}
+
+
+def wider(scope: list[str] | None, *, everywhere: bool) -> str:
+    """The end of a hint: how to search every scope, if the caller chose none."""
+    return "" if everywhere or scope else "; --everywhere looks in every scope"
+
+
 class FormParts(Options):
     """The parts of feedback and of a fact: learn, update and revise."""
 

@@ -3,7 +3,7 @@
 import sys
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli import display, views
 from engram.cli.parser import Argument, Option
@@ -12,13 +12,13 @@ from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
     MemoryFilters,
     MinRelevance,
-    Question,
     Ranking,
     Scopes,
     Session,
-    StoreFilters,
     check_least,
     check_types,
+    filters_of,
+    wider,
 )
 from engram.cli.views import TRACE_TOKENS, account, understood
 from engram.model.errors import InvalidInput
@@ -44,11 +44,6 @@ Block = Annotated[bool, Option("--block", help="Print a block that quotes memori
 BlockTokens = Annotated[int, Option("--tokens", metavar="N", help="With --block: its token budget.")]
 Header = Annotated[str, Option("--header", metavar="TEXT", help="With --block: a first line of your own.")]
 ByType = Annotated[bool, Option("--by-type", help="With --block: a heading for each type of memory.")]
-Kinds = Annotated[
-    list[str] | None,
-    Option("--kind", metavar="KIND", help="memory or event (repeatable). Default: memory."),
-]
-InSession = Annotated[str, Option("--in-session", metavar="ID", help="Only what was said in this session.")]
 Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Token budget of the whole text.")]
 Date = Annotated[
     str | None,
@@ -73,8 +68,6 @@ Also = Annotated[
         "--also", metavar="TEXT", help="The question in other words, searched together with it (repeatable, at most 8)."
     ),
 ]
-Deep = Annotated[bool, Option("--deep", help="Search several wordings of a broad question at once.")]
-Queries = Annotated[int | None, Option("--queries", metavar="N", help="With --deep: how many wordings. Default: 4.")]
 
 
 def recall(
@@ -95,8 +88,8 @@ def recall(
 ) -> None:
     """Answer a question from memory, and from what other tools' files say about it.
 
-    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
-    memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
+    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what the auto memory
+    of agents, the sessions of this project, skills, instruction files and rules say. --memories-only leaves these out, and so do filters,
     --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
     the recent sessions of this project, the summaries of the newest sessions, and the memories from that time. None of these files is ever written.
 
@@ -244,40 +237,46 @@ def _show_sources(sections: "Sequence[ContextSection]", *, apart: bool) -> None:
 
 def search(
     surface: Surface,
-    query: Question,
-    filters: StoreFilters,
-    ranking: Ranking,
-    kind: Kinds = None,
-    in_session: InSession = "",
-    also: Also = None,
-    deep: Deep = False,
-    queries: Queries = None,
-    min_relevance: MinRelevance = 0.0,
+    query: str,
+    *,
+    scope: list[str] | None = None,
+    everywhere: bool = False,
+    as_of: str | None = None,
+    explain: bool = False,
+    deep: bool = False,
+    n_queries: int | None = None,
+    **asked: Any,
 ) -> None:
-    """Find memories or ledger events of this directory, the user and global. Searching does not reinforce them."""
-    asked = filters.chosen(kinds=kind, session=in_session)
-    if queries is not None and not deep:
+    """Find memories and events, and print them."""
+    if n_queries is not None and not deep:
         raise InvalidInput("--queries needs --deep")
+    asked |= filters_of(scope=scope, everywhere=everywhere, as_of=as_of) | (
+        {"n_queries": n_queries or 4} if deep else {}
+    )
     query = text_or_stdin(query)
     with surface.memory() as mem:
-        check_types(mem, filters.type_)
-        if deep:
-            asked["n_queries"] = 4 if queries is None else queries
-        asked |= {"limit": ranking.limit, "mode": ranking.mode, "fusion": ranking.fusion, "explain": ranking.explain}
-        find = mem.deep_search if deep else mem.search
-        found = find(query, wordings=also or (), min_relevance=min_relevance, **asked)
+        found = (mem.deep_search if deep else mem.search)(query, explain=explain, **asked)
         now = surface.now
-        at = aware(filters.as_of, mem.time_zone) or now
+        at = aware(as_of, mem.time_zone) or now
         surface.warn(found.warnings)
         data = {
             "query": query,
             "mode": found.mode,
-            "hits": [hit_data(hit, at, explain=ranking.explain) for hit in found],
+            "hits": [hit_data(hit, at, explain=explain) for hit in found],
             "warnings": found.warnings,
         }
-        surface.answer(data, lambda: views.hits(found, now, explain=ranking.explain))
+        surface.answer(data, lambda: views.hits(found, now, explain=explain))
         if not found:
-            surface.hint(f"engram: nothing found{filters.wider}")
+            surface.hint(f"engram: nothing found{wider(scope, everywhere=everywhere)}")
+
+
+def timeline(surface: Surface, about: str = "", **asked: Any) -> None:
+    """Print what was known and what happened over time."""
+    with surface.memory() as mem:
+        found = mem.timeline(about, **asked)
+        surface.answer({"entries": found}, lambda: views.timeline(found))
+        if not found:
+            surface.hint("engram: nothing is known of that time")
 
 
 def inject(
@@ -350,7 +349,7 @@ def prepare(surface: Surface, task: Task, also: Also = None, budget: Bytes = Non
     """Print a briefing before a task: what memories and the files of other tools say about it.
 
     Use it once before larger work; `inject` prints memories only. Splits the task into two or three questions, phrased as tasks,
-    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
+    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, instruction files and rules; none of them is ever written.
     """
     task = text_or_stdin(task)
     with surface.memory() as mem:
@@ -367,5 +366,9 @@ def prepare(surface: Surface, task: Task, also: Also = None, budget: Bytes = Non
 
 def _summarised(mem: "Engram", session: str) -> str:
     """The session whose summary to use: one that is only a ledger so far has none."""
-    begun_by_observing = session and mem.store.session(session) is None and mem.store.events(session, last=1)
+    from engram.model.event import Session as SessionRecord
+
+    begun_by_observing = (
+        session and mem.store.load_record(SessionRecord, session) is None and mem.store.events(session, last=1)
+    )
     return "" if begun_by_observing else session

@@ -64,10 +64,10 @@ def _is_past_verb(found: list[Word], place: int) -> bool:
     before = found[place - 1]
     if place > 1 and before.key in SUBJECTS and found[place - 2].key in _BEING:
         return False  # "am I supposed to"
-    return before.key in SUBJECTS or before.key.endswith("'ve") or _named(before, place)
+    return before.key in SUBJECTS or before.key.endswith("'ve") or _is_name(before, place)
 
 
-def _named(word: Word, place: int) -> bool:
+def _is_name(word: Word, place: int) -> bool:
     return word.capital and place > 1 and not word.closed
 
 

@@ -106,7 +106,7 @@ def _figures(found: list[Word], place: int) -> int | None:
     return place + 1 if short or _FIGURES.fullmatch(found[place].key) else None
 
 
-def _dated(found: list[Word], place: int) -> int | None:
+def _match_date(found: list[Word], place: int) -> int | None:
     """A month with a day or a year: "Feb 30", "the 32nd of May", "December 9999"."""
     if found[place].key in _LOWER_TOO and not found[place].capital:
         return None
@@ -147,7 +147,7 @@ def _period(found: list[Word], place: int) -> int | None:
     return year[0] if year else place + 1 if key_at(found, place - 1) == "in" else None
 
 
-def _moving(found: list[Word], place: int) -> int | None:
+def _match_uncomputed(found: list[Word], place: int) -> int | None:
     """A holiday of a calendar that is not computed, and a sprint, which nobody has said the length of."""
     named = lead_at(found, place, "uncomputed", longest=3)
     if named is not None:
@@ -184,12 +184,12 @@ def _pointed_at(found: list[Word], place: int) -> int | None:
 
 _RULES: tuple[Callable[[list[Word], int], int | None], ...] = (
     _figures,
-    _dated,
+    _match_date,
     _ago,
     _year,
     _day_of_month,
     _period,
-    _moving,
+    _match_uncomputed,
     _of_another_year,
     _pointed_at,
 )

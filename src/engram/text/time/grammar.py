@@ -198,11 +198,11 @@ class Grammar:
         by_word, of_figures = _rules_by_word()
         self._depth += 1
         try:
-            found = self._matched(by_word.get(self.key(start), of_figures), start, lead, article)
-            found = found or self._repeating(start, lead, article) or self._year(start, lead)
+            found = self._match_rules(by_word.get(self.key(start), of_figures), start, lead, article)
+            found = found or self._read_repeating(start, lead, article) or self._year(start, lead)
         finally:
             self._depth -= 1
-        return None if found is None else self._narrowed(*found)
+        return None if found is None else self._narrow_span(*found)
 
     def moment_of(self, place: int, *grains: str) -> Found | None:
         """The time that starts at this place, where it is of one of these units."""
@@ -211,7 +211,7 @@ class Grammar:
 
     def first(self, group: str, place: int) -> Found | None:
         """What the first rule of a group that matches means here."""
-        return self._matched(_rules()[group], place)
+        return self._match_rules(_rules()[group], place)
 
     def outer(self, place: int) -> Found | None:
         """What a part is a part of; "the month" is this one."""
@@ -231,7 +231,7 @@ class Grammar:
         """The word before the rule that matched."""
         return self.key(self.start - 1)
 
-    def _matched(self, rules: tuple[_Rule, ...], start: int, lead: str = "", article: bool = False) -> Found | None:
+    def _match_rules(self, rules: tuple[_Rule, ...], start: int, lead: str = "", article: bool = False) -> Found | None:
         for rule in rules:
             match = self._match(rule, start)
             if match is None:
@@ -323,9 +323,9 @@ class Grammar:
 
     # Names that come round again
 
-    def _repeating(self, place: int, lead: str, article: bool) -> Found | None:
+    def _read_repeating(self, place: int, lead: str, article: bool) -> Found | None:
         read = count.repeating(self.words, place, named=bool(lead))
-        if read is None or not self._meant(place, read[0], read[1], lead, article):
+        if read is None or not self._is_time(place, read[0], read[1], lead, article):
             return None
         return self.repeated(*read)
 
@@ -357,9 +357,9 @@ class Grammar:
         start = after + (self.key(after) == "the")
         return self.first("ago", start) or self.first("stepped", start) or self.first("before_last", start)
 
-    def _meant(self, place: int, end: int, what: Repeating, lead: str, article: bool) -> bool:
+    def _is_time(self, place: int, end: int, what: Repeating, lead: str, article: bool) -> bool:
         """Whether the word is a time here, and not a name, a verb or something heavenly ("in the sun")."""
-        word, dated = self.words[place], self._dated(end)
+        word, dated = self.words[place], self._is_date(end)
         plain = dated or is_plain(self.words, end)
         shouted = end < len(self.words) and self.words[end].shouted and not self.words[end - 1].closed
         named_twice = what.kind == "monthday" and what.second  # Monday the 5th
@@ -378,7 +378,7 @@ class Grammar:
             return False
         return (word.capital or len(word.key) > 3 or word.key in _SHORT_MONTHS) and (plain or lead != "for")
 
-    def _dated(self, end: int) -> bool:
+    def _is_date(self, end: int) -> bool:
         if count.year_after(self.words, end) is not None:
             return True
         return self._open(end) and (self._container(end) is not None or value_of("daypart", self.key(end)) is not None)
@@ -391,7 +391,7 @@ class Grammar:
             return None
         return read[0], monthly(read[1], 1, 12, "year")
 
-    def _narrowed(self, end: int, span: Span) -> Found:
+    def _narrow_span(self, end: int, span: Span) -> Found:
         """What follows a time and narrows it: "yesterday morning", "Monday at 3pm", "last week on Tuesday", "last year in May"."""
         if not self._open(end):
             return end, span
@@ -410,5 +410,5 @@ class Grammar:
             read = count.repeating(self.words, after, named=True)
             inner = in_span(read[1], span) if read is not None else None
             if read is not None and inner is not None:
-                return self._narrowed(read[0], inner)
+                return self._narrow_span(read[0], inner)
         return end, span

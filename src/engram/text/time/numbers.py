@@ -200,7 +200,7 @@ def repeating(found: list[Word], place: int, named: bool) -> tuple[int, Repeatin
         return place + 1, Repeating("half", int(half[1]))
     if season := value_of("season", key):
         return place + 1 + (key_at(found, place + 1) in _OFF_SEASON), Repeating("season", int(season))
-    return _slashed(found, place) or _day_first(found, place, named)
+    return _read_slashes(found, place) or _day_first(found, place, named)
 
 
 def is_fiscal(key: str) -> bool:
@@ -279,7 +279,7 @@ def _day_first(found: list[Word], place: int, named: bool) -> tuple[int, Repeati
     return None
 
 
-def _slashed(found: list[Word], place: int) -> tuple[int, Repeating] | None:
+def _read_slashes(found: list[Word], place: int) -> tuple[int, Repeating] | None:
     """A day and a month in figures behind "on": 14/3 and 3/14 are one day, 3/4 could be two and is none."""
     match = _DAY_AND_MONTH.fullmatch(key_at(found, place))
     if match is None or key_at(found, place - 1) not in ("on", "since", "by", "before", "after", "until"):

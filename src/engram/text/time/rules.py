@@ -177,7 +177,7 @@ def _to_date(g: "Grammar", unit: str) -> Span | None:
     return g.until_now(holding(g.at, unit).since) if unit in _TO_DATE.values() else None
 
 
-def _counted(g: "Grammar", step: str, length: Amount) -> Span | None:
+def _count_span(g: "Grammar", step: str, length: Amount) -> Span | None:
     """Up to the question or from it on."""
     key = "past" if step == "past" else g.key(g.start)
     back = key == "past" or step == "-1"
@@ -297,7 +297,7 @@ RULES: tuple[tuple[str, str, Callable[..., Span | tuple[int, Span] | None]], ...
     ("time ago", "<amount> ~time", lambda g, amount: g.distant(amount, 1) if g.before == "in" else None),
     ("time ago", "<amount> .", lambda g, amount: g.distant(amount, 1) if g.before == "in" and g.ahead else None),
     ("time", "recent <unit>", lambda g, unit: g.until_now(g.back(unit, 3))),
-    ("time", "this? {past} <length> / <step> <length>", _counted),
+    ("time", "this? {past} <length> / <step> <length>", _count_span),
     # The last, this, the next: "last week", "this morning", "next March", "the week before last", "the week of May 5th"
     ("time stepped", "<which> <unit>", _stepped_unit),
     ("time stepped", "<which> <daypart>", lambda g, step, hours: None if step or g.owned() else part_of_day(g.day(0), hours)),

@@ -64,7 +64,7 @@ def range_at(grammar: Grammar, place: int) -> Found | None:
         return hours
     if (days := _days_of_one_month(grammar, start, _JOINS[opener])) is not None:
         return days
-    first = grammar.moment(start, "in" if start > place else "") or (_opened(grammar, start) if opener else None)
+    first = grammar.moment(start, "in" if start > place else "") or (_read_bound(grammar, start) if opener else None)
     if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in _JOINS[opener]:
         return None
     behind = first[0] + 1
@@ -80,7 +80,7 @@ def range_at(grammar: Grammar, place: int) -> Found | None:
     return (second[0], Span(since, until, "range")) if since < until else None
 
 
-def _opened(grammar: Grammar, place: int) -> Found | None:
+def _read_bound(grammar: Grammar, place: int) -> Found | None:
     """What only "between" or "from" makes a time: an hour, and "now" in "between now and Friday"."""
     now = place < len(grammar.words) and grammar.words[place].key == "now"
     return _the_present(grammar, place) if now else _hour(grammar, place)
@@ -288,18 +288,18 @@ def _phrases(grammar: Grammar) -> Iterator[_ReadPhrase]:
 def _phrase(grammar: Grammar, place: int) -> _ReadPhrase | None:
     if (beyond := grammar.first("beyond", place)) is not None:
         end, span = beyond
-        return _made(grammar, place, end, None if span.grain == "open" else span.since, span.until)
+        return _make_phrase(grammar, place, end, None if span.grain == "open" else span.since, span.until)
     ranged = range_at(grammar, place)
     if ranged is not None:
-        return _made(grammar, place, ranged[0], ranged[1].since, ranged[1].until)
+        return _make_phrase(grammar, place, ranged[0], ranged[1].since, ranged[1].until)
     lead = lead_at(grammar.words, place)
-    if lead is not None and (read := _led(grammar, place, *lead)) is not None:
+    if lead is not None and (read := _read_led_time(grammar, place, *lead)) is not None:
         return read
     bare = grammar.moment(place)
     if bare is None:
         return None
     bare = with_next(grammar, place, *bare)
-    return _made(grammar, place, bare[0], None if _ends_there(grammar, place) else bare[1].since, bare[1].until)
+    return _make_phrase(grammar, place, bare[0], None if _ends_there(grammar, place) else bare[1].since, bare[1].until)
 
 
 def _ends_there(grammar: Grammar, place: int) -> bool:
@@ -308,13 +308,13 @@ def _ends_there(grammar: Grammar, place: int) -> bool:
     return before[-1:] == ["to"] and "from" in before
 
 
-def _led(grammar: Grammar, place: int, start: int, kind: str) -> _ReadPhrase | None:
+def _read_led_time(grammar: Grammar, place: int, start: int, kind: str) -> _ReadPhrase | None:
     word = grammar.words[place].key if start == place + 1 else kind
     if not _leads(grammar, place, start, word):
         return None
     if kind != "in" and grammar.words[start].key in _ABOUT:
         start += 1  # "since around February"
-    read = _bounding(grammar, start, word, kind)
+    read = _time_behind_lead(grammar, start, word, kind)
     if read is None or (kind == "in" and grammar.words[read[0] - 1].key == "ago"):
         return None  # "participate in | a month ago"
     end, span = with_next(grammar, start, *read) if kind == "in" else read
@@ -332,7 +332,7 @@ def _led(grammar: Grammar, place: int, start: int, kind: str) -> _ReadPhrase | N
         "before": (None, span.since),
         "by": (None, end_of),
     }
-    return _made(grammar, place, end, *bounds[kind])
+    return _make_phrase(grammar, place, end, *bounds[kind])
 
 
 def _leads(grammar: Grammar, place: int, start: int, word: str) -> bool:
@@ -353,7 +353,7 @@ def _takes_no_lead(grammar: Grammar, start: int) -> bool:
     return key in _NEVER_LED or (value_of("step", key) is not None and value_of("unit", after) not in (None, "day"))
 
 
-def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
+def _time_behind_lead(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
     """The time behind a lead. "Since" looks back whatever the tense; a limit in the present ("due before July") lies ahead."""
     seen = grammar.ahead
     if kind in ("since", "before", "until", "by"):
@@ -367,14 +367,14 @@ def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | Non
     return read
 
 
-def _made(
+def _make_phrase(
     grammar: Grammar, first: int, last: int, since: datetime | None, until: datetime | None
 ) -> _ReadPhrase | None:
-    window = Window(_zoned(since, grammar.zone), _zoned(until, grammar.zone))
+    window = Window(_in_zone(since, grammar.zone), _in_zone(until, grammar.zone))
     if window.since is not None and window.until is not None and window.since.timestamp() >= window.until.timestamp():
         return None
     return _ReadPhrase(first, last, window, grammar.words[last - 1].owner)
 
 
-def _zoned(moment: datetime | None, zone: tzinfo | None) -> datetime | None:
+def _in_zone(moment: datetime | None, zone: tzinfo | None) -> datetime | None:
     return None if moment is None else moment.replace(tzinfo=zone)

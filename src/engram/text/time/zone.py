@@ -67,16 +67,16 @@ def zone_named(name: str) -> tzinfo:
         ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
         if ahead <= _WIDEST and int(offset[3] or 0) < 60:
             return timezone(ahead if offset[1] == "+" else -ahead)
-        raise _unknown(name)
+        raise _unknown_zone_error(name)
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise _unknown(name) from None
+        raise _unknown_zone_error(name) from None
 
 
-def _unknown(name: str) -> InvalidInput:
+def _unknown_zone_error(name: str) -> InvalidInput:
     return InvalidInput(
         f"Unknown time zone {name!r:.60}; write it as America/Los_Angeles, UTC or +05:30. "
         "A system without a time zone database needs the package tzdata for names"

@@ -1,0 +1,85 @@
+"""Each verb is declared once, and every surface agrees with its declaration."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from engram import Engram
+from engram.cli.main import PROGRAM, find_handler
+from engram.mcp.tools import TOOLS
+from engram.verbs import FAMILIES, find_declaration
+from engram.verbs.declaration import REQUIRED, Command, Group, Method, NotOffered, Tool, Verb, command_default
+
+
+def declarations() -> Iterator[Verb]:
+    """Every declared verb."""
+    for name in FAMILIES:
+        found = find_declaration(name)
+        if isinstance(found, Verb):
+            yield found
+        else:
+            yield from (verb for verb in found.verbs.values() if isinstance(verb, Verb))
+
+
+def unpacked(annotation: Any) -> str:
+    """The name of the `TypedDict` in an annotation such as `Unpack[Owner]`."""
+    (kind,) = get_args(annotation)
+    return str(getattr(kind, "__forward_arg__", getattr(kind, "__name__", kind)))
+
+
+def test_every_method_has_the_signature_of_its_declaration() -> None:
+    differing: dict[str, Any] = {}
+    for verb in declarations():
+        if not isinstance(verb.library, Method):
+            continue
+        taken = list(inspect.signature(getattr(Engram, verb.library.name)).parameters.values())[1:]
+        rest = [one.annotation for one in taken if one.kind is one.VAR_KEYWORD]
+        named = [one for one in taken if one.kind is not one.VAR_KEYWORD]
+        declared = [
+            (one.name, inspect.Parameter.empty if one.default is REQUIRED else one.default, one.is_positional)
+            for one in verb.parameters()
+        ]
+        found = [(one.name, one.default, one.kind is one.POSITIONAL_OR_KEYWORD) for one in named]
+        # Keyword-only arguments have no order.
+        key: Any = lambda one: (not one[2], "" if one[2] else one[0])  # noqa: E731
+        if sorted(declared, key=key) != sorted(found, key=key):
+            differing[verb.name] = (declared, found)
+        if [*map(unpacked, rest)] != ([verb.library.rest.__name__] if verb.library.rest else []):
+            differing[f"{verb.name} (rest)"] = (verb.library.rest, rest)
+    assert differing == {}
+
+
+def test_every_handler_takes_what_the_command_line_reads() -> None:
+    differing: dict[str, Any] = {}
+    for verb in declarations():
+        if not isinstance(verb.command, Command):
+            continue
+        parameters = inspect.signature(find_handler(verb)).parameters
+        takes_rest = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+        declared = {one.name: command_default(one) for one in verb.options()}
+        for name, parameter in list(parameters.items())[1:]:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                continue
+            default = declared.pop(name, inspect.Parameter.empty)
+            if (default is REQUIRED) != (parameter.default is parameter.empty):
+                differing[f"{verb.name}({name})"] = (default, parameter.default)
+        if declared and not takes_rest:
+            differing[verb.name] = (sorted(declared), "not taken")
+    assert differing == {}
+
+
+def test_a_verb_is_offered_everywhere_or_says_why_not() -> None:
+    for verb in declarations():
+        for offer in (verb.library, verb.command, verb.tool):
+            assert not isinstance(offer, NotOffered) or len(offer.reason) > 10, verb.name
+        assert not isinstance(verb.command, Command) or verb.help, verb.name
+
+
+def test_every_declared_tool_is_listed() -> None:
+    named = {verb.tool.name for verb in declarations() if isinstance(verb.tool, Tool)}
+    assert named <= set(TOOLS)
+
+
+def test_every_declared_verb_is_one_of_the_command_line() -> None:
+    assert set(FAMILIES) <= set(PROGRAM.verbs)
+    assert all(isinstance(PROGRAM.verbs[name], Verb | Group) for name in FAMILIES)
