@@ -55,15 +55,21 @@ def test_every_handler_takes_what_the_command_line_reads() -> None:
         if not isinstance(verb.command, Command):
             continue
         parameters = inspect.signature(find_handler(verb)).parameters
-        takes_rest = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
         declared = {one.name: command_default(one) for one in verb.options()}
+        always_given = {
+            one.name for one in verb.options() if one.command and one.command.default not in (SAME, None, "")
+        }
         for name, parameter in list(parameters.items())[1:]:
             if parameter.kind is parameter.VAR_KEYWORD:
+                declared.clear()
                 continue
-            default = declared.pop(name, inspect.Parameter.empty)
-            if (default is REQUIRED) != (parameter.default is parameter.empty):
+            default = declared.pop(name, "not declared")
+            if parameter.default is parameter.empty:
+                if default is not REQUIRED and name not in always_given:
+                    differing[f"{verb.name}({name})"] = (default, "required")
+            elif parameter.default != default and (parameter.default or default):
                 differing[f"{verb.name}({name})"] = (default, parameter.default)
-        if declared and not takes_rest:
+        if declared:
             differing[verb.name] = (sorted(declared), "not taken")
     assert differing == {}
 

@@ -10,6 +10,8 @@ from engram.client.read_verbs import ReadVerbs
 from engram.model.arguments import Wordings, checked_length, checked_wordings
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.verbs import reading
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,6 +73,7 @@ class ContextVerbs(ReadVerbs):
             summary = "" if memories_only else context.summary(query, page)
             return _recalled(query, page, stopped, found.warnings, context, summary)
 
+    @declared(reading.PREPARE)
     def prepare(
         self,
         task: str,

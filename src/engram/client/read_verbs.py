@@ -42,6 +42,7 @@ EVERY_VERSION = (*LIVE, "superseded")
 class ReadVerbs(Facets):
     """The verbs that find and show memories."""
 
+    @declared(reading.LIST)
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
         wanted = self._filters(**filters)
@@ -135,6 +136,7 @@ class ReadVerbs(Facets):
             folding=True,
         )
 
+    @declared(reading.RECALL)
     def recall(
         self,
         question: str,
@@ -272,6 +274,7 @@ class ReadVerbs(Facets):
         )
         return block.text
 
+    @declared(reading.INJECT)
     def inject(
         self,
         task: str,
@@ -293,6 +296,7 @@ class ReadVerbs(Facets):
         room = self.settings.budget if budget is None else budget
         return self._recaller.inject(task, filters, room, session, min_relevance)
 
+    @declared(reading.HISTORY)
     def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
         """Every decision about a memory, oldest first, each with the memory after it."""
         from engram.review.explanation import seen_images
@@ -304,6 +308,7 @@ class ReadVerbs(Facets):
         scopes = self.scopes_for(**owner)
         return hide_foreign_links(self.store, self.lineages.current(ref, scopes=scopes), scopes)
 
+    @declared(reading.LINEAGE)
     def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first."""
         scopes = self.scopes_for(**owner)
@@ -311,6 +316,7 @@ class ReadVerbs(Facets):
 
     get_lineage = lineage
 
+    @declared(reading.SHOW)
     def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
         """Why a memory is what it is: its state and the reason, its versions, decisions, links and evidence."""
         from engram.review.explanation import explained

@@ -17,6 +17,8 @@ from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Progress
+from engram.verbs import sessions
+from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.capture.buffer import CaptureResult
@@ -36,6 +38,7 @@ TaskRuns = list[TaskRun]
 class WorkVerbs(Facets):
     """Sessions, tasks, their ledgers, and documents."""
 
+    @declared(sessions.START)
     def session(
         self,
         task: str = "",

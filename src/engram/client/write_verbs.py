@@ -144,6 +144,7 @@ class WriteVerbs(Facets):
         decision = settled(found, choice, given, learn, update) if choice else found
         return replace(decision, warnings=(*warnings, *decision.warnings)) if warnings else decision
 
+    @declared(writing.REMEMBER)
     def remember(
         self,
         statement: str = "",
@@ -162,6 +163,7 @@ class WriteVerbs(Facets):
         )
         return self._hide_foreign(_with_unapplied(decision, given), given.get("scope") or "")
 
+    @declared(writing.ADD)
     def add(
         self,
         statement: str = "",
@@ -217,6 +219,7 @@ class WriteVerbs(Facets):
 
         return self._adder.add_batch(items, source=source, on_error=on_error, prepare=prepared, progress=progress)
 
+    @declared(writing.REVISE)
     def revise(
         self,
         ref: str,
@@ -240,6 +243,7 @@ class WriteVerbs(Facets):
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, scopes=scopes, **given)
 
+    @declared(writing.UPDATE)
     def update(
         self,
         ref: str,
@@ -336,6 +340,7 @@ class WriteVerbs(Facets):
             if taken and taken != memory.id:
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
+    @declared(writing.PIN)
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
         from engram.review.authority import refuse_marks
@@ -347,6 +352,7 @@ class WriteVerbs(Facets):
 
         return self._change(ref, "pin" if pinned else "unpin", actor, "", changed, self.scopes_for(**owner))
 
+    @declared(writing.VERIFY)
     def verify(
         self, ref: str, *, actor: str = "manual", shown: Sequence[Memory] = (), **owner: Unpack[Owner]
     ) -> Memory:
@@ -365,12 +371,14 @@ class WriteVerbs(Facets):
 
         return self._change(ref, VERIFY, actor, "", verified, self.scopes_for(**owner))
 
+    @declared(writing.REINFORCE)
     def reinforce(
         self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to its retrieval strength."""
         return self.review.reinforce(ref, boost=boost, actor=actor, scopes=self.scopes_for(**owner))
 
+    @declared(writing.FORGET)
     def forget(
         self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "", **owner: Unpack[Owner]
     ) -> "Memory | Purged":
@@ -410,6 +418,7 @@ class WriteVerbs(Facets):
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
         return purge_scope(self.store, self._clock, self._scopes.scope_named(named), actor=actor)
 
+    @declared(writing.UNDO)
     def undo(self, ref: str, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Undo the last decision about a memory."""
         from engram.review.undo import undo
@@ -417,6 +426,7 @@ class WriteVerbs(Facets):
         memory, scopes = self._find_own(ref, owner), self.scopes_for(**owner)
         return undo(self.store, memory.id, self._clock(), actor=actor, scopes=scopes)
 
+    @declared(writing.FEEDBACK)
     def feedback(
         self, ref: str, signal: str, *, session: str = "", actor: str = "manual", **owner: Unpack[Owner]
     ) -> Memory:

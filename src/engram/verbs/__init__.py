@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from engram.verbs.declaration import Group, Verb
 
-FAMILIES = {"learn": "writing", "search": "reading", "timeline": "reading"}
+FAMILIES = {
+    verb: family
+    for family, verbs in {
+        "reading": ("recall", "search", "inject", "prepare", "timeline", "show", "list", "history", "lineage"),
+        "writing": (
+            "learn", "remember", "add", "update", "revise", "pin", "feedback", "reinforce", "forget", "verify", "undo", "enrich",
+        ),
+    }.items()
+    for verb in verbs
+}  # fmt: skip
 """The module of this package that declares each verb of the command line."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from engram.verbs.kinds import Kind
+from engram.verbs.kinds import Flag, Kind
 
 REQUIRED: Any = object()
 """The default of an argument that must be given."""
@@ -75,6 +75,40 @@ class Argument:
         return Argument(name, kind, default, **{**same, **changes})
 
 
+def flag(name: str, spelled: str, help: str, *, in_library: bool = False) -> Argument:  # noqa: A002
+    """An option of the command line without a value."""
+    return Argument(name, Flag(), False, command=Option(*spelled.split(), help=help), in_library=in_library)
+
+
+def option(
+    name: str,
+    kind: Kind,
+    default: Any,
+    spelled: str,
+    metavar: str,
+    help: str,  # noqa: A002
+    *,
+    envvar: str = "",
+    in_library: bool = False,
+) -> Argument:
+    """An option of the command line; `spelled` has its names, such as `--limit -n`."""
+    shown = Option(*spelled.split(), metavar=metavar, help=help, envvar=envvar)
+    return Argument(name, kind, default, command=shown, in_library=in_library)
+
+
+def positional(
+    name: str,
+    kind: Kind,
+    metavar: str,
+    help: str,  # noqa: A002
+    *,
+    default: Any = REQUIRED,
+    envvar: str = "",
+) -> Argument:
+    """An argument that only the command line has, known by its place."""
+    return Argument(name, kind, default, command=Positional(metavar, help, envvar=envvar), in_library=False)
+
+
 class NotOffered:
     """Why a verb is not offered somewhere."""
 
@@ -87,6 +121,13 @@ class Method:
 
     def __init__(self, name: str, *, rest: type | None = None) -> None:
         self.name, self.rest = name, rest
+
+
+class Facet:
+    """A call of a facet of `Engram`, such as `sessions.end`, which has its own signature."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
 
 
 class Command:
@@ -136,7 +177,7 @@ class Verb:
         help: str,  # noqa: A002
         arguments: Sequence[Argument] = (),
         *,
-        library: Method | NotOffered,
+        library: Method | Facet | NotOffered,
         command: Command | NotOffered,
         tool: Tool | NotOffered,
     ) -> None:

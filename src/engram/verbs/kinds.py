@@ -55,6 +55,11 @@ class Text(Kind):
             return f"one of {', '.join(self.choices)}"
         return "text, and not empty" if self.least else "text"
 
+    def parse(self, word: str) -> Any:
+        if self.choices and word not in self.choices:
+            raise WrongValue(self.expected)
+        return word
+
     def schema(self) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": "string"}
         if self.choices:

@@ -1,6 +1,7 @@
 """The verbs that find and show memories."""
 
-from engram.model.fields import Owner, SearchFilters
+from engram.model.fields import AskerFilters, Owner, SearchFilters
+from engram.recall.cutoff import HELPFUL, MIN_KNOWN
 from engram.verbs.declaration import (
     READS,
     Argument,
@@ -12,24 +13,116 @@ from engram.verbs.declaration import (
     Property,
     Tool,
     Verb,
+    flag,
+    option,
 )
-from engram.verbs.kinds import Number, Whole
+from engram.verbs.kinds import InPython, Number, Text, Whole
 from engram.verbs.shared import (
+    ANY_VERSION,
+    BYTES,
     EXPLAIN,
     FLAG,
     FUSION,
+    IDS,
     LIMIT,
+    MEMORY_FILTERS,
     MIN_RELEVANCE,
     MODE,
+    NAMED,
     QUERY,
+    REF,
+    SCOPE_OF_READER,
     SCOPES,
+    SESSION,
     SINCE,
     STORE_FILTERS,
+    TASK,
     TEXT,
     TEXTS,
     UNTIL,
     WORDINGS,
 )
+
+_STATUS = Text(("current", "candidate", "any"))
+_PERSONS_VIEW = NotOffered("`show` gives an agent the state, the versions and the decisions of a memory at once")
+
+RECALL = Verb(
+    "recall",
+    """Answer a question from memory, and from what other tools' files say about it.
+
+    First the memories of this directory, its user and everywhere; then, as quoted evidence with its place, what Claude Code's auto
+    memory, the sessions of this project, skills, CLAUDE.md and rules say. --memories-only leaves these out, and so do filters,
+    --answer, --explain and --trace, which are about memories. Without a query, which all of these need: what was said in
+    the recent sessions of this project, the summaries of the newest sessions, and the memories from that time. None of these files is ever written.
+
+    Recalled memories are reinforced. Questions about the current value, a past value, an event and a history are answered from
+    different places, and a time such as `last week` is a strict window; stderr says how the question was interpreted. --answer
+    uses the words of the memories, or a model where one is configured. What is possibly related, unconfirmed, no longer current or
+    known in other projects follows under a heading of its own. --also searches other wordings together with the question.
+    --trace shows how the answer was found: how the question was interpreted, each search, the parts of each score, and what
+    was left out and why.
+    """,
+    (
+        Argument(
+            "question",
+            TEXT,
+            is_positional=True,
+            command=Positional(
+                "[QUERY]", "What to look for; - reads it from stdin. Without one: recent sessions.", default=""
+            ),
+            tool=Property("In the terms of the subject. Empty: the recent sessions here.", default=""),
+        ),
+        WORDINGS,
+        Argument(
+            "sources",
+            FLAG,
+            False,
+            tool=Property("Search CLAUDE.md, rules, skills and past sessions, too."),
+            in_library=False,
+        ),
+        *MEMORY_FILTERS,
+        LIMIT.replace(tool=Property(kind=Whole(1, 50))),
+        MODE.replace(tool=Property()),
+        FUSION,
+        EXPLAIN,
+        flag("memories_only", "--memories-only", "Only memories; no files and sessions of other tools."),
+        BYTES.replace(in_library=False),
+        SESSION,
+        Argument(
+            "question_date",
+            TEXT,
+            None,
+            command=Option(
+                "--date", metavar="TIME", help="When the question is asked, for words like `last week`. Default: now."
+            ),
+        ),
+        Argument(
+            "compose_answer",
+            FLAG,
+            False,
+            command=Option("--answer", help="One answer instead of a list, each part with the ids of its sources."),
+        ),
+        flag("trace", "--trace", "Show how the answer was found; no use is recorded."),
+        option(
+            "expected_terms", TEXTS, None, "--expect", "TERM",
+            "With --trace: words the text must contain (repeatable); otherwise exit 1.",
+        ),
+        option(
+            "max_tokens", Whole(), None, "--tokens", "N", "With --trace: token budget of the text. Default: 2000."
+        ),
+        MIN_RELEVANCE.replace(default=MIN_KNOWN),
+    ),
+    library=Method("recall", rest=AskerFilters),
+    command=Command("recall:recall", exits={1: "the text lacks a word of --expect"}),
+    tool=Tool(
+        "recall",
+        "Recall",
+        "Find memories that answer a question. Give two to four wordings with other words under which the answer may be stored, "
+        'e.g. for "why is CI red on arm?" ["arm64 build failure cause", "qemu emulation timeout"]: they find what the question '
+        "alone does not. possible, unconfirmed and older are hints, not answers.",
+        effect=READS,
+    ),
+)  # fmt: skip
 
 SEARCH = Verb(
     "search",
@@ -41,37 +134,14 @@ SEARCH = Verb(
         MODE,
         FUSION,
         EXPLAIN,
-        Argument(
-            "kinds",
-            TEXTS,
-            None,
-            command=Option(
-                "--kind",
-                metavar="KIND",
-                help="memory or event (repeatable). Default: both, or memory with a filter that only memories have.",
-            ),
+        option(
+            "kinds", TEXTS, None, "--kind", "KIND",
+            "memory or event (repeatable). Default: both, or memory with a filter that only memories have.",
         ),
-        Argument(
-            "session",
-            TEXT,
-            None,
-            command=Option("--in-session", metavar="ID", help="Only what was said in this session."),
-        ),
+        option("session", TEXT, None, "--in-session", "ID", "Only what was said in this session."),
         WORDINGS,
-        Argument(
-            "deep",
-            FLAG,
-            False,
-            command=Option("--deep", help="Search several wordings of a broad question at once."),
-            in_library=False,
-        ),
-        Argument(
-            "n_queries",
-            Whole(),
-            None,
-            command=Option("--queries", metavar="N", help="With --deep: how many wordings. Default: 4."),
-            in_library=False,
-        ),
+        flag("deep", "--deep", "Search several wordings of a broad question at once."),
+        option("n_queries", Whole(), None, "--queries", "N", "With --deep: how many wordings. Default: 4."),
         MIN_RELEVANCE,
         Argument("min_score", Number(0), 0.0),
         Argument("include_superseded", FLAG, False),
@@ -79,6 +149,60 @@ SEARCH = Verb(
     library=Method("search", rest=SearchFilters),
     command=Command("recall:search"),
     tool=NotOffered("an agent asks with `recall`, which also says what a hit is worth"),
+)  # fmt: skip
+
+INJECT = Verb(
+    "inject",
+    """Print the memories that concern a task, for an agent's prompt.
+
+    Use it when the task of a running session changes. `session start` prints the same at the start; `prepare` also reads files.
+    The text fits a token budget and gives the reason for each item. --block prints the summary of the session, then the critical
+    facts that concern the task, then other relevant memories; it only quotes memories and records no use.
+    """,
+    (
+        TASK,
+        SCOPES,
+        Argument(
+            "budget",
+            Whole(),
+            None,
+            command=Option("--budget", metavar="TOKENS", help="Token budget of the whole text."),
+        ),
+        SESSION,
+        MIN_RELEVANCE.replace(default=HELPFUL),
+        flag("block", "--block", "Print a block that quotes memories instead; no use is recorded."),
+        option("max_tokens", Whole(), 2000, "--tokens", "N", "With --block: its token budget."),
+        option("header", TEXT, "", "--header", "TEXT", "With --block: a first line of your own."),
+        flag("by_type", "--by-type", "With --block: a heading for each type of memory."),
+    ),
+    library=Method("inject", rest=Owner),
+    command=Command("recall:inject"),
+    tool=NotOffered("`session_start` injects, and `prepare` covers a new task"),
+)
+
+PREPARE = Verb(
+    "prepare",
+    """Print a briefing before a task: what memories and the files of other tools say about it.
+
+    Use it once before larger work; `inject` prints memories only. Splits the task into two or three questions, phrased as tasks,
+    and prints each answer once, every line with its source. Sources are auto memory, the sessions of this project, skills, CLAUDE.md and rules; none of them is ever written.
+    """,
+    (
+        TASK,
+        WORDINGS,
+        BYTES.replace(tool=Property("Bytes of text.", kind=Whole(500, 100_000), default=10_240)),
+        Argument("directory", InPython(), None),
+        Argument("progress", InPython(), None),
+        Argument("cancelled", InPython(), None),
+    ),
+    library=Method("prepare"),
+    command=Command("recall:prepare"),
+    tool=Tool(
+        "prepare",
+        "Prepare for a task",
+        "Call before larger work and when the task changes: returns what memories, CLAUDE.md, rules, skills and past sessions say about it.",
+        effect=READS,
+    ),
 )
 
 TIMELINE = Verb(
@@ -115,4 +239,76 @@ TIMELINE = Verb(
     ),
 )
 
-COMMANDS = {verb.name: verb for verb in (SEARCH, TIMELINE)}
+SHOW = Verb(
+    "show",
+    """Show everything about one memory or one ledger event. With --name, feedback or a fact is shown as labelled lines.
+
+    Its statement, state and strength, its origin and its file. Of a memory that awaits review also the quote it was derived
+    from, its duplicates, what it contradicts, and why the gates let it through. What was told later and taken for the same is listed
+    in its own words, with a number; `engram separate ID N` takes one out.
+    """,
+    (NAMED, option("name", TEXT, "", "--name", "NAME", "The memory with this name."), SCOPE_OF_READER),
+    library=Method("explain_memory", rest=Owner),
+    command=Command("memories:show"),
+    tool=Tool(
+        "show",
+        "Show a memory",
+        "Everything about one memory: its state, origin, versions and the decisions about it.",
+        effect=READS,
+        not_found=IDS,
+    ),
+)
+
+LIST = Verb(
+    "list",
+    """List the memories of this directory, the user and global, newest first.
+
+    A list of nothing but feedback and facts (--type feedback --type fact) is for a program `type | name | situation`, last changed first.
+    """,
+    (
+        *(
+            one.replace(tool=Property("candidate: those that wait for a person.", kind=_STATUS, default="current"))
+            if one.name == "status"
+            else one.replace(tool=Property())
+            if one.name in ("tags", "domain")
+            else one
+            for one in STORE_FILTERS
+        ),
+        flag("critical", "--critical", "Only memories in a critical slot of the policy."),
+        LIMIT.replace(
+            default=100,
+            command=Option("--limit", "-n", metavar="N", help="At most this many.", default=50),
+            tool=Property(kind=Whole(1, 100), default=20),
+        ),
+        Argument(
+            "offset",
+            Whole(),
+            0,
+            command=Option("--offset", metavar="N", help="Skip the first N."),
+            tool=Property(kind=Whole(0)),
+        ),
+    ),
+    library=Method("list", rest=SearchFilters),
+    command=Command("memories:list_"),
+    tool=Tool("list", "List memories", "List memories by filter, newest first.", effect=READS),
+)
+
+HISTORY = Verb(
+    "history",
+    "List every decision about a memory, oldest first, with what each one changed.",
+    (REF, SCOPE_OF_READER),
+    library=Method("history", rest=Owner),
+    command=Command("memories:history"),
+    tool=_PERSONS_VIEW,
+)
+
+LINEAGE = Verb(
+    "lineage",
+    "List every version of a fact, oldest first. The current one is marked.",
+    (ANY_VERSION, SCOPE_OF_READER),
+    library=Method("lineage", rest=Owner),
+    command=Command("memories:lineage"),
+    tool=_PERSONS_VIEW,
+)
+
+COMMANDS = {verb.name: verb for verb in (RECALL, SEARCH, INJECT, PREPARE, TIMELINE, SHOW, LIST, HISTORY, LINEAGE)}

@@ -7,10 +7,11 @@ from engram.cli.display import ago, line, moment
 from engram.cli.parser import Argument, Group, Option
 from engram.cli.records import injection_data
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import EventOptions, Limit, Scopes, SeenFrom, check_least
+from engram.cli.verbs.options import EventOptions, Limit, SeenFrom, check_least
 from engram.model.errors import InvalidInput, UnreadableData
 from engram.model.event import Session
 from engram.readers.json_reader import parse_json
+from engram.verbs import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
-Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
-Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Token budget of what is injected.")]
-Summary = Annotated[str, Option("--summary", metavar="TEXT", help="The outcome; - reads it from stdin.")]
 OfOwner = Annotated[
     str, Option("--scope", "-s", metavar="SCOPE", help="The owner, such as agent:shop/ana. Default: the session's.")
 ]
@@ -36,10 +34,10 @@ Style = Annotated[
 Tokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of the summary.")]
 
 
-def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budget = None) -> None:
-    """Start a session. Prints its id, then what memory knows about the task."""
+def start(surface: Surface, task: str = "", **asked: Any) -> None:
+    """Start a session, and print what memory knows about the task."""
     with surface.memory() as mem:
-        begun = mem.session(text_or_stdin(task), scope=scope or None, budget=budget)
+        begun = mem.session(text_or_stdin(task), **asked)
         surface.warn(begun.injection.warnings)
 
         def draw() -> None:
@@ -98,8 +96,8 @@ def _events_on_stdin() -> list[dict[str, Any]]:
     return events
 
 
-def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom = None) -> None:
-    """End a session. Its uses are recorded, and memories injected together are linked more strongly."""
+def end(surface: Surface, session_id: str, *, summary: str = "", scope: list[str] | None = None) -> None:
+    """End a session."""
     with surface.memory() as mem:
         seen = mem.scopes_for(scope=scope or None)
         _begun_by_observing(mem, session_id, seen)
@@ -197,5 +195,12 @@ def _fields(mem: "Engram", found: Session) -> list[tuple[str, Any]]:
 
 session = Group(
     "Manage sessions: pieces of work with a ledger. A session starts with what memory knows and records what was used.",
-    {"start": start, "observe": observe, "summarise": summarise, "end": end, "list": list_, "show": show},
+    {
+        "start": sessions.START,
+        "observe": observe,
+        "summarise": summarise,
+        "end": sessions.END,
+        "list": list_,
+        "show": show,
+    },
 )
