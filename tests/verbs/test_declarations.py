@@ -8,7 +8,7 @@ from engram import Engram
 from engram.cli.main import PROGRAM, find_handler
 from engram.mcp.tools import TOOLS
 from engram.verbs import FAMILIES, find_declaration
-from engram.verbs.declaration import REQUIRED, Command, Group, Method, NotOffered, Tool, Verb, command_default
+from engram.verbs.declaration import REQUIRED, SAME, Command, Group, Method, NotOffered, Tool, Verb, command_default
 
 
 def declarations() -> Iterator[Verb]:
