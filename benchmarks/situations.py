@@ -18,7 +18,7 @@ from engram import Engram
 from engram.hooks.memory_index import MemoryIndex
 from engram.hooks.prompt import ranked_memories
 from engram.model.errors import InvalidInput, SecretRefused
-from engram.store.files.home import open_home
+from engram.store.home import open_home
 
 FIRST = 3
 BAR = 0.95

@@ -14,8 +14,8 @@ from psycopg import sql
 from engram import Engram
 from engram.embedding.protocol import Embedder
 from engram.embedding.static import StaticEmbedder
-from engram.store.files.home import Home, open_home
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
+from engram.store.home import Home, open_home
 from engram.store.location import Server as Place
 from engram.store.protocol import Store
 from tests.clock import Clock

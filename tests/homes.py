@@ -1,7 +1,7 @@
 """The directory of a store that a test opened on files."""
 
 from engram import Engram
-from engram.store.files.home import Home
+from engram.store.home import Home
 
 
 def home_of(mem: Engram) -> Home:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engram.model.errors import StoreError
-from engram.store.files.home import open_home
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
+from engram.store.home import open_home
 
 URL = "postgresql://ada:hunter2hunter2@db.example/memory"
 PLACE = "postgresql://ada@db.example/memory"

@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engram.store.files.home import default_cache
+from engram.store.home import default_cache
 
-ASKED = "from engram.store.files.home import default_cache; print(default_cache())"
+ASKED = "from engram.store.home import default_cache; print(default_cache())"
 
 
 def test_an_index_that_a_test_gives_no_place_is_not_in_the_developers_cache() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.traffic.place import TrafficPlace, said
 from benchmarks.traffic.register import GAVE_UP, Register
-from engram.store.files import spool
+from engram.store import spool
 
 MOST_HARVESTS = 50
 """Runs after which the spool must be empty, where each has a limit."""

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.traffic import texts
 from benchmarks.traffic.place import HOOK, TrafficPlace, said
 from benchmarks.traffic.register import Register
-from engram.store.files import hook_log
+from engram.store import hook_log
 
 LONGEST_ANSWER = 10_000
 TURNS = 3

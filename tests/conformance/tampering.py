@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
 from engram.store.protocol import Store
 from tests.backends import Backend, OnPostgres
 from tests.postgres.server import Server

@@ -1,7 +1,7 @@
 """An ephemeral store is one of files, in a folder that is removed with it: what holds for files holds for it."""
 
 from engram import Engram
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
 from tests.homes import home_of
 
 

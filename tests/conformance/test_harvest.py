@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.harvest import Harvester, HarvestReport
-from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.model.errors import InvalidInput, Refused, StoreUnreachable
 from engram.model.lazy import replace
 from tests.backends import Backend

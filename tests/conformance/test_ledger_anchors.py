@@ -13,8 +13,8 @@ import pytest
 from engram.disk import json_line
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.store.files import events as ledger_files
-from engram.store.files.store import FilesStore
+from engram.store.files.store import events as ledger_files
+from engram.store.files.store.backend import FilesStore
 from engram.store.ledger import body_digest, chain_digest, decode_event, to_fields
 from engram.store.protocol import Store
 from tests.backends import Backend, OnPostgres

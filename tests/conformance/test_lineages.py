@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.memory import Memory
-from engram.store.files.team import trust
+from engram.store.files.store.team import trust
 from engram.store.protocol import Filters, ProposalKeys, Store
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts

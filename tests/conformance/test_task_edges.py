@@ -8,7 +8,7 @@ import pytest
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.event import Session
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
 from engram.store.protocol import Store
 from tests.backends import Backend
 from tests.clock import Clock

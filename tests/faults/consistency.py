@@ -17,10 +17,10 @@ from engram.dialects import engram_yaml
 from engram.embedding import load_embedder
 from engram.store.documents import memory_document
 from engram.store.files import memories
-from engram.store.files.index.writer import from_blob, to_blob
-from engram.store.files.purge_plan import MARKER, unfinished
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
+from engram.store.files.store.purge_plan import MARKER, unfinished
 from engram.store.records import decode_record
+from engram.store.sqlite.writer import from_blob, to_blob
 
 Snapshot = dict[str, Any]
 Image = Mapping[str, Any]

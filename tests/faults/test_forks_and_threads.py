@@ -8,9 +8,9 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreBusy
-from engram.store.files.home import open_home
 from engram.store.files.lock import WriterLock
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
+from engram.store.home import open_home
 from tests.faults.consistency import assert_consistent
 from tests.faults.processes import finish, start
 from tests.faults.workers.operations import sentence

@@ -9,8 +9,8 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, StoreCorrupt
-from engram.store.files.backup import restore
-from engram.store.files.home import scope_folder
+from engram.store.files.store.backup import restore
+from engram.store.home import scope_folder
 from tests.faults.consistency import assert_consistent
 from tests.homes import home_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.decision import Outcome
-from engram.store.files.team import distrust, team_files, trust
+from engram.store.files.store.team import distrust, team_files, trust
 from tests.faults.consistency import assert_consistent, store_of
 from tests.repositories import make_repository
 

@@ -9,7 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreReadOnly, UnknownVersion
-from engram.store.files import home as home_module
+from engram.store import home as home_module
 from tests.faults.consistency import assert_consistent, digest_of_tree, free_of, journal_lines, last_images
 from tests.faults.workers.operations import sentence
 
@@ -200,7 +200,7 @@ def test_a_clock_set_back_keeps_order_ids_and_uses(tmp_path: Path) -> None:
 
 
 def test_a_restored_store_is_not_answered_from_a_newer_index(tmp_path: Path) -> None:
-    from engram.store.files.backup import restore
+    from engram.store.files.store.backup import restore
 
     with _open(tmp_path) as mem:
         early = mem.add(sentence(1))

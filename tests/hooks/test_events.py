@@ -11,7 +11,7 @@ import pytest
 from engram.hooks import digest, payload, prompt, reminder, runner
 from engram.hooks.place import HookPlace
 from engram.settings import parse_setting, read_settings, save_setting
-from engram.store.files import hook_log
+from engram.store import hook_log
 from engram.upkeep.hook_health import hook_findings
 
 from .conftest import Hooked

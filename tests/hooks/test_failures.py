@@ -8,7 +8,7 @@ import pytest
 
 from engram.cli.main import main
 from engram.hooks import prompt, runner
-from engram.store.files import hook_log
+from engram.store import hook_log
 
 from .conftest import Hooked
 

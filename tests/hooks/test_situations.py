@@ -16,8 +16,8 @@ from engram.model.errors import EmbedderError
 from engram.model.lazy import replace
 from engram.models import task_vectors
 from engram.models.task_vectors import TaskTable, least_likeness, likeness, task_relevance
-from engram.store.files.index.search import TASKS
-from engram.store.files.index.stored_tasks import NO_VECTOR, StoredTasks
+from engram.store.sqlite.search import TASKS
+from engram.store.sqlite.stored_tasks import NO_VECTOR, StoredTasks
 from tests.tables import table
 
 from .conftest import Hooked

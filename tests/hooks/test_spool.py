@@ -15,7 +15,7 @@ from engram.client.capture_verbs import ANOTHER_HARVEST
 from engram.hooks.drain import drain
 from engram.hooks.place import HookPlace
 from engram.model.errors import Refused
-from engram.store.files import spool
+from engram.store import spool
 
 from .conftest import Hooked
 
@@ -171,7 +171,7 @@ def test_without_locks_a_claim_is_free_after_a_while(hooked: Hooked, monkeypatch
     def unsupported(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("engram.store.files.spool.fcntl.flock", unsupported)
+    monkeypatch.setattr("engram.store.spool.fcntl.flock", unsupported)
     hooked("stop")
     (claim,) = spool.claims(hooked.home)
     assert list(spool.claims(hooked.home)) == []

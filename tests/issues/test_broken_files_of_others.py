@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from engram import Engram, InvalidInput, UnreadableData
-from engram.store.files.store import FilesStore
-from engram.store.files.team import trust
+from engram.store.files.store.backend import FilesStore
+from engram.store.files.store.team import trust
 from engram.store.scopes import scope_of
 from tests.cli.conftest import Console, cli
 from tests.repositories import make_repository

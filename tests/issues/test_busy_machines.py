@@ -8,9 +8,9 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreBusy
-from engram.store.files import health
 from engram.store.files.lock import WriterLock
-from engram.store.files.purge_plan import MARKER
+from engram.store.files.store import health
+from engram.store.files.store.purge_plan import MARKER
 from tests.faults.consistency import store_of
 from tests.mcp.talking import environment
 

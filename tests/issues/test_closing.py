@@ -12,8 +12,8 @@ from engram import Engram
 from engram.aio import AsyncEngram
 from engram.model.errors import EngramError, StoreClosed
 from engram.model.event import Session
-from engram.store.files.home import Home
-from engram.store.files.refresh import explained, is_index_damage
+from engram.store.files.reconcile.refresh import explained, is_index_damage
+from engram.store.home import Home
 from tests.backends import Backend
 from tests.homes import home_of
 

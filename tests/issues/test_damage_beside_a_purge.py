@@ -11,8 +11,8 @@ import pytest
 from engram import Engram
 from engram.cli.main import main
 from engram.model.errors import StoreCorrupt
-from engram.store.files import purge
-from engram.store.files.purge_plan import MARKER
+from engram.store.files.store import purge
+from engram.store.files.store.purge_plan import MARKER
 from engram.store.reports import Purged
 from tests.faults.consistency import free_of
 from tests.homes import home_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram, EngramError, Purged
-from engram.store.files import purge as purging
+from engram.store.files.store import purge as purging
 from tests.homes import home_of
 
 WORDS = "The harbour master keeps the tide table in the green drawer"

@@ -15,12 +15,13 @@ import pytest
 
 from engram import Engram
 from engram.model.memory import Memory
-from engram.store.files import edits, folder_watch, inotify, memories
-from engram.store.files.edits import EditDetector
-from engram.store.files.folder_watch import FolderWatch
-from engram.store.files.store import FilesStore
-from engram.store.files.sweep import COARSE_CLOCK_NS, SECOND_NS, Sweep, time_to_record
-from engram.store.files.team import trust
+from engram.store.files import memories
+from engram.store.files.reconcile import edits, folder_watch, inotify
+from engram.store.files.reconcile.edits import EditDetector
+from engram.store.files.reconcile.folder_watch import FolderWatch
+from engram.store.files.store.backend import FilesStore
+from engram.store.files.store.team import trust
+from engram.store.sqlite.sweep import COARSE_CLOCK_NS, SECOND_NS, Sweep, time_to_record
 
 OLD, NEW = "platypus", "zyzzyva"
 PATIENCE = 20.0
@@ -252,8 +253,8 @@ def test_half_a_save_is_not_taken_for_an_edit(place: Place, memory_id: str, monk
             wait(seconds)
 
         path.write_text("".join(lines[:2]), "utf-8")
-        monkeypatch.setattr("engram.store.files.file_sync.time.sleep", write_on)
-        monkeypatch.setattr("engram.store.files.file_sync.SAVING_SECONDS", PATIENCE)
+        monkeypatch.setattr("engram.store.files.reconcile.saves.time.sleep", write_on)
+        monkeypatch.setattr("engram.store.files.reconcile.saves.SAVING_SECONDS", PATIENCE)
         mem.search("kettle")
         edited = [image for image in mem.history(memory_id) if image.actor == "hand"]
         assert [image.memory and image.memory.situation for image in edited] == [f"Feeding the {NEW}"]
@@ -322,7 +323,7 @@ def test_an_edited_memory_gets_a_new_vector(
     place: Place, memory_id: str, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """Whether the edited documents are looked up or all are compared with all vectors."""
-    monkeypatch.setattr("engram.store.files.index.index._FEW_CHANGED", few)
+    monkeypatch.setattr("engram.store.sqlite.index._FEW_CHANGED", few)
     path = place.file_of(memory_id)
     with place.open() as mem:
         store = files_of(mem)
@@ -441,7 +442,7 @@ def test_a_sweep_continues_where_the_last_process_stopped(
     place: Place, memory_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no time at all each process compares one file; together they cover all."""
-    monkeypatch.setattr("engram.store.files.sweep.AT_ONCE", 1)
+    monkeypatch.setattr("engram.store.sqlite.sweep.AT_ONCE", 1)
     monkeypatch.setattr(edits, "FIRST_SWEEP", 0.0)
     edit(place.file_of(memory_id), save_in_place)
     found = []

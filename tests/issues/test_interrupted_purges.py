@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import NotFound
-from engram.store.files import purge as files_purge
+from engram.store.files.store import purge as files_purge
 from engram.store.reports import Purged
 from engram.upkeep.purge import Purger
 from tests.backends import Backend, OnFiles

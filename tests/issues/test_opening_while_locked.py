@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.files import refresh
 from engram.store.files.lock import WriterLock
-from engram.store.files.team import trust
+from engram.store.files.reconcile import refresh
+from engram.store.files.store.team import trust
 from tests.faults.consistency import store_of
 from tests.repositories import make_repository
 
@@ -110,7 +110,7 @@ def test_what_a_pull_brought_meanwhile_is_seen_once_the_lock_is_free(
 def test_the_doctor_examines_what_it_can_while_somebody_holds_the_lock(
     tmp_path: Path, repository: Path, held: WriterLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.store.PATIENCE", 0.02)
+    monkeypatch.setattr("engram.store.files.store.backend.PATIENCE", 0.02)
     with held.held(), _open(tmp_path, repository) as mem:
         monkeypatch.setattr(store_of(mem), "_deadline", 0.02)
         checks = mem.doctor()

@@ -10,10 +10,10 @@ import pytest
 
 from engram import Engram, Finding
 from engram.model.errors import StoreReadOnly
-from engram.store.files.file_sync import place_of
-from engram.store.files.health import accept_gaps
-from engram.store.files.journal import Journal
-from engram.store.files.state import session_path
+from engram.store.files.log.journal import Journal
+from engram.store.files.reconcile.index_records import place_of
+from engram.store.files.states.sessions import session_path
+from engram.store.files.store.health import accept_gaps
 from tests.faults.consistency import assert_journal_and_files_agree, scratch, store_of
 from tests.faults.workers.operations import sentence
 from tests.issues.power import Machine, put
@@ -27,7 +27,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 def place(mem: Engram, memory_id: str) -> Path:
     parts = store_of(mem).context
-    return parts.path(place_of(parts, memory_id))
+    return parts.path(place_of(parts.index, memory_id))
 
 
 def doctor(mem: Engram, check: str) -> Finding:
@@ -98,7 +98,7 @@ class Program:
 
     def _remove(self, mem: Engram, target: str) -> None:
         parts, path = store_of(mem).context, place(mem, target)
-        together = [i for i in self.said if place_of(parts, i) and parts.path(place_of(parts, i)) == path]
+        together = [i for i in self.said if place_of(parts.index, i) and parts.path(place_of(parts.index, i)) == path]
         path.unlink()
         mem.upkeep.sync()
         self.status |= dict.fromkeys(together, "retired")
@@ -224,7 +224,7 @@ def test_a_file_that_cannot_be_put_right_yet_is_nobodys_removal(
         raise StoreReadOnly("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("engram.store.files.file_repair.memories.write", full)
+        patch.setattr("engram.store.files.reconcile.file_repair.memories.write", full)
         with machine.open() as mem:
             mem.upkeep.sync()
             assert mem.get(memory_id).status == "active"
@@ -355,8 +355,8 @@ def test_closing_waits_for_what_was_written(machine: Machine) -> None:
 
 @pytest.mark.parametrize("sync_waits", [True, False], ids=["together", "one by one"])
 def test_closing_waits_for_a_big_batch_too(sync_waits: bool, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.store.files.durability.FEW", 2)
-    monkeypatch.setattr("engram.store.files.durability._SYNC_WAITS", sync_waits)
+    monkeypatch.setattr("engram.store.files.reconcile.durability.FEW", 2)
+    monkeypatch.setattr("engram.store.files.reconcile.durability._SYNC_WAITS", sync_waits)
     with machine.open() as mem:
         removed, *_ = mem.add_batch([{"statement": sentence(n)} for n in range(3)])
         path = place(mem, removed.id)
@@ -369,7 +369,7 @@ def test_closing_waits_for_a_big_batch_too(sync_waits: bool, machine: Machine, m
 
 
 def test_closing_waits_for_the_files_of_a_killed_process_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.store.files.durability.AT_ONCE", 2)
+    monkeypatch.setattr("engram.store.files.reconcile.durability.AT_ONCE", 2)
     killed = machine.open()
     for n in range(5):
         killed.add(sentence(n))
@@ -397,7 +397,7 @@ def test_a_rename_after_a_restart_is_its_owners(machine: Machine) -> None:
 def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.durability.AGE", 0.0)
+    monkeypatch.setattr("engram.store.files.log.mark.AGE", 0.0)
     with machine.open() as mem:
         for n in range(3):
             mem.add(sentence(n))
@@ -407,7 +407,7 @@ def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
 def test_where_nothing_names_the_run_of_the_machine_every_decision_waits_for_its_files(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.durability.boot_id", lambda: "")
+    monkeypatch.setattr("engram.store.files.log.mark.boot_id", lambda: "")
     with machine.open() as mem:
         mem.add(sentence(1))
         assert not machine.uncertain() and mark_of(machine) == 1

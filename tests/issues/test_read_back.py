@@ -15,7 +15,7 @@ from engram.dialects.source import ImportSource
 from engram.model.arguments import MOST_NESTED
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.memory import Memory
-from engram.store.files.journal import LAST_SEQ, Change, Entry, decode, encode
+from engram.store.files.log.journal import LAST_SEQ, Change, Entry, decode, encode
 from engram.store.records import readable_image
 from tests.backends import Backend
 from tests.homes import home_of

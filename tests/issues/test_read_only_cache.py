@@ -12,7 +12,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreReadOnly
-from engram.store.files import hook_log
+from engram.store import hook_log
 from tests.tables import table
 
 PROMPT = "why does the gate of the garden stick in winter"

@@ -8,10 +8,10 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreCorrupt
-from engram.store.files import recovery
-from engram.store.files.context import StoreContext
-from engram.store.files.file_repair import FileHistory, FileRepair, finish_files
-from engram.store.files.journal import JournalLine, Position
+from engram.store.files.log.journal import JournalLine, Position
+from engram.store.files.reconcile import recovery
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.file_repair import FileHistory, FileRepair, finish_files
 from engram.store.records import image
 from tests.faults.consistency import store_of
 
@@ -63,7 +63,7 @@ def test_a_damaged_line_far_back_stops_nobody_from_following_the_journal(
     def damaged(*_: object) -> None:
         raise StoreCorrupt("a line is damaged")
 
-    monkeypatch.setattr(StoreContext, "image_before", damaged)
+    monkeypatch.setattr(IndexContext, "image_before", damaged)
     finish_files(context, list(context.journal.read(Position()))[-1:], teams=True)
     assert "8081" in path.read_text("utf-8")
 

@@ -8,8 +8,8 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, SecretRefused
-from engram.store.files.store import FilesStore
-from engram.store.files.team import trust
+from engram.store.files.store.backend import FilesStore
+from engram.store.files.store.team import trust
 from tests.homes import home_of
 from tests.repositories import make_repository
 

@@ -12,11 +12,11 @@ from time import monotonic
 import pytest
 
 from engram import Engram
+from engram.agents.known.opencode import transcripts as opencode
+from engram.agents.wiring.user_file import read_user_file
 from engram.capture.buffer_state import BufferState
 from engram.capture.exporter import EXPORT
-from engram.capture.transcripts import opencode
 from engram.model.errors import Refused
-from engram.recall.prompt.user_file import read_user_file
 from engram.rules.sources import counted_as
 from engram.sessions.jobs import LEASE
 from engram.upkeep.conflict_survey import ConflictSurvey, change_of

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from engram.model.errors import StoreCorrupt
 from engram.model.event import Session
-from engram.store.files.home import Home, open_home
-from engram.store.files.ledger import Ledger, ledger_name
-from engram.store.files.state import all_sessions, load_session, save_session, session_path
+from engram.store.files.log.ledger import Ledger, ledger_name
+from engram.store.files.states.sessions import all_sessions, load_session, save_session, session_path
+from engram.store.home import Home, open_home
 from tests.backends import Backend
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -102,7 +102,7 @@ def test_threads_may_save_the_same_session_at_once(tmp_path: Path) -> None:
 
 def test_a_ledger_that_is_anothers_is_not_written_to(tmp_path: Path) -> None:
     """Where the file system does not tell capitals from small letters, `Talk` finds the file of `talk`."""
-    from engram.store.files.store import FilesStore
+    from engram.store.files.store.backend import FilesStore
     from engram.store.protocol import NewEvent
 
     store = FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from engram import Outcome
-from engram.store.files import home
+from engram.store import home
 from engram.store.postgres import fold_version
 from engram.text import content_hash
 from tests.backends import Backend, OnPostgres

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from engram.store.files import home
+from engram.store import home
 from tests.backends import Backend, OnPostgres
 
 STORED = "Meine Tochter Mia ist gegen Erdnüsse allergisch."

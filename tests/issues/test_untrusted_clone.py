@@ -13,8 +13,8 @@ from engram.cli.verbs import hook
 from engram.mcp.calls import Call, LazyMemory, answered
 from engram.mcp.tools import TOOLS
 from engram.model.errors import NotFound, Refused
-from engram.store.files.store import FilesStore
-from engram.store.files.team import distrust, trust
+from engram.store.files.store.backend import FilesStore
+from engram.store.files.store.team import distrust, trust
 from engram.store.scopes import scope_of, team_folder
 from tests.cli.conftest import Console
 from tests.homes import home_of
@@ -232,7 +232,7 @@ def test_a_team_store_that_is_a_link_is_none(tmp_path: Path, clone: Path) -> Non
 
 
 def test_a_file_far_too_large_is_not_read(tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.store.files.team.LARGEST_FILE", 1000)
+    monkeypatch.setattr("engram.store.files.reconcile.team_trust.LARGEST_FILE", 1000)
     plant(clone, SHARED + "  context: " + "x" * 1000 + "\n")
     with opened(tmp_path, clone) as mem:
         [file] = trust(files_of(mem), clone)
@@ -275,7 +275,7 @@ def test_withdrawn_trust_holds_through_a_rebuild_and_for_those_who_had_it_open(t
 
 
 def test_only_what_was_listed_is_trusted_though_a_pull_ran_meanwhile(tmp_path: Path, clone: Path) -> None:
-    from engram.store.files.team import waiting_files
+    from engram.store.files.store.team import waiting_files
 
     planted = plant(clone, SHARED)
     with opened(tmp_path, clone) as mem:

@@ -14,7 +14,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused, StoreBusy, Stor
 from engram.model.event import Session
 from engram.model.task import Job, TaskRun
 from engram.model.usage import Use
-from engram.store.files.home import open_home
+from engram.store.home import open_home
 from engram.store.location import Server as Place
 from engram.store.migration import records
 from engram.store.migration.postgres import PostgresTarget

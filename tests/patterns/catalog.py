@@ -105,7 +105,7 @@ WINDOWS = {
 BUILDERS: Mapping[str, Callable[[], Iterable[Any]]] = {
     "engram.gates.secrets.forms": _secret_forms,
     "engram.gates.secrets.scan": lambda: map(scan._pattern, range(len(forms.columns(forms.SHAPES)))),
-    "engram.gates.secrets.numbers": lambda: map(numbers._compiled, range(len(forms.columns(forms.NUMBERS)))),
+    "engram.gates.secrets.numbers": lambda: map(numbers._compile_row, range(len(forms.columns(forms.NUMBERS)))),
     "engram.gates.policies.policy": _policy_patterns,
     "engram.sessions.summary_lines": lambda: map(summary_lines._pattern, summary_lines.SIGNALS),
     "engram.settings": lambda: (re.compile(shape) for shape, *_ in settings.SHAPES.values()),

@@ -16,7 +16,7 @@ import pytest
 
 from engram import Engram
 from engram.hooks import reminder
-from engram.store.files import spool
+from engram.store import spool
 from tests.mcp.npm import programs
 
 from .messages_endpoint import Endpoint, endpoint, text, tool

@@ -37,7 +37,7 @@ OWN_DATA = {
 }
 STORE = "store/"
 """The store reads its own files and rows; a file that came from somewhere else goes through a reader (`store/scopes.py`)."""
-NOT_IN_STORE = {"store/scopes.py", "store/files/team.py", "store/files/memories.py"}
+NOT_IN_STORE = {"store/scopes.py", "store/files/reconcile/team.py", "store/files/memories.py"}
 
 
 def parser_uses(path: Path) -> Iterator[int]:

@@ -13,17 +13,17 @@ import pytest
 
 from engram.model.errors import EmbedderError, KeyConflict, StoreReadOnly
 from engram.model.event import Event
-from engram.store.files import recovery
-from engram.store.files.context import StoreContext
-from engram.store.files.home import open_home
-from engram.store.files.index.index import Index
-from engram.store.files.ledger import Ledger, Written
 from engram.store.files.lock import WriterLock
-from engram.store.files.recovery import MOST, MOST_BYTES
-from engram.store.files.store import FilesStore
+from engram.store.files.log.ledger import Ledger, Written
+from engram.store.files.reconcile import recovery
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.pending import MOST, MOST_BYTES
+from engram.store.files.store.backend import FilesStore
+from engram.store.home import open_home
 from engram.store.ledger import Head
 from engram.store.protocol import Filters, Progress
 from engram.store.reports import SyncReport
+from engram.store.sqlite.index import Index
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, said, texts
@@ -205,7 +205,7 @@ def test_a_rebuild_includes_what_others_appended(
     seen: list[int] = []
     whole = recovery.rebuild
 
-    def noting(parts: StoreContext, progress: Progress) -> SyncReport:
+    def noting(parts: IndexContext, progress: Progress) -> SyncReport:
         seen.append(in_index(store))
         return whole(parts, progress)
 

@@ -9,7 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, StoreCorrupt
-from engram.store.files.backup import restore
+from engram.store.files.store.backup import restore
 from tests.faults.consistency import assert_consistent, digest_of_tree, last_images, snapshot, store_of
 
 WHEN = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.store.files.journal import Change, Entry, Journal
+from engram.store.files.log.journal import Change, Entry, Journal
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreCorrupt, StoreReadOnly
-from engram.store.files import named_states
+from engram.store.files.states import named as named_states
 from engram.store.migration.transfer import Endpoint, transfer
 from tests.homes import home_of
 

@@ -9,8 +9,8 @@ import pytest
 
 from engram import Engram
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.files.index import postings
-from engram.store.files.index.postings import Postings
+from engram.store.sqlite import postings
+from engram.store.sqlite.postings import Postings
 
 WORDS = [
     "harbour",

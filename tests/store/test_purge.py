@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.files import purge
-from engram.store.files.purge_plan import MARKER
+from engram.store.files.store import purge
+from engram.store.files.store.purge_plan import MARKER
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
 from tests.faults.processes import ending, finish, learners, let_go
 from tests.homes import home_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.files.index import situations
+from engram.store.sqlite import situations
 
 PLAIN = ("The dog is called Bittern", "The ledger of the branch comes first", "No flights before July")
 TASK = "ship main to prod"

@@ -8,10 +8,10 @@ import pytest
 
 from engram import Engram
 from engram.models.task_vectors import TaskTable
-from engram.store.files.index import task_neighbours
-from engram.store.files.index.search import TASKS
-from engram.store.files.index.stored_tasks import StoredTasks, TasksState, index_number
-from engram.store.files.index.task_neighbours import TaskNeighbours
+from engram.store.sqlite import task_neighbours
+from engram.store.sqlite.search import TASKS
+from engram.store.sqlite.stored_tasks import StoredTasks, TasksState, index_number
+from engram.store.sqlite.task_neighbours import TaskNeighbours
 
 NOTES = (
     ("deploying to production", "Dana signs off"),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy
     from engram.llm.model import LanguageModel
     from engram.settings import Settings
-    from engram.store.files.home import Home
+    from engram.store.home import Home
 
 P = ParamSpec("P")
 T = TypeVar("T")

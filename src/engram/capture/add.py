@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from engram.capture.batch import REFUSALS, BatchRefusals, ItemRefused, SingleItem
 from engram.capture.changes import Changes
 from engram.capture.duplicates import replacing, superseded_versions
-from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose
 from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
 from engram.capture.more_cues import CueAdder
 from engram.capture.withdrawal import Withdrawals
+from engram.decisions.conflicts import release, waiting_on
+from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose
+from engram.decisions.versions import outranking_head, replaced_by, superseding
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import admit_all, judge
 from engram.gates.proposal import Conflict, Known
@@ -22,8 +24,6 @@ from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.review.conflicts import release, waiting_on
-from engram.review.lineage import outranking_head, replaced_by, superseding
 from engram.rules.eligibility import is_over
 from engram.rules.sources import Rank, rank_of
 from engram.store.protocol import ProposalKeys, Transaction

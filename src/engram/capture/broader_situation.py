@@ -7,7 +7,7 @@ broader situation is proposed: a candidate that would replace the memory waits f
 from collections.abc import Callable
 from datetime import datetime
 
-from engram.capture.known import StoreKnown
+from engram.decisions.known import StoreKnown
 from engram.gates.forms import SITUATIONS
 from engram.gates.instructions import injection_problem
 from engram.gates.particulars import particular_problem, situation_conflict

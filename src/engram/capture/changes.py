@@ -4,14 +4,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.capture.known import StoreKnown, propose
+from engram.decisions.conflicts import change_link, outdated, release, waiting_on
+from engram.decisions.known import StoreKnown, propose
+from engram.decisions.versions import superseding
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.proposal import Conflict
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.model.task import Job
-from engram.review.conflicts import change_link, outdated, release, waiting_on
-from engram.review.lineage import Lineages, superseding
+from engram.review.lineage import Lineages
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
 from engram.store.history import MAKING

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from engram.capture.broader_situation import SituationBroadener
-from engram.capture.known import COMPARED, OtherKnown, propose
 from engram.capture.more_cues import CueAdder
+from engram.decisions.conflicts import release, waiting_on, waits_alone
+from engram.decisions.known import COMPARED, OtherKnown, propose
+from engram.decisions.versions import contradicted, heads_named, outranking_head, replaced_by, superseding
 from engram.gates.corroboration import confirmed_guess, corroborates
 from engram.gates.instructions import injection_problem
 from engram.gates.pipeline import judge, mention, outranked_reason
@@ -20,8 +22,7 @@ from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, MAY_SUPERSEDE, REFINES, Memory
 from engram.model.reserved_keys import CORROBORATED_BY
 from engram.model.usage import Use
-from engram.review.conflicts import release, waiting_on, waits_alone
-from engram.review.lineage import Lineages, contradicted, heads_named, outranking_head, replaced_by, superseding
+from engram.review.lineage import Lineages
 from engram.rules.eligibility import outlasts
 from engram.rules.sources import CONFIRMED, CORROBORATED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced

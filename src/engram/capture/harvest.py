@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 
+from engram.agents.registry import agent_names
+from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.conversation import Observe
 from engram.capture.exchange import FactDecision
 from engram.capture.extraction import REDACTED, Considered, Extracted, consider
@@ -17,8 +19,6 @@ from engram.capture.rate_limit import GATE as RATE
 from engram.capture.remarks import TranscriptFact, plain_facts, remarks
 from engram.capture.settlement import Revise
 from engram.capture.stage import FactOrigin, FactStage, Rehearsal
-from engram.capture.transcripts.harness import HARNESSES
-from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.transcripts.windows import HeardTurn, TurnWindow, windows
 from engram.gates.instructions import find_injections
 from engram.gates.secrets.scan import redact
@@ -206,7 +206,7 @@ class Harvester:
         self, considered: Sequence[Considered], window: TurnWindow, transcript: Transcript
     ) -> Iterator[TranscriptFact]:
         """The facts of a window: whole remarks to a coding agent, or what was said in a chat."""
-        if transcript.harness not in HARNESSES:
+        if transcript.harness not in agent_names():
             return plain_facts(considered)
         turns = [heard.turn.content for heard in window.turns]
         return remarks(considered, turns, transcript.project, self._has_slot)

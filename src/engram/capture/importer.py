@@ -21,13 +21,13 @@ from engram.capture.import_links import BATCH, RecordLinks
 from engram.capture.import_origin import RecordOrigin
 from engram.capture.import_report import ImportReport, RecordOutcome
 from engram.capture.import_run import CURRENT, LIVE, ImportRun, source_of
+from engram.decisions.versions import outranking_head, refuse_cycle
 from engram.dialects.source import EXPORT_PLACES, ImportSource, record_label
 from engram.gates.proposal import GateSettings
 from engram.model.errors import EngramError, InvalidInput, Refused
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import CONTRADICTS, Activation, Association, Memory
 from engram.review.distrust import distrust_reason
-from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import visible_from
 from engram.rules.sources import may_replace
@@ -81,7 +81,7 @@ class Importer:
             slices.take(records[start : start + BATCH], f"from {self.name}")
             progress("Importing", min(start + BATCH, len(records)), len(records))
         if not dry_run:
-            run.links.complete(self.name, run.actor)
+            run.links.complete(self.name, run.actor, self.clock)
             report.notices += [(self.name, notice) for notice in run.origin.drained()]
         self._count_unseen(run, [one.memory for one in records], report)
         return report

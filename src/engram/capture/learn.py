@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.conflict_choice import NOT_STORED
 from engram.capture.duplicates import BESIDE, MOST_RELATED, journal_reason, replacing, superseded_versions
-from engram.capture.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
 from engram.capture.memory_writer import MemoryWriter, contradicting, named, wanted_name, without_claims
 from engram.capture.other_scopes import scope_warnings
 from engram.capture.rate_limit import GATE as RATE
 from engram.capture.rate_limit import rate_problem
+from engram.decisions.conflicts import release, waiting_on
+from engram.decisions.known import COMPARED, LateKnown, StoreKnown, propose, taken_out
+from engram.decisions.versions import contradicted, outranking_head, replaced_by, superseding
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import exception_reason, judge, mention, outranked_reason
 from engram.gates.policies.policy import PatternTimeout
@@ -23,8 +25,7 @@ from engram.model.decision import DISTRUST, RELATIONS, Decision, Outcome, Relate
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import REFINES, Association, Memory
-from engram.review.conflicts import release, waiting_on
-from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
+from engram.review.lineage import Lineages
 from engram.rules.eligibility import outlasts
 from engram.store.protocol import Transaction
 from engram.store.records import CURRENT, refuse_foreign_ids

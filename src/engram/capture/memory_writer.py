@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.draft import draft
 from engram.capture.duplicates import Duplicates
+from engram.decisions.conflicts import conflict_link, unmarked
+from engram.decisions.resolution import DIFFERS
 from engram.gates.policies import MemoryPolicy
 from engram.gates.proposal import GateSettings
 from engram.gates.trust import is_untrusted
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
-from engram.review.conflicts import conflict_link, unmarked
-from engram.review.resolution import DIFFERS
 from engram.rules.sources import CONFIRMED, Rank, rank_of
 from engram.store.documents import meaning_of
 from engram.store.protocol import Store, Transaction

@@ -7,7 +7,7 @@ both, so they are told.
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.capture.known import StoreKnown
+from engram.decisions.known import StoreKnown
 from engram.gates.forms import in_same_form
 from engram.gates.neighbourhood import Neighbourhood
 from engram.gates.pipeline import mention

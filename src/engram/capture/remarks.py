@@ -45,7 +45,7 @@ def remarks(
             yield TranscriptFact(fact, asked or is_likely, worth)
         rest = (replace(one, facts=tuple(fact for fact in one.facts if fact not in alone)) for one in run)
         for part in _parts([one for one, before in zip(rest, run, strict=True) if one.facts or not before.facts]):
-            if (joined := _joined(part)) is not None:
+            if (joined := _join_sentences(part)) is not None:
                 is_critical = joined.critical and not joined.tentative
                 likelihood = probability(cues_of(joined, turn, project))
                 yield TranscriptFact(joined, asked or is_critical or likelihood >= KEEP, likelihood)
@@ -102,7 +102,7 @@ def _parts(run: Sequence[Considered]) -> Iterator[list[Considered]]:
         yield part
 
 
-def _joined(part: Sequence[Considered]) -> Extracted | None:
+def _join_sentences(part: Sequence[Considered]) -> Extracted | None:
     """One fact of all sentences; None if none of them states one. The likeliest says what kind of fact it is."""
     facts = [fact for one in part for fact in one.facts]
     if not facts:
@@ -110,7 +110,7 @@ def _joined(part: Sequence[Considered]) -> Extracted | None:
     best = max(facts, key=lambda fact: fact.worth or 0)
     if len(part) == 1 and len(facts) == 1:
         return best
-    statement = " ".join(_said(one) for one in part)
+    statement = " ".join(_restate(one) for one in part)
     span = (min(one.span[0] for one in part), max(one.span[1] for one in part))
     return replace(
         best,
@@ -123,7 +123,7 @@ def _joined(part: Sequence[Considered]) -> Extracted | None:
     )
 
 
-def _said(one: Considered) -> str:
+def _restate(one: Considered) -> str:
     if one.facts:
         return " ".join(fact.statement for fact in one.facts)
     return sentence(in_third_person(one.text))

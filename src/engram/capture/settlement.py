@@ -8,7 +8,6 @@ from typing import Any, Protocol, Unpack
 from engram.capture.draft import draft
 from engram.capture.exchange import ASSISTANT, WRITTEN, Exchange, FactDecision, decision_of
 from engram.capture.extraction import END, FORGET, Extracted
-from engram.capture.known import COMPARED, LateKnown, propose
 from engram.capture.learn import Learner
 from engram.capture.retraction import (
     Remark,
@@ -19,6 +18,7 @@ from engram.capture.retraction import (
     to_forget,
     was_said_before,
 )
+from engram.decisions.known import COMPARED, LateKnown, propose
 from engram.gates.comparison import relation
 from engram.gates.nature import nature_of
 from engram.gates.pipeline import judge
@@ -147,7 +147,7 @@ class Settlement:
             if target.status in CURRENT:
                 from engram.review.queue import request_forget
 
-                request_forget(self.store, target.id, actor=source, where=event)
+                request_forget(self.store, self.clock, target.id, actor=source, where=event)
             self._not_forgotten(exchange, fact, f"{target.id} {problem}: a person decides with `engram review`", target)
             return
         try:

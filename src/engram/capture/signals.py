@@ -52,7 +52,7 @@ SignalPatterns = tuple[SignalPattern, ...]
 
 def scan(text: str, custom: SignalPatterns = ()) -> Signal:
     """The signal of a turn. The time it takes grows with the text's length alone, whatever the text says."""
-    found = _bundled(text)
+    found = _bundled_signals(text)
     skipped: list[str] = []
     if custom:
         found += _custom(text, custom, skipped)
@@ -90,7 +90,7 @@ class _Phrases(NamedTuple):
     rows: tuple[tuple[str, str], ...]
 
 
-def _bundled(text: str) -> list[tuple[str, str]]:
+def _bundled_signals(text: str) -> list[tuple[str, str]]:
     """The level and name of each row that is found, in the table's order."""
     words = _plain(text).split()
     prepared, phrases = f" {' '.join(words)} ", _phrases()

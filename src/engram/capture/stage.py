@@ -4,14 +4,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.agents.transcripts.transcript import Transcript, TranscriptTurn
 from engram.capture.conversation import Observe
 from engram.capture.exchange import Exchange, FactDecision, decision_of, exchange_of
 from engram.capture.extraction import FORGET, Extracted
-from engram.capture.known import StoreKnown
 from engram.capture.learn import Learner
 from engram.capture.repetition import Repetition, add_evidence, is_untouched, told_before
 from engram.capture.settlement import Revise, Settlement
-from engram.capture.transcripts.transcript import Transcript, TranscriptTurn
+from engram.decisions.known import StoreKnown
 from engram.embedding.products import dot
 from engram.gates.pipeline import mention
 from engram.gates.proposal import Neighbour, Verdict

@@ -125,7 +125,7 @@ class CaptureVerbs(Facets):
         from engram.capture.transcripts.harvest_lock import harvest_lock
         from engram.capture.transcripts.harvest_run import HarvestRun
         from engram.capture.transcripts.spooled import harvest_spooled
-        from engram.store.files import spool
+        from engram.store import spool
 
         harvester, root = self._harvester(dry_run=False), self._local_root()
         if not spool.waiting(root):
@@ -137,7 +137,7 @@ class CaptureVerbs(Facets):
 
     def _local_root(self) -> Path:
         """The home with the hooks' files: the store's, or this user's where the store is on a server."""
-        from engram.store.files.home import default_root, expanded
+        from engram.store.home import default_root, expanded
 
         return self.home.root if self.home is not None else expanded(default_root(), "the home").absolute()
 

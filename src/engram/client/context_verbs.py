@@ -137,10 +137,10 @@ class ContextVerbs(ReadVerbs):
     def _context(
         self, directory: str | Path | None, progress: "Progress | None", cancelled: Callable[[], bool] | None
     ) -> "Iterator[ContextRecaller]":
+        from engram.agents.sources.places import SourcePlaces
         from engram.recall.context import ContextRecaller
         from engram.recall.sources.catalog import SourceCatalog
-        from engram.recall.sources.places import SourcePlaces
-        from engram.store.files.home import default_cache
+        from engram.store.home import default_cache
 
         places = SourcePlaces(self._directory(directory))
         cache = self.home.cache if self.home is not None else default_cache()

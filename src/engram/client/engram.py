@@ -129,13 +129,11 @@ class Engram(WriteVerbs, CaptureVerbs, ContextVerbs, WorkVerbs):
         setup: Setup,
         clock: Callable[[], datetime],
     ) -> Self:
-        from engram.store.files.home import open_home
-        from engram.store.files.store import FilesStore
-        from engram.store.files.team import attach_team
+        from engram.store.home import open_home
+        from engram.store.local import open_files
 
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
-        store = FilesStore(place, setup.embedder, clock=clock)
-        attach_team(store, directory)
+        store = open_files(place, setup.embedder, directory=directory, clock=clock)
         client = cls(store, setup.settings, place, clock, setup.zone)
         client._policy = setup.policy
         return client
@@ -227,7 +225,7 @@ def _config(home: str | Path | None, on_server: bool) -> Path | None:
     """The settings file of a store, whether it exists or not."""
     if on_server:
         return owner_config()
-    from engram.store.files.home import config_of
+    from engram.store.home import config_of
 
     return config_of(Path(home) if home else None)
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from engram.sessions.jobs import Jobs
     from engram.sessions.sessions import Sessions
     from engram.sessions.tasks import Tasks
-    from engram.store.files.home import Home
+    from engram.store.home import Home
     from engram.upkeep.context_files import ContextFiles
     from engram.upkeep.upkeep import Upkeep
 
@@ -76,7 +76,7 @@ class LazyScreen:
 
         self._screen.memories(memories, before, deciding)
         if is_below_program(deciding.actor):
-            from engram.capture.admission import Admission
+            from engram.decisions.admission import Admission
 
             Admission(self._store, self._settings()).check(memories, before, deciding)
 

@@ -19,19 +19,17 @@ from engram.rules.scopes import is_person
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
-from engram.store.references import Scopes, find_locked, find_memory
+from engram.store.references import Scopes, find_memory
 from engram.verbs import writing
 from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
     from engram.capture.batch import OnError
+    from engram.decisions.change import Operation
+    from engram.decisions.locked import LockedMemories
     from engram.embedding.protocol import Vectors
     from engram.model.batch import AddedMemories
     from engram.store.reports import Purged
-
-VERIFY = "verify"
-"""The one change that any source may make, since it only confirms a memory."""
-
 
 _DETAILS = (
     "metadata",
@@ -186,10 +184,9 @@ class WriteVerbs(Facets):
         return self._adder.add({"scope": scope, **given}, source=source, team=folder)
 
     def _team_place(self) -> tuple[str, str]:
-        from engram.store.files.store import FilesStore
-        from engram.store.files.team import begin_team
+        from engram.store.local import begin_team, has_files
 
-        if not isinstance(self.store, FilesStore):
+        if not has_files(self.store):
             raise InvalidInput(
                 "A team's memories are files in its repository, but this store is on a server: open a home instead, or "
                 "give the memory a scope that the team shares"
@@ -271,9 +268,17 @@ class WriteVerbs(Facets):
     ) -> Memory:
         """The changed memory; it supersedes the candidate `absorbed`, which waited to say the same."""
         from engram.capture.draft import checked_fields
+        from engram.decisions.authority import (
+            WRITTEN,
+            by_hand,
+            refuse_lower_tier,
+            refuse_marks,
+            refuse_overturning,
+            refuse_status,
+            refuse_unapproved,
+        )
+        from engram.decisions.versions import refuse_cycle, refuse_decided
         from engram.gates.pipeline import admit
-        from engram.review.authority import refuse_lower_tier, refuse_marks, refuse_overturning, refuse_status
-        from engram.review.lineage import WRITTEN, by_hand, refuse_cycle, refuse_decided, refuse_unapproved
         from engram.store.history import OUT
 
         given, parts = with_form(fields)
@@ -343,7 +348,7 @@ class WriteVerbs(Facets):
     @declared(writing.PIN)
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual", **owner: Unpack[Owner]) -> Memory:
         """Pin a memory: it never fades, and is injected first."""
-        from engram.review.authority import refuse_marks
+        from engram.decisions.authority import refuse_marks
 
         def changed(memory: Memory) -> Memory:
             after = memory.but(pinned=pinned, updated=self._clock())
@@ -360,16 +365,13 @@ class WriteVerbs(Facets):
 
         `shown` is the memory as it was read: raises `ChangedMeanwhile` where it says something else by now.
         """
-        from engram.review.authority import refuse_changed
-
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
 
         def verified(memory: Memory) -> Memory:
-            refuse_changed(shown, memory)
             return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
 
-        return self._change(ref, VERIFY, actor, "", verified, self.scopes_for(**owner))
+        return self._change(ref, "verify", actor, "", verified, self.scopes_for(**owner), shown=shown)
 
     @declared(writing.REINFORCE)
     def reinforce(
@@ -459,41 +461,36 @@ class WriteVerbs(Facets):
     def _change(
         self,
         ref: str,
-        op: str,
+        op: "Operation",
         actor: str,
         reason: str,
         change: Callable[[Memory], Memory],
         scopes: Scopes = None,
         absorbed: str = "",
+        shown: Sequence[Memory] = (),
     ) -> Memory:
         from engram.capture.conflict_choice import absorb
-        from engram.gates.secrets.scan import checked_reason
-        from engram.review.authority import refuse_overturning
-        from engram.review.conflicts import release, waiting_on
-        from engram.review.lineage import refuse_outranked, refuse_second_head
-        from engram.store.history import OUT
+        from engram.decisions.change import Change
+        from engram.decisions.execution import execute_change
+        from engram.decisions.versions import refuse_second_head
 
-        reason = checked_reason(reason)
         found = find_memory(self.store, ref, scopes, to_change=True)
         wanted = change(found)
         meaning, vector = self._meaning_after(wanted, found)
-        retires = found.status in LIVE and wanted.status not in LIVE
-        waiting = waiting_on(self.store, [found.id]) if retires else []
-        compared = sorted({*_scopes_touched(found, wanted), *(other.scope for other in waiting)})
-        about = [found.id, *(other.id for other in waiting), *([absorbed] if absorbed else [])]
-        with self.store.deciding(op, actor=actor, reason=reason, scopes=compared, about=about) as deciding:
-            before = find_locked(deciding, found.id, scopes)
-            if op != VERIFY:
-                refuse_outranked(actor, before, op)
-                if before.status in OUT:
-                    refuse_overturning(actor, before, self.store.history(before.id))
-            memory = change(before)
+
+        def plan(memories: "LockedMemories") -> Memory:
+            memory = change(memories.targets[0])
             if absorbed:
-                memory = absorb(deciding, absorbed, memory, actor, self._clock())
-            refuse_second_head(deciding, memory, self._clock())
-            deciding.put(memory, vector if meaning_of(memory) == meaning else None)
-            release(deciding, waiting, self._clock())
-        return memory
+                memory = absorb(memories, absorbed, memory, actor)
+            refuse_second_head(memories, memory, memories.now)
+            memories.put(memory, vector if meaning_of(memory) == meaning else None)
+            return memory
+
+        decision = Change(
+            op=op, actor=actor, plan=plan, reason=reason, targets=[found.id], caller=scopes, shown=shown,
+            scopes=_scopes_touched(found, wanted), related=[absorbed] if absorbed else (),
+        )  # fmt: skip
+        return execute_change(self.store, self._clock, decision)
 
     def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":
         """The new text and its vector, computed before the lock is taken; no vector where the text is unchanged."""

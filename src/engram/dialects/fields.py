@@ -203,7 +203,7 @@ def write_time(value: datetime) -> str:
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _shifted(value: float, places: int) -> float:
+def _shift_point(value: float, places: int) -> float:
     return float(Decimal(repr(value)).scaleb(places))
 
 
@@ -214,7 +214,7 @@ def read_confidence(value: Any) -> float:
     number = read_number(value)
     if not 0 <= number <= 10:
         raise FieldError(f"must be between 1 and 10, is {shown(value)}")
-    return _shifted(number, -1)
+    return _shift_point(number, -1)
 
 
 def _confidence_from_text(value: str) -> float:
@@ -236,8 +236,8 @@ def write_confidence(value: float) -> float | str:
     """
     if not 0 <= read_number(value) <= 1:
         raise FieldError(f"must be between 0 and 1, is {shown(value)}")
-    number = _shifted(float(value), 1)
-    if _shifted(number, -1) == value:
+    number = _shift_point(float(value), 1)
+    if _shift_point(number, -1) == value:
         return write_number(number)
     return str(Decimal(repr(value)).scaleb(1))
 

@@ -121,7 +121,7 @@ def _value(field: str, key: str, value: Any) -> Any:
     if field in _NUMBERS:
         return unit_number(key, value)
     if field in _LISTS:
-        items = _split(field, value) if isinstance(value, str) else value
+        items = _split_list(field, value) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise InvalidInput(f"{key} must be a list, is {value!r:.60}")
         texts = tuple(text for item in items if (text := str(item).strip()))
@@ -131,7 +131,7 @@ def _value(field: str, key: str, value: Any) -> Any:
     return str(value).strip()
 
 
-def _split(field: str, text: str) -> list[str]:
+def _split_list(field: str, text: str) -> list[str]:
     return text.split(";") if field in _PHRASES else text.replace(";", ",").split(",")
 
 

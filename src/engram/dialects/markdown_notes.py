@@ -43,7 +43,7 @@ def read_markdown_notes(path: Path) -> ImportSource:
     """Read a note, or every note below a folder; what cannot be read is named. Raises `InvalidInput` if there is none."""
     folder = path if path.is_dir() else path.parent
     source = ImportSource(
-        origin=origin_of_path("import", folder), whole=True, made_ids=True, projection=Projection(STATED, _shown)
+        origin=origin_of_path("import", folder), whole=True, made_ids=True, projection=Projection(STATED, _show_memory)
     )
     files = list(markdown_files(folder, source.skipped)) if path.is_dir() else [path]
     for file in files:
@@ -86,7 +86,7 @@ def read_markdown_note(text: str, place: str) -> Memory:
         tags=_tags(keys.get("tags")),
         created=_time(keys),
         confidence=unit_number("confidence", keys.get("confidence", CONFIDENCE)),
-        metadata={**({"title": name} if name else {}), **unknown, **_unknown(keys)},
+        metadata={**({"title": name} if name else {}), **unknown, **_unknown_keys(keys)},
     )
 
 
@@ -128,13 +128,13 @@ def _time(keys: Mapping[str, Any]) -> Any:
         raise InvalidInput(f"created must be a date such as 2026-01-31, is {text!r:.60}") from None
 
 
-def _unknown(keys: Mapping[str, Any]) -> dict[str, Any]:
+def _unknown_keys(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Keys that are no field, kept as they are; those of a `metadata:` block are merged in."""
     block = keys.get("metadata")
     nested = {key: value for key, value in block.items() if key != "type"} if isinstance(block, Mapping) else {}
     return plain_mapping({**nested, **{key: value for key, value in keys.items() if key not in _KNOWN}})
 
 
-def _shown(memory: Memory) -> Memory:
+def _show_memory(memory: Memory) -> Memory:
     """Notes are only read, and state what they state exactly."""
     return memory

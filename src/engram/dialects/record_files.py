@@ -62,11 +62,11 @@ def records_in(file: Path, reading: ImportSource) -> list[tuple[str, Any]]:
     if suffix == ".jsonl":
         return list(_lines(text, file, reading))
     if suffix == ".json":
-        return _numbered(list_in(parse_record_json(text, where=str(file)), file), file)
-    return _numbered(load_mappings(text, where=str(file)), file)
+        return _number_records(list_in(parse_record_json(text, where=str(file)), file), file)
+    return _number_records(load_mappings(text, where=str(file)), file)
 
 
-def _numbered(records: list[Any], file: Path) -> list[tuple[str, Any]]:
+def _number_records(records: list[Any], file: Path) -> list[tuple[str, Any]]:
     return [(f"{file.name} record {number}", record) for number, record in enumerate(records, 1)]
 
 

@@ -36,7 +36,7 @@ def emit_list(items: Iterable[Mapping[str, Any]], pad: str = "") -> str:
     return "\n".join(out) if len(out) > 1 else f"{pad}[]\n"
 
 
-def _mapping(out: list[str], mapping: Mapping[str, Any], pad: str) -> None:
+def _write_mapping(out: list[str], mapping: Mapping[str, Any], pad: str) -> None:
     for key, value in mapping.items():
         head = pad + key_scalar(key)
         if len(head) > _LONGEST_SIMPLE_KEY:
@@ -60,7 +60,7 @@ def _collection(out: list[str], head: str, value: Any, pad: str) -> None:
         return
     out.append(f"{head}:")
     if isinstance(value, dict):
-        _mapping(out, value, pad + "  ")
+        _write_mapping(out, value, pad + "  ")
     else:
         _sequence(out, value, pad + "  ")
 
@@ -73,7 +73,7 @@ def _sequence(out: list[str], items: Sequence[Any], pad: str) -> None:
             out.append(f"{pad}- {flow}")
         elif isinstance(item, dict | list):
             start = len(out)
-            _mapping(out, item, inner) if isinstance(item, dict) else _sequence(out, item, inner)
+            _write_mapping(out, item, inner) if isinstance(item, dict) else _sequence(out, item, inner)
             out[start] = f"{pad}- {out[start][len(inner) :]}"
         elif isinstance(item, str):
             out.append(f"{pad}- {text_scalar(item, pad)}")

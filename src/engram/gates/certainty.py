@@ -14,6 +14,7 @@ from engram.gates.tables import phrases
 from engram.model.memory import Memory
 from engram.rules.eligibility import outlasts
 from engram.text.numbers import Number
+from engram.text.plans import is_only_planned
 from engram.text.polarity import NormalizedStatement, read
 from engram.text.time.words import value_of
 
@@ -36,11 +37,11 @@ _TODAY = re.compile(
 
 def names_another(one: NormalizedStatement, other: NormalizedStatement) -> bool:
     """Whether two statements are about different things of a kind, by their numbers: "Room 12 …" and "Room 14 …"."""
-    mine, theirs = _identifying(one), _identifying(other)
+    mine, theirs = _identifying_numbers(one), _identifying_numbers(other)
     return bool(mine and theirs) and mine != theirs
 
 
-def _identifying(reading: NormalizedStatement) -> frozenset[Number]:
+def _identifying_numbers(reading: NormalizedStatement) -> frozenset[Number]:
     """The numbers that say which thing is meant; where no verb was recognised, the one of several that follows the first word."""
     if reading.has_verb or len(reading.numbers) < 2 or reading.sequence[1] != str(reading.numbers[0]):
         return frozenset(reading.identifying)
@@ -92,7 +93,7 @@ def may_outdate(new: Memory, old: Memory) -> bool:
     """Whether a newer memory may supersede another by the model's word: it lasts as long, in English, about the same thing, tells of a
     change, and the loss of the older one could do no harm.
     """
-    if outlasts(old, new):
+    if outlasts(old, new) or is_only_planned(new.statement, old.statement):
         return False
     if _TODAY.search(new.statement.lower()) or not (_is_english(new.statement) and _is_english(old.statement)):
         return False

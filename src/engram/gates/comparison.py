@@ -181,14 +181,16 @@ def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: 
     weight = weighted_overlap(one, other) if difference.extra else 1.0
     if difference.circumstances or weight < HIGH_OVERLAP or not (shared or difference.opposites):
         return None
-    turned = _turned(one, other, difference)
+    turned = _is_negated(one, other, difference)
     if difference.rivals:
         return None if turned or difference.opposites else _rivalry(one, other, difference.rivals)
-    swapped = not difference.extra and _swapped(one, other, difference.opposites)
+    swapped = not difference.extra and _is_swapped(one, other, difference.opposites)
     numbers = _differing_numbers(one.numbers, other.numbers)
     flips = turned + len(difference.opposites) + (swapped and any(converse(*pair) for pair in difference.opposites))
     if flips:
-        return _flip_found(_spelled(one, other, difference.opposites), turned) if flips % 2 and not numbers else None
+        return (
+            _flip_found(_spell_pairs(one, other, difference.opposites), turned) if flips % 2 and not numbers else None
+        )
     knows_which = one.has_verb or len(one.numbers) == 1
     if numbers and knows_which and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
         return Comparison("opposite", f"different numbers: {numbers}")
@@ -206,10 +208,10 @@ def _rivalry(one: NormalizedStatement, other: NormalizedStatement, rivals: list[
     turned = [word for pair in rivals for word in pair if word in one.negated or word in other.negated]
     if turned:
         return None
-    return Comparison("opposite", f"competing choices: {_spelled(one, other, rivals)}")
+    return Comparison("opposite", f"competing choices: {_spell_pairs(one, other, rivals)}")
 
 
-def _spelled(one: NormalizedStatement, other: NormalizedStatement, pairs: list[tuple[str, str]]) -> str:
+def _spell_pairs(one: NormalizedStatement, other: NormalizedStatement, pairs: list[tuple[str, str]]) -> str:
     """Pairs of stems as the two statements spell them: "azure / aws"."""
     return ", ".join(f"{_word(one, first)} / {_word(other, second)}" for first, second in pairs)
 
@@ -218,7 +220,7 @@ def _word(reading: NormalizedStatement, stem: str) -> str:
     return next((word for word in reading.raw if canonical(word) == stem), stem)
 
 
-def _turned(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> bool:
+def _is_negated(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> bool:
     """Whether one statement negates what the other affirms."""
     twins = {twin: word for word, twin in difference.opposites + difference.rivals}
     first, second = one.negated, frozenset(twins.get(word, word) for word in other.negated)
@@ -239,7 +241,7 @@ def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
     return f"{left[0]} / {right[0]}" if len(left) == len(right) == 1 else ""
 
 
-def _swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: list[tuple[str, str]]) -> bool:
+def _is_swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: list[tuple[str, str]]) -> bool:
     """Whether two parts have changed places around a word for which order matters: "X p Y" and "Y p X"."""
     replaced = dict(opposites)
     first, second = [replaced.get(word, word) for word in one.sequence], list(other.sequence)

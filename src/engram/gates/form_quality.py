@@ -33,7 +33,7 @@ def form_problems(memory: Memory) -> Iterator[tuple[str, str]]:
         yield "documentation", _home_of_action(said)
     else:
         said = pattern(memory.statement)
-        yield "behavioral", _telling(said)
+        yield "behavioral", _find_telling(said)
         yield "documentation", _home_of_fact(said)
     # A short action is specific in its situation: "use tabs", when formatting code.
     whole = pattern(f"{memory.situation}: {said.text}")
@@ -57,7 +57,7 @@ def _actionable(action: Pattern) -> str:
     return "" if problem.startswith("describes a state") else problem
 
 
-def _telling(fact: Pattern) -> str:
+def _find_telling(fact: Pattern) -> str:
     if not fact.english:
         return ""
     if hedged := hedge_in(fact.prepared, "guess", "tentative"):

@@ -130,7 +130,7 @@ def _is_rewording(mine: str, theirs: str, new_object: str, old_object: str) -> b
     one, other = read(new_object), read(old_object)
     if one.numbers != other.numbers or one.names != other.names or one.negations != other.negations:
         return False
-    found = _related(theirs, mine)
+    found = _relation_between(theirs, mine)
     return found.same >= SAME and found.same > found.change
 
 
@@ -163,7 +163,7 @@ def _action(form: Mapping[str, str]) -> str:
 
 
 def _is_same_action(action: str, known: str, situation: str = "") -> bool:
-    found = _related(known, action).same
+    found = _relation_between(known, action).same
     if found < LEAST_SAME or not _same_values(action, known):
         return False
     one, other = read(action), read(known)
@@ -175,7 +175,7 @@ def _is_same_action(action: str, known: str, situation: str = "") -> bool:
 def _is_changed(action: str, known: str) -> bool:
     from engram.models.pairs import LIKELY_CHANGE
 
-    found = _related(known, action)
+    found = _relation_between(known, action)
     return found.change >= LIKELY_CHANGE and found.change > found.same
 
 
@@ -202,7 +202,7 @@ def _same_values(one: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _related(older: str, newer: str) -> "Relation":
+def _relation_between(older: str, newer: str) -> "Relation":
     from engram.models.pairs import relate
 
     return relate(older, newer)

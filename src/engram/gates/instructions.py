@@ -96,8 +96,8 @@ def _spellings(column: str) -> dict[str, None]:
 def find_injections(text: str) -> list[InjectedInstruction]:
     """Every sign of an injected instruction in a text, commands first. Commands count in every reading of it."""
     seen = fold_text(text)
-    commands = _phrased(seen) or _phrased_otherwise(seen)
-    return [*commands, *_marked_up(seen), *_hidden(text)]
+    commands = _find_phrases(seen) or _phrased_otherwise(seen)
+    return [*commands, *_marked_up(seen), *_find_hidden_text(text)]
 
 
 def injection_problem(memory: Memory) -> str:
@@ -109,7 +109,7 @@ def injection_problem(memory: Memory) -> str:
     return ""
 
 
-def _phrased(text: str) -> list[InjectedInstruction]:
+def _find_phrases(text: str) -> list[InjectedInstruction]:
     words = plain(text)
     found = []
     for kind, hints, pattern in _commands():
@@ -121,11 +121,11 @@ def _phrased(text: str) -> list[InjectedInstruction]:
 def _phrased_otherwise(text: str) -> list[InjectedInstruction]:
     """The commands in other readings of a text, and in those that only mistakes hide."""
     readings = other_readings(text)
-    found = next(filter(None, map(_phrased, readings)), [])
+    found = next(filter(None, map(_find_phrases, readings)), [])
     if found or len(text) > _RESPELLED_CHARS:
         return found
     respelled = {respell(reading.lower(), _command_words()) for reading in (text, *readings)}
-    return next(filter(None, map(_phrased, sorted(respelled))), [])
+    return next(filter(None, map(_find_phrases, sorted(respelled))), [])
 
 
 @lru_cache(maxsize=1)
@@ -143,7 +143,7 @@ def _marked_up(text: str) -> list[InjectedInstruction]:
     return [InjectedInstruction("fake markup", quoted(match[0].strip()[:40]))] if match else []
 
 
-def _hidden(text: str) -> list[InjectedInstruction]:
+def _find_hidden_text(text: str) -> list[InjectedInstruction]:
     kind = "" if text.isascii() else _hidden_kind(text)
     return [InjectedInstruction("hidden text", _HIDDEN_NAMES[kind])] if kind else []
 

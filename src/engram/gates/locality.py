@@ -60,7 +60,7 @@ def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situat
     words = frozenset(prepared.split())
     if named := phrases(_TABLE, "here").find(prepared, words):
         return f"it says “{named}”"
-    if named := _named(prepared, place) or _path_of(text, place):
+    if named := _find_name(prepared, place) or _path_of(text, place):
         return f"it names {named}"
     if type_or_default(type_name).kind in _OF_PEOPLE:
         return ""
@@ -71,7 +71,7 @@ def locality(statement: str, place: ProjectPlace, *, type_name: str = "", situat
     return f"it is a {type_name}" if type_name in phrases(_TABLE, "types").words else ""
 
 
-def _named(prepared: str, place: ProjectPlace) -> str:
+def _find_name(prepared: str, place: ProjectPlace) -> str:
     return next((name for name in place.names if f" {plain(name).strip()} " in prepared), "")
 
 

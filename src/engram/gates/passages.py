@@ -65,7 +65,9 @@ def find_near_passages(texts: Iterable[str], statements: Sequence[str]) -> NearP
     else:
         near = _rank([(one, _shared_words(one, statements)) for one in sentences], MAX_PASSAGES)
     last = MAX_DISGUISED_CHARS // WINDOW_STEP
-    found = _rank([(one, _shared(one, statements, letters=at < last)) for one, at in windows.items()], MAX_WINDOWS)
+    found = _rank(
+        [(one, _shares_of_statements(one, statements, letters=at < last)) for one, at in windows.items()], MAX_WINDOWS
+    )
     left_out = near.left_out if near.left_out is not None else found.left_out
     return NearPassages(near.sentences, found.sentences, left_out)
 
@@ -89,7 +91,7 @@ def _windows(text: str, size: int, step: int) -> list[str]:
     return found
 
 
-def _shared(passage: str, statements: Sequence[str], *, letters: bool) -> list[float]:
+def _shares_of_statements(passage: str, statements: Sequence[str], *, letters: bool) -> list[float]:
     words = _shared_words(passage, statements)
     if not letters:
         return words

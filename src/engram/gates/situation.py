@@ -211,7 +211,7 @@ class _Rewrite:
         self.words, self.lower = words, lower
 
     def task(self) -> str:
-        return self._gerund() or self._wanted() or self._done() or self._subject() or self._place()
+        return self._gerund() or self._rewrite_wish() or self._rewrite_deed() or self._subject() or self._place()
 
     def _gerund(self) -> str:
         """A task that the words name: "after the tests failed while refactoring the parser"."""
@@ -222,7 +222,7 @@ class _Rewrite:
                 return self._phrase(at + 1, word)
         return ""
 
-    def _wanted(self) -> str:
+    def _rewrite_wish(self) -> str:
         """What was to be done: "we had to roll back the release", "after being told not to use mocks"."""
         for at, word in enumerate(self.lower[:-1]):
             verb, before = self.lower[at + 1], _at(self.lower, at - 1)
@@ -239,7 +239,7 @@ class _Rewrite:
                 return self._phrase(at + 2, _gerund_of(verb))
         return ""
 
-    def _done(self) -> str:
+    def _rewrite_deed(self) -> str:
         """What somebody did: "after I deployed without a backup", "we forgot to bump the version"."""
         for at, word in enumerate(self.lower):
             before = _at(self.lower, at - 1)

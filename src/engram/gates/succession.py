@@ -35,7 +35,7 @@ def may_succeed(new: str, old: str) -> bool:
         return False
     if not mine.subject or not theirs.subject or not _tells_change(new, one):
         return False
-    return mine.subject == theirs.subject if _same_verb(mine.verb, theirs.verb) else not _unnamed(theirs, one)
+    return mine.subject == theirs.subject if _same_verb(mine.verb, theirs.verb) else not _unnamed_words(theirs, one)
 
 
 def names_another_subject(new: str, old: str) -> bool:
@@ -44,10 +44,10 @@ def names_another_subject(new: str, old: str) -> bool:
     mine, theirs = _clause(one), _clause(other)
     if mine is None or theirs is None or not _same_verb(mine.verb, theirs.verb):
         return False
-    return bool(_unnamed(mine, other) and _unnamed(theirs, one))
+    return bool(_unnamed_words(mine, other) and _unnamed_words(theirs, one))
 
 
-def _unnamed(clause: SubjectAndVerb, other: Statement) -> frozenset[str]:
+def _unnamed_words(clause: SubjectAndVerb, other: Statement) -> frozenset[str]:
     """The words of the subject that the other statement does not have."""
     return clause.subject - {token.stem for token in other.tokens} - {ME, WE}
 

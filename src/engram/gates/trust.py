@@ -142,13 +142,13 @@ def trust(memory: Memory, autonomous: bool, settings: GateSettings, *, is_typed:
     if settings.autopromote_kinds and (kind := kind_of(memory)) not in settings.autopromote_kinds:
         return Trust("candidate", f"autopromote_kinds does not name {kind}; it waits for review")
     if autonomous or is_untrusted(memory.source):
-        return _captured(source, settings)
+        return _trust_captured(source, settings)
     if settings.autopromote_remember:
         return Trust("active", f"stored as active: a low-risk type, and {source} asked to store it")
     return Trust("candidate", f"from {source} and autopromote_remember is off; it waits for review")
 
 
-def _captured(source: str, settings: GateSettings) -> Trust:
+def _trust_captured(source: str, settings: GateSettings) -> Trust:
     if rank_of(source) < Rank.HARVEST:
         return Trust("candidate", f"from {source}, which nobody vouches for; it waits for review")
     if settings.autopromote_harvest:

@@ -7,7 +7,7 @@ from engram.hooks.memory_index import MemoryIndex
 from engram.hooks.payload import HookPayload
 from engram.hooks.place import HookPlace
 from engram.hooks.session_memo import SessionMemo
-from engram.store.files import hook_log, spool
+from engram.store import hook_log, spool
 from engram.text import display
 from engram.text.display import counted
 
@@ -80,7 +80,6 @@ def _count(counts: dict[tuple[str, str], int], scope: str) -> str:
 
 def _scope_notices(place: HookPlace, payload: HookPayload, index: MemoryIndex) -> list[str]:
     """What only a person can decide about the scope of the directory."""
-    from engram.store.files.named_states import load
     from engram.store.scopes import earlier_scopes, scope_of, trusted_of
     from engram.upkeep.scope_links import PLACES_STATE, DirectoryScope, used_elsewhere
 
@@ -90,7 +89,7 @@ def _scope_notices(place: HookPlace, payload: HookPayload, index: MemoryIndex) -
     numbers: dict[str, int] = {}
     for (old, _), number in index.counts(list(earlier_scopes(directory, place.links).values())).items():
         numbers[old] = numbers.get(old, 0) + number
-    used_in = used_elsewhere(load(place.home, PLACES_STATE), scope, directory)
+    used_in = used_elsewhere(place.state(PLACES_STATE), scope, directory)
     return [display.notice(f"{notice}.") for notice in DirectoryScope(scope, numbers, used_in).notices()]
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from engram.hooks.place import HookPlace
-from engram.store.files import spool
+from engram.store import spool
 
 HARVEST_SECONDS = 0.1
 """How long transcripts are read, beside loading the engine."""

@@ -12,9 +12,9 @@ from engram.model.lazy import dataclass, replace
 from engram.models.task_vectors import TaskTable, likeness
 from engram.rules.cues import situation_with_cues
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.files.home import Home
-from engram.store.files.index.search import TASKS, document_frequencies
-from engram.store.files.index.stored_tasks import (
+from engram.store.home import Home
+from engram.store.sqlite.search import TASKS, document_frequencies
+from engram.store.sqlite.stored_tasks import (
     MOST_COMPARED,
     UNFINISHED,
     StoredTasks,
@@ -22,7 +22,7 @@ from engram.store.files.index.stored_tasks import (
     Vector,
     index_number,
 )
-from engram.store.files.sweep import Sweep, changed_folders
+from engram.store.sqlite.sweep import Sweep, changed_folders
 from engram.text.tokens import prune, query_terms
 from engram.text.translation import translation
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.lazy import cached_property
-from engram.store.files.home import CONFIG, Home, default_cache, default_root, expanded, open_home
-from engram.store.files.hook_log import logs_of, temporary_folders
+from engram.store.home import CONFIG, Home, default_cache, default_root, expanded, open_home
+from engram.store.hook_log import logs_of, temporary_folders
 
 if TYPE_CHECKING:
     from engram.hooks.memory_index import MemoryIndex
     from engram.store.scopes import ScopeLinks
+    from engram.store.states import StateValue
 
 
 SWEEP_SECONDS = 0.01
@@ -96,7 +97,7 @@ class HookPlace:
     def _read_edits(self, home: Home) -> None:
         """Index edited files, without vectors: the next process with an embedder adds them."""
         from engram.model.errors import EngramError
-        from engram.store.files.store import FilesStore
+        from engram.store.files.store.backend import FilesStore
 
         # A hook answers from the current index where edits cannot be recorded, as on a read-only disk.
         with contextlib.suppress(EngramError):
@@ -120,7 +121,7 @@ class HookPlace:
             index.close()
             return None
         except sqlite3.Error as error:
-            from engram.store.files.index.connection import index_error
+            from engram.store.sqlite.connection import index_error
 
             raise index_error(error, self.home.index / "index.db") from None
 
@@ -133,7 +134,12 @@ class HookPlace:
     @cached_property
     def links(self) -> "ScopeLinks":
         """The scopes that the owner has chosen for projects."""
-        from engram.store.files.named_states import load
         from engram.store.scopes import LINKS_STATE, links_of
 
-        return links_of(load(self.home, LINKS_STATE)) if self.home is not None else {}
+        return links_of(self.state(LINKS_STATE))
+
+    def state(self, name: str) -> "StateValue":
+        """A named state of the store; {} if there is none."""
+        from engram.store.files.states.named import load
+
+        return load(self.home, name) if self.home is not None else {}

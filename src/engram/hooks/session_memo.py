@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.disk import DIRECTORY_MODE, json_line, json_object, read_bytes, replace_file
 from engram.hooks.place import HookPlace
-from engram.store.files.spool import session_name
+from engram.store.spool import session_name
 
 KEPT_SECONDS = 30 * 24 * 3600
 """A session that was quiet for longer is forgotten."""
@@ -80,7 +80,7 @@ class SessionMemo:
 
         from engram.model.errors import StoreReadOnly
         from engram.model.usage import Use
-        from engram.store.files.usage import Usage
+        from engram.store.files.log.usage import Usage
 
         with suppress(StoreReadOnly):
             Usage(self._usage).append(Use("injected", tuple(self._fresh), datetime.now(UTC)))

@@ -81,31 +81,31 @@ class EngramStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: first those that read, then those that write, all of them or none."""
-        return blocking_call(self._memory, self._run, _checked(ops))
+        return blocking_call(self._memory, self._run, _check_operations(ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same, awaited; the work is done on another thread."""
-        return await awaited_call(self._memory, self._run, _checked(ops))
+        return await awaited_call(self._memory, self._run, _check_operations(ops))
 
     def _run(self, mem: "Engram", ops: Sequence[Op]) -> list[Result]:
         items = KeyedItems(mem, self._kind, self._source)
         results = [_READERS[type(op)](items, op) if type(op) in _READERS else None for op in ops]
         # Of several puts to one key the last counts.
         puts = {_at(op): op for op in ops if isinstance(op, PutOp)}
-        items.put({at: self._given(op, op.value) for at, op in puts.items() if op.value is not None})
+        items.put({at: self._value_to_store(op, op.value) for at, op in puts.items() if op.value is not None})
         for at, op in puts.items():
             if op.value is None:
                 items.delete(at)
         return results
 
-    def _given(self, op: PutOp, value: Mapping[str, Any]) -> ItemValue:
+    def _value_to_store(self, op: PutOp, value: Mapping[str, Any]) -> ItemValue:
         if not isinstance(value, Mapping):
             raise InvalidInput(f"the value of {quoted(op.key[:80])} must be a mapping, not {type(value).__name__}")
         paths = self._fields if op.index is None else op.index or ()
         return ItemValue(value, _searched_text(value, paths), op.ttl)
 
 
-def _checked(ops: Iterable[Op]) -> list[Op]:
+def _check_operations(ops: Iterable[Op]) -> list[Op]:
     """The operations; raises LangGraph's `InvalidNamespaceError` for a namespace that cannot be one."""
     found = list(ops)
     for op in found:
@@ -143,7 +143,7 @@ def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
         raise InvalidInput(f"limit {op.limit} and offset {op.offset} must be at least 0")
     check_filter(op.filter)
     end = op.offset + op.limit
-    found = [(item, score) for item, score in _ranked(items, op, end) if matches_value(item.value, op.filter or {})]
+    found = [(item, score) for item, score in _rank_items(items, op, end) if matches_value(item.value, op.filter or {})]
     if len(found) < end:
         # What is not indexed, and what no search ranks, comes last and has no score.
         known = {item.at for item, _ in found}
@@ -155,7 +155,7 @@ def _search(items: KeyedItems, op: SearchOp) -> list[SearchItem]:
     return [_search_item(item, score) for item, score in page]
 
 
-def _ranked(items: KeyedItems, op: SearchOp, end: int) -> list[tuple[KeyedItem, float | None]]:
+def _rank_items(items: KeyedItems, op: SearchOp, end: int) -> list[tuple[KeyedItem, float | None]]:
     if not op.query or not end:
         return []
     # The same number for the first pages: how many are ranked decides about their order.

@@ -69,7 +69,7 @@ class MemoryToolset(FunctionToolset[AgentDepsT]):
         id: str = "engram",  # noqa: A002
     ) -> None:
         super().__init__(id=id, instructions=INSTRUCTIONS.read_text("utf-8"))
-        tools = _MemoryTools[AgentDepsT](memory, _checked(scope))
+        tools = _MemoryTools[AgentDepsT](memory, _parse_scope(scope))
         for tool in (tools.recall, tools.inject, tools.learn, tools.remember, tools.feedback, tools.forget):
             asks = approve_forget and tool.__name__ == "forget"
             self.add_function(cast(Any, tool), takes_ctx=True, requires_approval=asks)
@@ -84,7 +84,7 @@ class MemoryInjection(AbstractCapability[AgentDepsT]):
     """
 
     def __init__(self, memory: AnyEngram, *, scope: ScopeOf[AgentDepsT], budget: int | None = None) -> None:
-        self._memory, self._scope, self._budget = memory, _checked(scope), budget
+        self._memory, self._scope, self._budget = memory, _parse_scope(scope), budget
         self._text: str | None = None
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> "MemoryInjection[AgentDepsT]":
@@ -96,12 +96,12 @@ class MemoryInjection(AbstractCapability[AgentDepsT]):
     ) -> "ModelRequestContext":
         """Put the text in front of the prompt of this request."""
         if self._text is None:
-            self._text = await self._injected(ctx)
+            self._text = await self._text_to_inject(ctx)
         if self._text:
             request_context.messages = _with_context(request_context.messages, self._text)
         return request_context
 
-    async def _injected(self, ctx: RunContext[AgentDepsT]) -> str:
+    async def _text_to_inject(self, ctx: RunContext[AgentDepsT]) -> str:
         task = _words(ctx.prompt)
         if not task:
             return ""
@@ -109,7 +109,7 @@ class MemoryInjection(AbstractCapability[AgentDepsT]):
         try:
             found = await awaited_call(self._memory, lambda mem: mem.inject(task, scope=scope, budget=self._budget))
         except EngramError as error:
-            _log.warning("nothing was injected from the memory: %s", _shown(error))
+            _log.warning("nothing was injected from the memory: %s", _show_error(error))
             return ""
         return wrap("context", found.text.strip()) if found.text.strip() else ""
 
@@ -127,10 +127,10 @@ class _MemoryTools(Generic[AgentDepsT]):
             return await awaited_call(self._memory, function, scope)
         except NotFound as error:
             raise ToolFailed(
-                f"{_shown(error)}. Ids come from recall, inject and the related memories of learn."
+                f"{_show_error(error)}. Ids come from recall, inject and the related memories of learn."
             ) from None
         except EngramError as error:
-            raise ToolFailed(_shown(error)) from None
+            raise ToolFailed(_show_error(error)) from None
 
     async def recall(
         self,
@@ -268,7 +268,7 @@ def _outcome(decision: Decision) -> str:
     return Learned.of(unplaced).as_text()
 
 
-def _checked(scope: ScopeOf[AgentDepsT]) -> ScopeOf[AgentDepsT]:
+def _parse_scope(scope: ScopeOf[AgentDepsT]) -> ScopeOf[AgentDepsT]:
     return parse_scope(scope) if isinstance(scope, str) else scope
 
 
@@ -277,7 +277,7 @@ def _scope(scope: ScopeOf[AgentDepsT], ctx: RunContext[AgentDepsT]) -> str:
     return parse_scope(scope if isinstance(scope, str) else scope(ctx))
 
 
-def _shown(error: EngramError) -> str:
+def _show_error(error: EngramError) -> str:
     """An error for the model or a log: quoted, and without secrets."""
     from engram.gates.secrets.scan import redact
 

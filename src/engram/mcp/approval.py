@@ -158,7 +158,7 @@ def _askable(memory: Memory) -> bool:
 
 
 def _digest(memories: Sequence[Memory]) -> str:
-    from engram.review.authority import SHOWN
+    from engram.decisions.authority import SHOWN
 
     shown = [[str(getattr(memory, name)) for name in SHOWN] for memory in memories]
     return hashlib.sha256(json.dumps(shown).encode()).hexdigest()

@@ -210,7 +210,7 @@ def _relevance_alone(store: PassageReader, query: "SearchQuery", numbers: Sequen
     from engram.recall.relevance import probabilities
     from engram.recall.similarity import alike
 
-    lexicon = _lexicon(alike=True)
+    lexicon = shared_lexicon(alike=True)
     lexicon.trim()
     read = {place.n: place for place in store.passages(numbers, (), query.store_filters)[0]} if numbers else {}
     known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
@@ -228,7 +228,7 @@ def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integ
     from engram.embedding.static import StaticEmbedder
 
     cosines = np.zeros(len(wanted), dtype=np.float32)
-    known = _lexicon(alike=True).vectors(passages.vocabulary)
+    known = shared_lexicon(alike=True).vectors(passages.vocabulary)
     if known is None:
         return cosines
     rows, weights = known
@@ -300,7 +300,7 @@ def judge(store: PassageReader, asked: Sequence[Asked]) -> "tuple[list[IndexedPa
     placed, vectors = _placed(store, [candidates for candidates, _ in asked], query)
     if not placed:
         return [], []
-    lexicon = _lexicon(alike=query.vector is not None)
+    lexicon = shared_lexicon(alike=query.vector is not None)
     lexicon.trim()
     items = [
         Passage(bounded(place.fields), group, place.fields[1] if group else "", place.time)
@@ -408,7 +408,7 @@ def _meanings(
 
 
 @cache
-def _lexicon(*, alike: bool) -> "Lexicon":
+def shared_lexicon(*, alike: bool) -> "Lexicon":
     """The lexicon of word similarity; without vectors only exact words count.
 
     It always uses the bundled model, whatever embeds the documents: embedding single words on a server is too slow.
@@ -423,11 +423,11 @@ def with_excerpts(hits: "Hits", terms: Sequence[str]) -> None:
     """Give each long hit the excerpt that is about the question."""
     from engram.recall.passages import add_excerpts
 
-    add_excerpts(hits, terms, _lexicon(alike=True))
+    add_excerpts(hits, terms, shared_lexicon(alike=True))
 
 
 def excerpt(text: str, terms: Sequence[str]) -> str:
     """The sentences of a long text that are about the question; a short text whole."""
     from engram.recall.passages import excerpt_of
 
-    return excerpt_of(text, terms, _lexicon(alike=True)) or text
+    return excerpt_of(text, terms, shared_lexicon(alike=True)) or text

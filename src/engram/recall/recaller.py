@@ -1,6 +1,7 @@
 """`recall` and `inject`: search what the caller may see, record the use, phrase the result for a reader or a prompt, and compose an answer in sentences."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
@@ -120,11 +121,13 @@ class Recaller:
         question = parse(query.text, moment) if query.narrowed else self.understood(asked, moment)
         searcher = self.searcher.for_recall(explain=query.explain)
         floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
-        answer = self._answer(searcher, question, query, floor)
-        if topics := split_topics(query.text):
-            alone = [replace(query, text=topic, wordings=()) for topic in topics]
-            each = [self._answer(searcher, parse(topic.text, moment), topic, floor) for topic in alone]
-            answer = merge_answers(answer, each, query.limit)
+        # With `known_at`, past versions are embedded on the way, which may be slow: no read transaction stays open for it.
+        with self.store.reading() if query.filters.known_at is None else nullcontext():
+            answer = self._answer(searcher, question, query, floor)
+            if topics := split_topics(query.text):
+                alone = [replace(query, text=topic, wordings=()) for topic in topics]
+                each = [self._answer(searcher, parse(topic.text, moment), topic, floor) for topic in alone]
+                answer = merge_answers(answer, each, query.limit)
         trace = None
         if searcher.log is not None:
             from engram.recall.trace import traced

@@ -287,7 +287,7 @@ class Searcher:
         links = self.store.links_to([memory.id for memory in memories]) if memories else []
         if not any(kind == CONTRADICTS for _, _, kind, _ in links):
             return considered
-        from engram.review.conflicts import with_disputes  # most answers have no contradiction
+        from engram.decisions.conflicts import with_disputes  # most answers have no contradiction
 
         marked = {memory.id: memory for memory in with_disputes(self.store, memories)}
         return [

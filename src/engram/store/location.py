@@ -57,7 +57,7 @@ def _checked_tenant(tenant: str | None) -> str:
 
 def owner_config() -> Path | None:
     """The user's settings for stores on a server: `config.toml` of the default home. None without a home."""
-    from engram.store.files.home import default_root
+    from engram.store.home import default_root
 
     try:
         return default_root().expanduser().absolute() / "config.toml"

@@ -1,6 +1,9 @@
 """What maintenance of a store reports: changes from outside, purges, pruning, and health checks."""
 
+from pathlib import Path
+
 from engram.model.lazy import dataclass, field
+from engram.model.memory import Memory
 
 
 @dataclass(slots=True)
@@ -44,3 +47,16 @@ class Check:
     ok: bool
     detail: str
     advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamFile:
+    """A file of a team store: whether the reader trusts it and, if not, its content."""
+
+    path: Path
+    digest: str
+    trusted: bool
+    memories: tuple[Memory, ...] = ()
+    error: str = ""
+    settings: str = ""
+    """The text of the repository's settings, if this is their file."""

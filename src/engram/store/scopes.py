@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from engram.disk import json_object
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import lazy_pattern
 from engram.rules.scopes import MAX_SCOPE_LENGTH, MAX_SCOPE_PART_BYTES, ancestors, parse_scope, seen_from
 from engram.store.repositories import (
@@ -150,6 +150,14 @@ def trusted_by_folder(state: Path) -> dict[str, list[str]]:
         for folder, listed in digests.items()
         if isinstance(listed, list)
     }
+
+
+def settings_folder(directory: Path) -> Path:
+    """The folder of a repository's team store, which may not exist. Raises `NotFound` without a repository or `.engram`."""
+    top = repository_of(directory)
+    if top is None or not is_plain_folder(top / ".engram"):
+        raise NotFound(f"{directory} is not in a repository with team memories or settings (.engram)")
+    return top / ".engram" / "engrams"
 
 
 def team_folder(path: Path) -> Path | None:

@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from engram.agents.wiring.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
+from engram.decisions.conflicts import with_disputes
 from engram.gates.secrets.allowed import AllowedValues
 from engram.model.errors import EngramError, InvalidInput, Refused, StoreError
 from engram.model.lazy import dataclass, field
@@ -23,9 +25,7 @@ from engram.recall.prompt.context_markers import (
     without_block,
     without_memories,
 )
-from engram.recall.prompt.user_file import UserFile, read_user_file, remove_user_file, replace_user_file
 from engram.recall.query import ScopeResolver
-from engram.review.conflicts import with_disputes
 from engram.store.protocol import Filters, Store
 from engram.store.purge import says
 from engram.store.scopes import repository_of

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from engram.model.report import Finding
 from engram.settings import read_settings
-from engram.store.files import hook_log, spool
-from engram.store.files.home import CONFIG, Home, default_cache, default_root, expanded
+from engram.store import hook_log, spool
+from engram.store.home import CONFIG, Home, default_cache, default_root, expanded
 from engram.text.display import counted, notice
 
 MANY_SESSIONS = 50

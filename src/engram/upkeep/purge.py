@@ -3,15 +3,21 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Final
 
+from engram.decisions.authority import is_rejected_by_person, refuse_outranked, refuse_overturning
+from engram.decisions.change import Change
+from engram.decisions.conflicts import waiting_on
+from engram.decisions.execution import execute_change
+from engram.decisions.locked import LockedMemories
+from engram.decisions.versions import VERSIONS
 from engram.model.event import Session, quotes_ledger
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Evidence, Memory
 from engram.model.reserved_keys import QUOTED_EVENT
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
-from engram.review.authority import is_rejected_by_person, refuse_overturning
-from engram.review.conflicts import waiting_on
-from engram.review.lineage import VERSIONS, Lineages, refuse_outranked
+from engram.review.lineage import Lineages
 from engram.rules.scopes import ancestors, may_change
 from engram.rules.sources import Rank, rank_of
 from engram.store.documents import is_redacted
@@ -33,7 +39,7 @@ from engram.store.references import Scopes
 from engram.store.reports import Purged
 from engram.upkeep.unfinished_purges import UnfinishedPurge, begin_purge, end_purge, unfinished_purges
 
-OP = "redact_evidence"
+OP: Final = "redact_evidence"
 """The journal's name for removing an event from a fact's evidence."""
 
 
@@ -160,12 +166,15 @@ class Purger:
         shared = [memory.id for memory in known if memory.id not in ids and self._rests_on(memory, events)]
         others: list[QuotingRecord] = []
         for memory_id in shared:
-            with self.store.deciding(OP, actor=actor, about=[memory_id]) as deciding:
-                memory = deciding.get(memory_id)
-                if memory is not None:
-                    left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
-                    deciding.put(memory.but(evidence=left, updated=self.clock()))
-                    others += [QuotingRecord(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
+            memory = execute_change(
+                self.store,
+                self.clock,
+                Change(op=OP, actor=actor, plan=partial(_remove_evidence, memory_id, events), related=[memory_id]),
+            )
+            if memory is not None:
+                others += [
+                    QuotingRecord(one.event, self.store.owner_of(one.event) or memory.scope) for one in memory.evidence
+                ]
         return others
 
     def _detach_merged(self, ids: Collection[str], actor: str) -> list[str]:
@@ -173,15 +182,12 @@ class Purger:
         lines: list[str] = []
         for merged in [memory for memory in map(self.store.get, ids) if memory is not None]:
             for other_id in [i for i in merged.supersedes if i not in ids]:
-                with self.store.deciding(OP, actor=actor, about=[other_id]) as deciding:
-                    other = deciding.get(other_id)
-                    if other is None or other.superseded_by != merged.id:
-                        continue
-                    deciding.put(other.but(superseded_by="", updated=self.clock()))
-                lines.append(
-                    f"{other_id}: was merged into {merged.id} and keeps its own words; "
-                    f"`engram forget {other_id} --purge` destroys it, too"
-                )
+                plan = partial(_detach_merged, other_id, merged.id)
+                if execute_change(self.store, self.clock, Change(op=OP, actor=actor, plan=plan, related=[other_id])):
+                    lines.append(
+                        f"{other_id}: was merged into {merged.id} and keeps its own words; "
+                        f"`engram forget {other_id} --purge` destroys it, too"
+                    )
         return lines
 
     def _quoting(self, quotes: Sequence[str]) -> Iterator[QuotingRecord]:
@@ -211,6 +217,26 @@ class Purger:
             made = Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
             left = without(made, numbers)
             self.store.save_session(replace(session, summary=left.text, summary_through=left.through))
+
+
+def _remove_evidence(memory_id: str, events: Collection[str], memories: LockedMemories) -> Memory | None:
+    """The plan that removes events from the evidence of a memory; None where it is gone."""
+    memory = memories.get(memory_id)
+    if memory is None:
+        return None
+    left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
+    after = memory.but(evidence=left, updated=memories.now)
+    memories.put(after)
+    return after
+
+
+def _detach_merged(memory_id: str, successor: str, memories: LockedMemories) -> bool:
+    """The plan that lets a memory name no successor; whether it named this one."""
+    memory = memories.get(memory_id)
+    if memory is None or memory.superseded_by != successor:
+        return False
+    memories.put(memory.but(superseded_by="", updated=memories.now))
+    return True
 
 
 def finish_purge(store: Store, clock: Callable[[], datetime], ref: str, scopes: Scopes = None) -> Purged | None:

@@ -114,11 +114,11 @@ def unlink_scope(store: Store, directory: Path) -> list[str]:
 
 def accept_place(store: Store, directory: Path) -> None:
     """Remember that a directory's scope is used there; places that are gone are forgotten. A server serves many machines and remembers none."""
-    from engram.store.files.store import FilesStore
+    from engram.store.local import has_files
 
     place = _place_of(directory)
     scope = scope_of(directory, store.trusted_here(directory), store.scope_links())
-    if not isinstance(store, FilesStore) or scope is None or not place:
+    if not has_files(store) or scope is None or not place:
         return
     if place not in _used_places(store.state(PLACES_STATE), scope):
         store.change_state(

@@ -309,7 +309,7 @@ class Upkeep:
         """Fold in every use not yet folded in, such as those of sessions that never ended."""
         used = self.store.used_since(0)
         slices = (used[start : start + SLICE] for start in range(0, len(used), SLICE))
-        return [memory_id for ids in slices for memory_id in fold(self.store, ids)]
+        return [memory_id for ids in slices for memory_id in fold(self.store, ids, self.clock())]
 
     def prune(self, *, dry_run: bool = True) -> Pruned:
         """Delete history older than the settings keep; a dry run only reports what would be deleted."""

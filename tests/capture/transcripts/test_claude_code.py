@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from engram.capture.transcripts import lines
-from engram.capture.transcripts.boilerplate import typed_text
-from engram.capture.transcripts.harness import default_root, reader_of
+from engram.agents.transcripts import lines
+from engram.agents.transcripts.boilerplate import typed_text
+from engram.agents.transcripts.stores import default_root, reader_of
 from tests.capture.transcripts.written import FOLDER, SAMPLES, claude_file, line, said, spoken, stored, turns
 
 

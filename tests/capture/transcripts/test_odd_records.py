@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from engram.agents.transcripts.stores import detect_agents, reader_of
+from engram.agents.transcripts.transcript import Transcript
 from engram.capture.transcripts.chat_exports import chat_format_of, read_chats
-from engram.capture.transcripts.harness import HARNESSES, detected, reader_of
-from engram.capture.transcripts.transcript import Transcript
 from engram.capture.transcripts.windows import windows
 from tests.capture.test_chat_exports import chatgpt, claude, node
 from tests.capture.transcripts.written import (
@@ -221,7 +221,7 @@ def test_times_as_text_in_the_database_are_read(tmp_path: Path) -> None:
 # -- one file
 
 
-@pytest.mark.parametrize("harness", HARNESSES[:2])
+@pytest.mark.parametrize("harness", ("claude-code", "codex"))
 def test_a_pipe_is_reported_and_not_opened(tmp_path: Path, harness: str) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     assert sessions_below(harness, tmp_path) == (
@@ -235,13 +235,13 @@ def test_an_odd_first_file_hides_no_harness(tmp_path: Path, first: bytes) -> Non
     claude_file(tmp_path, RULE)
     (tmp_path / FOLDER / "0.jsonl").write_bytes(first)
     os.mkfifo(tmp_path / FOLDER / "00.jsonl")
-    assert detected(tmp_path) == ("claude-code",)
+    assert detect_agents(tmp_path) == ("claude-code",)
 
 
 def test_a_file_whose_first_record_tells_nothing_is_known_by_the_next(tmp_path: Path) -> None:
     path = claude_file(tmp_path, RULE)
     path.write_bytes(b'{"type":"summary"}\n' + line(said("user", RULE)))
-    assert detected(path) == ("claude-code",)
+    assert detect_agents(path) == ("claude-code",)
 
 
 def test_a_file_from_beyond_the_calendar_is_found(tmp_path: Path) -> None:

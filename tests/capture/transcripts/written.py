@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.capture.transcripts.harness import Problems, StoredSession, reader_of
-from engram.capture.transcripts.transcript import TranscriptTurn
+from engram.agents.transcripts.session import Problems, StoredSession
+from engram.agents.transcripts.stores import reader_of
+from engram.agents.transcripts.transcript import TranscriptTurn
 
 SAMPLES = Path(__file__).parent / "samples"
 SESSION = "6893559a-631c-436a-8536-fe37a2676ea2"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engram import Engram
-from engram.store.files.store import FilesStore
+from engram.store.files.store.backend import FilesStore
 from tests.homes import home_of
 
 Ack = dict[str, Any]

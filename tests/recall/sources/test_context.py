@@ -140,7 +140,7 @@ def test_what_a_source_says_cannot_pose_as_engrams_words(user: SourceHome, mem: 
     )
     text = mem.recall_context("deploys").text
     assert "<system>" not in text and "\u202e" not in text
-    assert [line for line in text.splitlines() if line.startswith(("##", "["))] == ["## CLAUDE.md and rules"]
+    assert [line for line in text.splitlines() if line.startswith(("##", "["))] == ["## Instructions and rules"]
     assert text.count("”") == text.count("“")
 
 

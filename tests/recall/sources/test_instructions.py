@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.recall.sources.instructions import imports_of
+from engram.agents.sources.instructions import imports_of
 from tests.recall.sources.home import SourceHome
 from tests.tables import table
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.recall.sources import ownership
-from engram.recall.sources.places import slug
+from engram.agents.known.claude_code import ownership
+from engram.agents.known.claude_code.folders import slug
 from engram.recall.sources.sessions import is_here
 from tests.recall.sources.home import SourceHome
 from tests.repositories import make_repository

@@ -89,13 +89,13 @@ class Splitter:
     def _recursive(self, start: int, end: int, level: int = 0) -> Iterator[Piece]:
         """Cut at the best boundaries first: join neighbours while they fit, and cut what is still too long at the next level."""
         levels = _LEVELS[self.kind]
-        for piece in self._joined(_spans(self.text, start, end, levels[level])):
+        for piece in self._join_spans(_spans(self.text, start, end, levels[level])):
             if piece.tokens <= self.max_tokens or level + 1 == len(levels):
                 yield piece
             else:
                 yield from self._recursive(piece.start, piece.end, level + 1)
 
-    def _joined(self, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
+    def _join_spans(self, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
         """Neighbouring spans joined up to the limit."""
         piece: Piece | None = None
         for start, end in spans:
@@ -265,7 +265,7 @@ class _Group:
 def _spans_of(splitter: Splitter, group: _Group) -> Iterator[tuple[int, int, str]]:
     """The chunks of a group: start, end, heading."""
     heading = _heading_of(group.body)
-    for piece in _fitting(splitter, group):
+    for piece in _fit_pieces(splitter, group):
         start, end = _without_blank_edges(splitter.text, piece.start, piece.end)
         if start < end:
             yield start, end, heading
@@ -310,7 +310,7 @@ def _joins(max_tokens: int, group: _Group, section: DocumentSection, tokens: flo
     return is_sibling and tiny and group.only_tiny and group.tokens + tokens <= max_tokens * TINY_TOGETHER
 
 
-def _fitting(splitter: Splitter, group: _Group) -> Iterable[Piece]:
+def _fit_pieces(splitter: Splitter, group: _Group) -> Iterable[Piece]:
     start, end = group.sections[0].start, group.sections[-1].end
     if group.tokens <= splitter.max_tokens:
         return [Piece(start, end, int(group.tokens))]
@@ -321,7 +321,7 @@ def _without_tiny_pieces(splitter: Splitter, pieces: Iterable[Piece]) -> Iterato
     """Join a tiny piece to its neighbour if both fit into one chunk."""
     pending: Piece | None = None
     for piece in pieces:
-        joined = pending and _joined(splitter, pending, piece)
+        joined = pending and _join_two(splitter, pending, piece)
         if pending and not joined:
             yield pending
         pending = joined or piece
@@ -329,7 +329,7 @@ def _without_tiny_pieces(splitter: Splitter, pieces: Iterable[Piece]) -> Iterato
         yield pending
 
 
-def _joined(splitter: Splitter, one: Piece, other: Piece) -> Piece | None:
+def _join_two(splitter: Splitter, one: Piece, other: Piece) -> Piece | None:
     tokens = one.tokens + other.tokens
     if min(one.tokens, other.tokens) > splitter.max_tokens * TINY or tokens > splitter.max_tokens:
         return None
@@ -347,7 +347,7 @@ def _without_blank_edges(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _heading_of(sections: list[DocumentSection]) -> str:
     """The heading path that all sections share, then the first and the last title where they differ."""
-    shared = _shared([section.above for section in sections])
+    shared = _common_prefix([section.above for section in sections])
     first, last = (section.above[len(shared) :] for section in (sections[0], sections[-1]))
     titles = [heading.title for heading in shared]
     if first and last:
@@ -355,7 +355,7 @@ def _heading_of(sections: list[DocumentSection]) -> str:
     return " > ".join(filter(None, titles))
 
 
-def _shared(paths: list[tuple[Heading, ...]]) -> tuple[Heading, ...]:
+def _common_prefix(paths: list[tuple[Heading, ...]]) -> tuple[Heading, ...]:
     """The common prefix of heading paths."""
     levels = zip(*paths, strict=False)
     return tuple(same[0] for same in takewhile(lambda level: len(set(level)) == 1, levels))

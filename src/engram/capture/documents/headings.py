@@ -68,7 +68,7 @@ def _parsed_headings(text: str, floor: int) -> Iterator[Heading]:
     starts = [floor, *(found.end() for found in _LINE_END.finditer(text, floor))]
     for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
-            title = _unmarked(inline.content)
+            title = _title_of_line(inline.content)
             if title and (token.markup[0] == "#" or len(inline.content) <= LONGEST_UNDERLINED):
                 yield Heading(starts[token.map[0]], int(token.tag[1:]), title)
 
@@ -80,14 +80,14 @@ def _line_headings(text: str, floor: int) -> Iterator[Heading]:
         if found["fence"]:
             fence = "" if fence and found["fence"].startswith(fence) else fence or found["fence"]
         elif not fence and found["rule"]:
-            underlined = _underlined(text, found.start(), found["rule"][0] == "=")
+            underlined = _find_underlined(text, found.start(), found["rule"][0] == "=")
             if underlined is not None and underlined.start >= floor:
                 yield underlined
-        elif not fence and (title := _unmarked(found["title"] or "")):
+        elif not fence and (title := _title_of_line(found["title"] or "")):
             yield Heading(found.start(), len(found["hashes"]), title)
 
 
-def _underlined(text: str, line: int, is_double: bool) -> Heading | None:
+def _find_underlined(text: str, line: int, is_double: bool) -> Heading | None:
     """The heading made by an underline that starts at `line`, if the line above is a title after a blank line."""
     above_end = line - 1
     above = text.rfind("\n", 0, max(above_end, 0)) + 1
@@ -97,10 +97,10 @@ def _underlined(text: str, line: int, is_double: bool) -> Heading | None:
     before = text[text.rfind("\n", 0, max(above - 1, 0)) + 1 : max(above - 1, 0)]
     if before.strip() and not before.lstrip().startswith(("#", "=", "-", "```", "~~~")):
         return None
-    return Heading(above, 1 if is_double else 2, _unmarked(title))
+    return Heading(above, 1 if is_double else 2, _title_of_line(title))
 
 
-def _unmarked(line: str) -> str:
+def _title_of_line(line: str) -> str:
     """The title in a heading's line, without closing hashes, emphasis, links and anchors."""
     line = line[:LONGEST_LINE].strip()
     open_end = line.rstrip("#")
@@ -306,29 +306,29 @@ def _candidates(text: str) -> Iterator[Heading]:
         end = len(text) if end < 0 else end
         is_separate = found.start() == behind + 1 or _after_blank(text, found.start())
         line = _Line(text[found.start() : end].rstrip(), found.start(), end, is_separate)
-        heading = _heading(text, line, found)
+        heading = _find_heading(text, line, found)
         if heading is not None:
             behind = end
             yield heading
 
 
-def _heading(text: str, line: _Line, found: re.Match[str]) -> Heading | None:
+def _find_heading(text: str, line: _Line, found: re.Match[str]) -> Heading | None:
     if found["rule"]:
-        return _underlined(text, line.start, found["rule"][0] == "=")
+        return _find_underlined(text, line.start, found["rule"][0] == "=")
     page = _PAGE.search(line.text[-LONGEST_PLAIN_LINE:])
     if (page and _LEADER.search(page[1])) or not line.is_separate:
         return None
     rest = text[found.end() : line.end].strip()
     if found["division"]:
-        return _named(line, found["division"], rest, ARTICLE)
+        return _find_named_heading(line, found["division"], rest, ARTICLE)
     if found["section"]:
-        return _named(line, found["section"], rest, ARTICLE + len(found["number"].split(".")))
+        return _find_named_heading(line, found["section"], rest, ARTICLE + len(found["number"].split(".")))
     if found["numbered"]:
-        return _numbered(line, found["numbered"], rest)
+        return _find_numbered(line, found["numbered"], rest)
     return _capitals(text, line)
 
 
-def _named(line: _Line, name: str, rest: str, level: int) -> Heading | None:
+def _find_named_heading(line: _Line, name: str, rest: str, level: int) -> Heading | None:
     """`ARTICLE IV – PAYMENT`, `Section 5. Fees. The Buyer shall …`; not `Section 5 of the Agreement provides`."""
     title = _title_of(rest.lstrip(".:–—- \t"))
     if rest and not title and rest[0] not in ".:–—-":
@@ -336,7 +336,7 @@ def _named(line: _Line, name: str, rest: str, level: int) -> Heading | None:
     return Heading(line.start, max(level, ARTICLE), titled(f"{name} {title}"))
 
 
-def _numbered(line: _Line, number: str, rest: str) -> Heading | None:
+def _find_numbered(line: _Line, number: str, rest: str) -> Heading | None:
     """`3. Payment`, `3.2 Payment terms`, `3.2 The Buyer shall …`; a lone number needs a title to be more than a list."""
     rest = rest.lstrip(".) \t")
     depth = len(number.split("."))

@@ -128,7 +128,7 @@ def read_document(path: Path, *, kind: str = "") -> SourceDocument:
     """
     if kind and kind not in KINDS:
         raise InvalidInput(f"Unknown kind of document {kind!r}; choose from {', '.join(KINDS)}")
-    text = _decoded(_bytes_of(path), path)
+    text = _decode(_bytes_of(path), path)
     if not text.strip():
         raise InvalidInput(f"{path} is empty")
     return SourceDocument(path.name, text, kind or kind_of(text, path.name))
@@ -183,7 +183,7 @@ def _skip_reason_by_name(entry: os.DirEntry[str], ignored: IgnoreRules, is_folde
 def _skip_reason_by_content(path: Path) -> str:
     """Why a file is skipped by its first bytes; "" if it is not, or cannot be opened."""
     try:
-        with _opened(path) as file:
+        with _open_file(path) as file:
             start = file.read(SAMPLE_BYTES)
             whole = len(start) < SAMPLE_BYTES
     except OSError:
@@ -195,7 +195,7 @@ def _skip_reason_by_content(path: Path) -> str:
     return "blank" if whole and not start.strip() else ""
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     """The opened file. Non-blocking, in case a pipe has taken its place."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
@@ -204,7 +204,7 @@ def _bytes_of(path: Path) -> bytes:
     try:
         # Checked before opening: opening a device can have side effects.
         _require_file(path, path.stat().st_mode)
-        with _opened(path) as file:
+        with _open_file(path) as file:
             _require_file(path, os.fstat(file.fileno()).st_mode)
             content = file.read(LARGEST + 1)
     except FileNotFoundError as error:
@@ -227,10 +227,10 @@ def _require_file(path: Path, mode: int) -> None:
         raise InvalidInput(f"{path} is not a regular file. Copy its content into a file")
 
 
-def _decoded(content: bytes, path: Path) -> str:
-    if _is_binary(content[:SAMPLE_BYTES]) or (_encoding(content) == "utf-8" and b"\0" in content):
+def _decode(content: bytes, path: Path) -> str:
+    if _is_binary(content[:SAMPLE_BYTES]) or (_find_encoding(content) == "utf-8" and b"\0" in content):
         raise InvalidInput(f"{path} contains binary data. Export it as text or Markdown first")
-    encoding = _encoding(content)
+    encoding = _find_encoding(content)
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -240,13 +240,13 @@ def _decoded(content: bytes, path: Path) -> str:
         ) from error
 
 
-def _encoding(content: bytes) -> str:
+def _find_encoding(content: bytes) -> str:
     return next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
 
 
 def _is_binary(start: bytes) -> bool:
     """Whether the first bytes of a file look binary: NULs, or many control characters."""
-    if _encoding(start) not in ("utf-8", "utf-8-sig"):
+    if _find_encoding(start) not in ("utf-8", "utf-8-sig"):
         return False
     controls = len(start) - len(start.translate(None, _CONTROLS))
     return b"\0" in start or controls > MOST_CONTROLS * len(start)

@@ -73,16 +73,16 @@ def _common_stems() -> frozenset[str]:
 
 def leans(text: str) -> bool:
     """Whether a sentence refers to something that it does not name before it refers to it."""
-    return _leaning(text) is not None
+    return _find_reference(text) is not None
 
 
 def starts_unnamed(text: str) -> bool:
     """Whether the first words of a sentence already refer to something that it does not name."""
-    found = _leaning(text)
+    found = _find_reference(text)
     return found is not None and len(text[: found.start()].split()) <= FIRST_WORDS
 
 
-def _leaning(text: str) -> re.Match[str] | None:
+def _find_reference(text: str) -> re.Match[str] | None:
     """The first word that refers to something before the sentence."""
     for found in _ANAPHOR.finditer(text):
         if found["thing"] and _EXPLETIVE.match(text, found.start()):
@@ -114,7 +114,7 @@ def explains(before: str, text: str) -> bool:
 
 def may_name(before: str, text: str) -> bool:
     """Whether a sentence or question has a word for what a text refers to."""
-    found = _leaning(text)
+    found = _find_reference(text)
     if found is None:
         return True
     before = _USER.sub(lambda user: "my" if user["own"] else "I", before)
@@ -141,7 +141,7 @@ def _may_name_person(said: list[str]) -> bool:
 
 def together(first: str, second: str) -> str:
     """Two sentences as one memory; "" if that is too long."""
-    head, tail = first.rstrip(" .!;,"), _expanded(second.strip())
+    head, tail = first.rstrip(" .!;,"), _expand_verb(second.strip())
     word = re.match(r"\w*", tail)
     if word and word[0].lower() in _function_words() and word[0] != "I":
         tail = tail[0].lower() + tail[1:]
@@ -149,7 +149,7 @@ def together(first: str, second: str) -> str:
     return joined if len(joined) <= LONGEST_TOGETHER else ""
 
 
-def _expanded(text: str) -> str:
+def _expand_verb(text: str) -> str:
     """The text with its first verb in full, unless it may be "is" or "has", "would" or "had": "he's looked after it", "they'd left"."""
     leading = _CONTRACTED.match(text)
     if leading is None:

@@ -245,18 +245,18 @@ def own_sentences(content: str) -> Iterator[Clause]:
             continue
         first = start + text.index(bare)
         if len(seen) == MOST_CLAUSES:
-            yield _unread(content, first, f"the turn has more than {MOST_CLAUSES:,} different sentences")
+            yield _unread_clause(content, first, f"the turn has more than {MOST_CLAUSES:,} different sentences")
             return
         seen.add(bare)
         if len(bare) > LONGEST_SENTENCE:
-            yield _unread(content, first, f"a sentence of more than {LONGEST_SENTENCE:,} characters")
+            yield _unread_clause(content, first, f"a sentence of more than {LONGEST_SENTENCE:,} characters")
         else:
             yield Clause(bare, first, content[first : first + len(bare)])
     if content[LONGEST_TURN:].strip():
-        yield _unread(content, LONGEST_TURN, f"only the first {LONGEST_TURN:,} characters of a turn are read")
+        yield _unread_clause(content, LONGEST_TURN, f"only the first {LONGEST_TURN:,} characters of a turn are read")
 
 
-def _unread(content: str, start: int, why: str) -> Clause:
+def _unread_clause(content: str, start: int, why: str) -> Clause:
     text = content[start : start + SHOWN]
     return Clause(text, start, text, why)
 

@@ -160,8 +160,8 @@ def consider(
     before: Sequence[Mapping[str, Any]] = (),
 ) -> list[Considered]:
     """Every sentence of the turns with the facts it states and the reason it was kept or skipped; see `extract`."""
-    earlier = [(role, content[-_LONGEST_EARLIER:]) for role, content in map(_said, before)]
-    spoken = [*earlier, *((role, content[:_READ_CHARS]) for role, content in map(_said, turns))]
+    earlier = [(role, content[-_LONGEST_EARLIER:]) for role, content in map(_normalise_turn, before)]
+    spoken = [*earlier, *((role, content[:_READ_CHARS]) for role, content in map(_normalise_turn, turns))]
     views = [(role, fold_disguised(content)) for role, content in spoken]
     heard = [_Heard(role, view.text) for role, view in views]
     judged = judge([(turn.role, [one.sentence for one in turn.sentences]) for turn in heard])
@@ -176,7 +176,7 @@ def consider(
                 scene = _Scene(
                     turn, number, place, judgement, references, asked if place == 0 else "", at, is_alone, previous
                 )
-                one = _without_repetitions(_considered(said, scene), seen)
+                one = _without_repetitions(_consider_sentence(said, scene), seen)
                 if previous is not None and _tells_both(one, previous):
                     del found[-1]
                 found.append(one)
@@ -186,11 +186,11 @@ def consider(
             found += (_not_read(said, turn.role, number) for said in turn.unread)
         last = turn.sentences[-1].sentence if turn.sentences else ""
         asked = last if turn.role == "assistant" and last.endswith("?") else ""
-    placed = (_placed(one, views[len(before) + one.turn][1]) for one in found)
+    placed = (_place_in_turn(one, views[len(before) + one.turn][1]) for one in found)
     return sorted(placed, key=lambda one: (one.turn, one.span))
 
 
-def _placed(one: Considered, view: Folded) -> Considered:
+def _place_in_turn(one: Considered, view: Folded) -> Considered:
     """A sentence and its facts with their spans in the turn as it was said."""
     if not view.starts:
         return one
@@ -220,7 +220,7 @@ class _Previous(NamedTuple):
     @classmethod
     def of(cls, one: Considered, said: Clause, scene: "_Scene") -> "_Previous":
         """A sentence that was just considered; what a rule found in it is said in the rule's words."""
-        return cls(one, _asserted(one, said, scene))
+        return cls(one, _assertion_of(one, said, scene))
 
     def stands_alone(self, fact: Extracted) -> bool:
         """Whether it stays a memory of its own: a rule phrased it for its slot, or only it is sure."""
@@ -243,7 +243,7 @@ class _Scene(NamedTuple):
     previous: _Previous | None = None
 
 
-def _said(turn: Mapping[str, Any]) -> tuple[str, str]:
+def _normalise_turn(turn: Mapping[str, Any]) -> tuple[str, str]:
     role, content = str(turn.get("role", "")).strip().lower(), turn.get("content")
     return ("user" if role == "human" else role), content if isinstance(content, str) else ""
 
@@ -257,7 +257,7 @@ def _without_repetitions(one: Considered, seen: set[str]) -> Considered:
     return Considered(one.text, one.role, one.turn, one.span, reason, one.worth, tuple(facts))
 
 
-def _asserted(one: Considered, said: Clause, scene: _Scene) -> str:
+def _assertion_of(one: Considered, said: Clause, scene: _Scene) -> str:
     """What a sentence says, if it is asserted and can be read alone."""
     if scene.judgement.mood != "asserted" or scene.turn.is_material or HIDDEN in said.text or _problem(said):
         return ""
@@ -274,7 +274,7 @@ def _tells_both(one: Considered, previous: _Previous) -> bool:
     return one.turn == previous.considered.turn and one.span[0] == previous.considered.span[0]
 
 
-def _joined(fact: Extracted, said: Clause, scene: _Scene) -> Extracted:
+def _join_with_previous(fact: Extracted, said: Clause, scene: _Scene) -> Extracted:
     """A fact that cannot be read without the sentence before, together with it if that is possible."""
     previous = scene.previous
     if previous is None or not previous.statement or fact.operation:
@@ -294,7 +294,7 @@ def _not_read(said: Clause, role: str, turn: int) -> Considered:
     return Considered(said.sentence, role, turn, (said.start, said.end), f"skipped: not read: {said.unread}")
 
 
-def _considered(said: Clause, scene: _Scene) -> Considered:
+def _consider_sentence(said: Clause, scene: _Scene) -> Considered:
     worth = scene.judgement.worth
     span = (said.start, said.end)
     shown = said.sentence
@@ -310,10 +310,10 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
         return result(f"skipped: {problem}")
     if _asks_to_forget(said, scene):
         scene = scene._replace(judgement=replace(scene.judgement, category=FORGET))
-        return result((fact := _rewritten(said, scene, is_proposed=True)).reason, (fact,))
+        return result((fact := _rewrite_sentence(said, scene, is_proposed=True)).reason, (fact,))
     if facts := tuple(_by_rule(said, scene)):
         if len(facts) == 1 and starts_unnamed(facts[0].statement):
-            facts = (_joined(facts[0], said, scene),)
+            facts = (_join_with_previous(facts[0], said, scene),)
         return result(facts[0].reason, facts)
     doubts = _doubts(said, scene)
     maybe, keep = (MAYBE_ALONE, KEEP_ALONE) if scene.is_alone else (MAYBE, KEEP)
@@ -322,15 +322,15 @@ def _considered(said: Clause, scene: _Scene) -> Considered:
         band = max(band, _CANDIDATE)
     fewest = _PROPOSED if scene.turn.is_material else _CANDIDATE
     if band < fewest or len(said.text.split()) < FEWEST_WORDS or len(said.text) > LONGEST_CLAUSE:
-        return result(_skipped(said, scene.judgement, doubts))
+        return result(_reason_to_skip(said, scene.judgement, doubts))
     if unclear := undated(said.sentence, scene.at) if scene.judgement.category == "commitment" else "":
-        return result(f"skipped: {unclear} ({_shown(worth)})")
-    fact = _rewritten(said, scene, is_proposed=band == _PROPOSED)
+        return result(f"skipped: {unclear} ({_show_worth(worth)})")
+    fact = _rewrite_sentence(said, scene, is_proposed=band == _PROPOSED)
     if is_unclear := needs_context(said.sentence, scene.references, asked=scene.asked):
-        alone, fact = fact.statement, _joined(fact, said, scene)
+        alone, fact = fact.statement, _join_with_previous(fact, said, scene)
         is_unclear = fact.statement == alone and starts_unnamed(bare_sentence(said.sentence)) and not fact.critical
     if is_unclear or _UNNAMED.match(fact.statement):
-        fact = _rewritten(said, scene, is_proposed=False)
+        fact = _rewrite_sentence(said, scene, is_proposed=False)
     return result(fact.reason, (fact,))
 
 
@@ -375,23 +375,25 @@ def _problem(said: Clause) -> str:
     return "it is an order to the reader, not a fact" if find_injections(said.sentence) else ""
 
 
-def _skipped(said: Clause, judgement: Judgement, doubts: Sequence[str]) -> str:
+def _reason_to_skip(said: Clause, judgement: Judgement, doubts: Sequence[str]) -> str:
     if len(said.text) > LONGEST_CLAUSE and judgement.worth >= MAYBE:
-        return f"skipped: too long to be one fact ({_shown(judgement.worth)})"
+        return f"skipped: too long to be one fact ({_show_worth(judgement.worth)})"
     what = _MOODS.get(judgement.mood) or (doubts[0] if doubts and judgement.worth >= MAYBE else "nothing lasting")
-    return f"skipped: {what} ({_shown(judgement.worth)})"
+    return f"skipped: {what} ({_show_worth(judgement.worth)})"
 
 
-def _shown(worth: float) -> str:
+def _show_worth(worth: float) -> str:
     return "worth 1.0" if worth >= 0.995 else f"worth {worth:.2f}".replace("0.", ".")
 
 
-def _kept(judgement: Judgement, what: str = "", *, is_proposed: bool = True) -> str:
+def _reason_to_keep(judgement: Judgement, what: str = "", *, is_proposed: bool = True) -> str:
     waits = "" if is_proposed else " as a candidate"
-    return f"kept{waits}: {what or judgement.category + _OWNERS.get(judgement.owner, '')} ({_shown(judgement.worth)})"
+    return (
+        f"kept{waits}: {what or judgement.category + _OWNERS.get(judgement.owner, '')} ({_show_worth(judgement.worth)})"
+    )
 
 
-def _rewritten(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extracted:
+def _rewrite_sentence(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extracted:
     """A sentence that is worth keeping, rewritten to be read alone."""
     judgement, is_assistant = scene.judgement, scene.turn.role == "assistant"
     text = YOU.sub(lambda you: AS_I[you[0].lower()], said.sentence) if is_assistant else said.sentence
@@ -405,7 +407,7 @@ def _rewritten(said: Clause, scene: _Scene, *, is_proposed: bool) -> Extracted:
         scene.turn.role,
         scene.number,
         (said.start, said.end),
-        _kept(judgement, is_proposed=is_proposed) + (", by the assistant" if is_assistant else ""),
+        _reason_to_keep(judgement, is_proposed=is_proposed) + (", by the assistant" if is_assistant else ""),
         since_when(text, scene.at),
         judgement.worth,
         operation,
@@ -436,7 +438,7 @@ def _by_rule(said: Clause, scene: _Scene) -> Iterator[Extracted]:
             operation = END if _is_over(judgement, fact.statement) else ""
             yield Extracted(
                 fact.statement, fact.type, fact.confidence, scene.turn.role, scene.number, (clause.start, clause.end),
-                _kept(judgement, fact.reason), fact.since, judgement.worth,
+                _reason_to_keep(judgement, fact.reason), fact.since, judgement.worth,
                 operation=operation, tentative=_is_doubtful(operation, said, scene), critical=judgement.critical >= CRITICAL, duration=judgement.duration, owner=judgement.owner,
                 is_ruled=True,
             )  # fmt: skip

@@ -64,16 +64,16 @@ def users_fact(clause: Clause, at: datetime) -> RuleFact | None:
     doubts = doubts_about(text, clause.sentence)
     if is_request:
         # "Can you remember that …?" is a request, not a question.
-        return None if QUOTED in doubts or is_question(text) or _ends_as_question(clause) else _requested(text, at)
-    return _stated(text, doubts, at) or _stated_first(text, clause, at)
+        return None if QUOTED in doubts or is_question(text) or _ends_as_question(clause) else _match_request(text, at)
+    return _match_plan_or_rule(text, doubts, at) or _stated_first(text, clause, at)
 
 
-def _stated(text: str, doubts: frozenset[str], at: datetime) -> RuleFact | None:
+def _match_plan_or_rule(text: str, doubts: frozenset[str], at: datetime) -> RuleFact | None:
     if planned := plan(text, at):
         if doubts - {PASSING, POINTING} or has_unclear_reference(planned):
             return None
         return RuleFact(sentence(planned), "commitment", CLEAR, "plan")
-    return _ruled(text, "user", doubts, at)
+    return _match_own_rules(text, "user", doubts, at)
 
 
 def _stated_first(text: str, clause: Clause, at: datetime) -> RuleFact | None:
@@ -85,9 +85,9 @@ def _stated_first(text: str, clause: Clause, at: datetime) -> RuleFact | None:
     doubts = doubts_about(first, clause.sentence)
     if len(rest.split()) > LONGEST_TAG and not _TAG.match(rest) and not is_question(first):
         doubts -= {QUESTION}
-    fact = _stated(first, doubts, at)
+    fact = _match_plan_or_rule(first, doubts, at)
     if fact is None and _OWN.match(rest) and not _LEANING.match(first):
-        return _stated(rest, doubts_about(rest, clause.sentence), at)
+        return _match_plan_or_rule(rest, doubts_about(rest, clause.sentence), at)
     return fact
 
 
@@ -95,13 +95,13 @@ def _ends_as_question(clause: Clause) -> bool:
     return clause.sentence.rstrip("\"')” ").endswith(("?", "？")) and not is_question(clause.text)
 
 
-def _requested(text: str, at: datetime) -> RuleFact | None:
+def _match_request(text: str, at: datetime) -> RuleFact | None:
     """What someone asks to remember, whatever it is: as a rule renders it, else in their own words."""
     if len(text.split()) < FEWEST_WORDS:
         return None
     if planned := plan(text, at):
         return RuleFact(sentence(planned), "commitment", EXPLICIT, "plan, asked to be remembered")
-    if fact := _ruled(text, "user", frozenset(), at):
+    if fact := _match_own_rules(text, "user", frozenset(), at):
         return fact._replace(confidence=EXPLICIT, reason=f"{fact.reason}, asked to be remembered")
     return RuleFact(
         sentence(in_third_person(dated(text, at))), "fact", EXPLICIT, "asked to be remembered", since_when(text, at)
@@ -112,9 +112,9 @@ def assistants_fact(clause: Clause, at: datetime) -> RuleFact | None:
     """What the assistant says about the work or the user; with less confidence, because it is second-hand."""
     text, _ = stripped(clause.text)
     doubts = doubts_about(text, clause.sentence)
-    fact = _ruled(text, "any", doubts, at)
+    fact = _match_own_rules(text, "any", doubts, at)
     if fact is None and YOU.match(text):
-        fact = _ruled(YOU.sub(lambda you: AS_I[you[0].lower()], text), "user", doubts, at)
+        fact = _match_own_rules(YOU.sub(lambda you: AS_I[you[0].lower()], text), "user", doubts, at)
         if fact is None or not fact.statement.startswith("The user"):
             return None
     if fact is None:
@@ -123,14 +123,14 @@ def assistants_fact(clause: Clause, at: datetime) -> RuleFact | None:
     return fact._replace(confidence=confidence, reason=f"{fact.reason}, by the assistant")
 
 
-def _ruled(text: str, role: str, doubts: frozenset[str], at: datetime) -> RuleFact | None:
-    fitting = _fitting(text, role, doubts, at)
+def _match_own_rules(text: str, role: str, doubts: frozenset[str], at: datetime) -> RuleFact | None:
+    fitting = _first_fitting(text, role, doubts, at)
     if fitting is None and (lead := _INSTEAD.match(text)):
-        return _fitting(text[lead.end() :], role, doubts, at)
+        return _first_fitting(text[lead.end() :], role, doubts, at)
     return fitting
 
 
-def _fitting(text: str, role: str, doubts: frozenset[str], at: datetime) -> RuleFact | None:
+def _first_fitting(text: str, role: str, doubts: frozenset[str], at: datetime) -> RuleFact | None:
     for rule in rules():
         if (role == "any" and rule.role != "any") or not doubts <= rule.despite:
             continue

@@ -72,7 +72,7 @@ def rules() -> tuple[Rule, ...]:
 def _rule(row: Mapping[str, str], parts: Mapping[str, str]) -> Rule:
     return Rule(
         row["name"],
-        re.compile(rf"(?:{_filled(row['pattern'], parts)})\Z", re.IGNORECASE),
+        re.compile(rf"(?:{_fill_parts(row['pattern'], parts)})\Z", re.IGNORECASE),
         row["type"],
         _CONFIDENCE[row.get("confidence", "clear")],
         rendering(row["render"]),
@@ -85,11 +85,11 @@ def _spelled_out(given: Mapping[str, str], known: Mapping[str, str]) -> dict[str
     """The known parts and the given ones; each may refer to those before it."""
     parts = dict(known)
     for name, text in given.items():
-        parts[name] = _filled(text, parts)
+        parts[name] = _fill_parts(text, parts)
     return parts
 
 
-def _filled(text: str, parts: Mapping[str, str]) -> str:
+def _fill_parts(text: str, parts: Mapping[str, str]) -> str:
     return _PART.sub(lambda part: parts[part[1]], text)
 
 

@@ -84,17 +84,17 @@ def _is_named_by(asked: str, text: str) -> bool:
 
 def bare_sentence(text: str) -> str:
     """The text in full spelling, without chatter and without a request to the assistant."""
-    return _cut(without_chatter(spelled_out(text)))
+    return _cut_request(without_chatter(spelled_out(text)))
 
 
 def spelled_out(text: str) -> str:
     """The text with the spellings of chat written out, without emoji."""
     text = _EMOJI.sub(" ", text.replace("’", "'"))
-    return _spelling().sub(lambda word: speech()["spellings"][word[0].lower()], text).strip()
+    return _spelling_pattern().sub(lambda word: speech()["spellings"][word[0].lower()], text).strip()
 
 
 @lru_cache(maxsize=1)
-def _spelling() -> re.Pattern[str]:
+def _spelling_pattern() -> re.Pattern[str]:
     words = "|".join(map(re.escape, sorted(speech()["spellings"], key=len, reverse=True)))
     return re.compile(rf"(?<![\w'/.@-])(?:{words})(?![\w'/@-])(?!\.\w)", re.IGNORECASE)
 
@@ -121,7 +121,7 @@ def without_chatter(text: str) -> str:
     return bare if len(bare.split()) >= 2 else text
 
 
-def _cut(text: str) -> str:
+def _cut_request(text: str) -> str:
     """The text without a request or question to the assistant before or after it."""
     for pattern in (_TAIL, _HEAD):
         shorter = pattern.sub("", text, count=1).strip()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engram.capture.harvest import HarvestReport
 from engram.capture.transcripts.harvest_run import HarvestRun, HarvestSelection
-from engram.store.files import spool
+from engram.store import spool
 
 SUFFIX = ".jsonl"
 

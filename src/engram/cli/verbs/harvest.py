@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
+from engram.agents.registry import agents_with_sessions
 from engram.cli import display
 from engram.cli.display import line, progress
 from engram.cli.parser import Argument, Option
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 Place = Annotated[
     str | None, Argument("PATH", "A transcript, or a folder of them. Default: where the harnesses keep theirs.")
 ]
-Harness = Annotated[str, Option("--harness", "-H", metavar="NAME", help="claude-code, codex, opencode or all.")]
+_HARNESSES = ", ".join(agent.name for agent in agents_with_sessions())
+Harness = Annotated[str, Option("--harness", "-H", metavar="NAME", help=f"{_HARNESSES} or all.")]
 Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only sessions active since then (ISO 8601).")]
 Project = Annotated[str | None, Option("--project", metavar="DIR", help="Only sessions in this folder and below it.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be proposed; nothing is written.")]
@@ -38,7 +40,7 @@ def harvest(
     dry_run: DryRun = False,
     verbose: Verbose = False,
 ) -> None:
-    """Propose the lasting facts in what you told Claude Code, Codex and OpenCode.
+    """Propose the lasting facts in what you told your coding agents.
 
     Reads the transcripts that these programs keep, and of those only what is new since the last harvest. Facts come only
     from what you typed; what was pasted, what tools returned and what agents told each other is left out. Every fact waits for review

@@ -15,7 +15,7 @@ from engram.text.display import counted
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
-    from engram.store.files.home import Home
+    from engram.store.home import Home
     from engram.store.protocol import Store
 
 Rebuild = Annotated[bool, Option("--rebuild", help="Build the index again from the files.")]
@@ -101,10 +101,10 @@ def doctor(surface: Surface, repair: Repair = False, seconds: Seconds = 10) -> N
 
 def _diagnosed(surface: Surface, repair: bool, seconds: float) -> Report:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
+    from engram.agents.wiring.wiring_health import wiring_finding
     from engram.capture.signals import signal_problems
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
-    from engram.harnesses.wiring_health import wiring_finding
     from engram.settings import read_settings
     from engram.store.scopes import repository_of, working_directory
     from engram.store.sources import utc_now
@@ -146,20 +146,12 @@ def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | N
     server = requested_server(home)
     if server is not None:
         return owner_config(), lambda embedder: open_store(server.url, server.tenant, embedder, clock=utc_now), None
-    from engram.store.files.home import open_home
-
-    place = open_home(home)
-    return place.config, lambda embedder: _files_store(place, embedder), place
-
-
-def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
-    from engram.store.files.store import FilesStore
-    from engram.store.files.team import attach_team
+    from engram.store.home import open_home
+    from engram.store.local import open_files
     from engram.store.scopes import working_directory
 
-    store = FilesStore(place, embedder)
-    attach_team(store, working_directory())
-    return store
+    place = open_home(home)
+    return place.config, lambda embedder: open_files(place, embedder, directory=working_directory()), place
 
 
 def _settings_finding(problems: list[str]) -> Finding:
@@ -169,22 +161,11 @@ def _settings_finding(problems: list[str]) -> Finding:
 
 
 def _repair(surface: Surface) -> list[str]:
-    """A journal with an unreadable line keeps the store from opening, so this works on its files alone."""
-    from engram.store.files.health import accept_gaps
-    from engram.store.files.home import open_home
-    from engram.store.files.index.connection import discard
-    from engram.store.files.journal import Journal
-    from engram.store.files.lock import WriterLock
-    from engram.store.files.purge_plan import set_aside_damaged
+    from engram.store.home import open_home
+    from engram.store.local import repair_logs
 
     surface.refuse_server("--repair works on a journal of files; repair a server with its own tools")
-    home = open_home(surface.home, create=False)
-    with WriterLock(home.lock).held():
-        journal = Journal(home.journal, home.quarantine)
-        moved = journal.repair()
-        if moved:
-            discard(home.index / "index.db")
-        return [*moved, *accept_gaps(home, journal), *set_aside_damaged(home)]
+    return repair_logs(open_home(surface.home, create=False))
 
 
 def status(surface: Surface) -> None:

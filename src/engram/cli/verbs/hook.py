@@ -20,10 +20,10 @@ from engram.model.arguments import MOST
 from engram.model.errors import EngramError, Refused, UnreadableData
 from engram.readers.json_reader import parse_json_object
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.files import named_states
-from engram.store.files.home import open_home
-from engram.store.files.index.search import document_frequencies
+from engram.store.files.states import named as named_states
+from engram.store.home import open_home
 from engram.store.scopes import LINKS_STATE, links_of, scopes_seen, trusted_of, working_directory
+from engram.store.sqlite.search import document_frequencies
 from engram.text import display
 from engram.text.display import visible_json
 from engram.text.tokens import prune, query_terms
@@ -89,7 +89,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
         scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)), links)
         return _answer(prompt, _hits(database, prompt, scopes, limit))
     except sqlite3.Error as error:
-        from engram.store.files.index.connection import index_error
+        from engram.store.sqlite.connection import index_error
 
         return _answer(prompt, [], str(index_error(error, index)))
     finally:

@@ -231,7 +231,7 @@ def _export(
     """Write the memories; the result has their number, and for PLUR the ids and what was left out."""
     from engram.dialects import engram_yaml
     from engram.dialects.json_records import dump_json
-    from engram.store.files.home import file_name, scope_folder
+    from engram.store.home import file_name, scope_folder
 
     if format_ == "plur":
         from engram.dialects.plur import write_plur

@@ -223,7 +223,7 @@ def _next_step(decision: Decision) -> str:
 
 def _ways_out(memory: Memory, older: Memory) -> str:
     """What lets a memory become active that waits beside an older one."""
-    from engram.review.conflicts import waits_alone
+    from engram.decisions.conflicts import waits_alone
 
     keep = f"`engram review {memory.id} --keep new` (or old, both, merge) decides between them"
     return f"{keep}; `engram forget {older.id}` also activates it" if waits_alone(memory) else keep

@@ -219,8 +219,8 @@ def _promote_chosen(surface: Surface, mem: "Engram", memories: Sequence[Memory],
 
 def _contradiction(mem: "Engram", memory: Memory) -> str:
     """Which memory a candidate contradicts, and the command that settles it; "" for none."""
-    from engram.review.approval import contradiction_problem
-    from engram.review.lineage import contradicted
+    from engram.decisions.approval import contradiction_problem
+    from engram.decisions.versions import contradicted
 
     other = contradicted(mem.store.get, memory) if memory.status == "candidate" else None
     return contradiction_problem(memory, other) if other is not None else ""
@@ -250,7 +250,7 @@ def _check_choice(refs: Sequence[str] | None, filtered: bool, eligible: bool = F
 
 def _needs_person(surface: Surface, mem: "Engram", memory: Memory) -> str:
     """Why a person must prove to be here before this becomes active; "" where that is known, or not needed."""
-    from engram.review.approval import person_only_reason
+    from engram.decisions.approval import person_only_reason
 
     if memory.status != "candidate":
         return ""

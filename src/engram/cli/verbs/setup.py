@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from engram.agents.registry import agent_names
 from engram.cli import display
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
@@ -22,9 +23,7 @@ Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes.")
 
 Harness = Annotated[
     str,
-    Argument(
-        "[HARNESS]", "Wire a coding agent: claude-code, codex, opencode or cursor; for others the entry is printed."
-    ),
+    Argument("[HARNESS]", f"Wire a coding agent: {', '.join(agent_names())}; for others the entry is printed."),
 ]
 InProject = Annotated[bool, Option("--project", help="Wire it in this project's files, for everyone who works on it.")]
 Unwire = Annotated[bool, Option("--undo", help="Remove Engram's entry from the file again.")]
@@ -62,13 +61,15 @@ def init(
 
 def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bool) -> None:
     """Change the configuration of a harness, or print the entry that others read."""
-    from engram.harnesses.configuration import DESKTOP, HARNESSES, config_file, server_command, store_environment
-    from engram.harnesses.registration import unwire, wire
+    from engram.agents.registry import find_agent
+    from engram.agents.wiring.config_file import config_file
+    from engram.agents.wiring.registration import unwire, wire
+    from engram.agents.wiring.server import server_command, store_environment
     from engram.store.scopes import repository_of
 
     harness = harness.lower()
     environment, warning = store_environment(surface.home, is_shared=project)
-    if harness not in HARNESSES:
+    if harness not in agent_names():
         _print_entry(surface, harness, project or undo or dry_run, environment, warning)
         return
     folder = repository_of(Path.cwd()) if project else None
@@ -78,8 +79,10 @@ def _wire(surface: Surface, harness: str, project: bool, undo: bool, dry_run: bo
             f"{Path.cwd()} is in no repository, so it has no project's files; nothing was written. Run this inside the repository "
             "(`git init` makes one), or leave out --project to wire it for yourself in every project"
         )
-    config = config_file(harness, (folder or Path.cwd()) if project else None)
-    server = server_command(is_shared=project, is_desktop=harness in DESKTOP, environment=environment)
+    agent = find_agent(harness)
+    config = config_file(agent, (folder or Path.cwd()) if project else None)
+    is_desktop = agent.configuration.is_desktop
+    server = server_command(is_shared=project, is_desktop=is_desktop, environment=environment)
     change = unwire(config, dry_run=dry_run) if undo else wire(config, server, dry_run=dry_run)
     data = {"harness": harness, "file": str(change.path), "changed": bool(change.diff) and not dry_run}
     data |= {"diff": change.diff, "backup": str(change.backup) if change.backup else None}
@@ -100,17 +103,15 @@ def _print_entry(surface: Surface, client: str, is_change: bool, environment: di
     """Print the entry for a client whose files Engram does not know. Raises `InvalidInput` for a misspelt harness."""
     import difflib
 
-    from engram.harnesses.configuration import HARNESSES
-    from engram.harnesses.registration import generic_entry
+    from engram.agents.wiring.registration import generic_entry
 
-    meant = [name for name in HARNESSES if name.startswith(client)] or difflib.get_close_matches(
-        client, HARNESSES, 1, 0.8
-    )
+    known = agent_names()
+    meant = [name for name in known if name.startswith(client)] or difflib.get_close_matches(client, known, 1, 0.8)
     if meant:
         raise InvalidInput(f"Unknown harness {client!r}; did you mean {meant[0]}?")
     if is_change:
         raise InvalidInput(
-            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(HARNESSES)}"
+            f"--project, --undo and --dry-run need a harness whose files Engram knows: {', '.join(known)}"
         )
     entry = generic_entry(client, environment)
     surface.answer({"entry": entry}, lambda: display.write(json.dumps(entry, indent=2)))
@@ -121,7 +122,7 @@ def _print_entry(surface: Surface, client: str, is_change: bool, environment: di
 
 def _is_missing(home: Path | None) -> bool:
     """Whether opening the store makes its directory."""
-    from engram.store.files.home import default_root, expanded
+    from engram.store.home import default_root, expanded
     from engram.store.location import requested_server
 
     if requested_server(home) is not None:
@@ -171,7 +172,7 @@ def config(surface: Surface, words: Words = None) -> None:
 def _config_file(home: Path | None) -> Path:
     """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
     from engram.disk import DIRECTORY_MODE
-    from engram.store.files.home import default_root, open_home
+    from engram.store.home import default_root, open_home
     from engram.store.location import requested_server
 
     if requested_server(home) is None:

@@ -9,12 +9,11 @@ from engram.cli.display import Cell, line
 from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import Refused
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
-    from engram.store.files.store import FilesStore
-    from engram.store.files.team import TeamFile
+    from engram.store.reports import TeamFile
 
 Directory = Annotated[Path | None, Argument("[DIR]", "A directory of the repository. Default: this one.")]
 Revoke = Annotated[bool, Option("--revoke", help="Stop trusting it.")]
@@ -27,19 +26,20 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
     every field, and hidden characters are made visible; once confirmed, they are used. Anything that changes later must be
     trusted again. Only a person at a terminal trusts: without one the list is printed, nothing is trusted, and the exit code is 1.
     """
-    from engram.store.files import team
+    from engram.store import local
+    from engram.store.scopes import settings_folder
 
     place = (directory or Path.cwd()).absolute()
     with surface.memory(directory=place) as mem:
-        store = files_store(mem)
+        store = mem.store
         surface.said |= set(store.warnings)
         if revoke:
-            team.distrust(store, place)
+            local.distrust_files(store, place)
             surface.answer({"trusted": [], "revoked": True}, lambda: None)
             surface.hint("engram: it is no longer trusted")
             return
-        folder = team.settings_folder(place)
-        waiting = team.waiting_files(store.context, folder)
+        waiting = local.waiting_files(store, place)
+        folder = settings_folder(place)
         readable = [file for file in waiting if not file.error]
         surface.answer(
             {"waiting": [_file_data(file) for file in waiting], "trusted": yes and surface.person},
@@ -52,9 +52,9 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
                 "Nothing was trusted: only a person can trust a repository's memories; run `engram trust` at a terminal"
             )
         elif yes or surface.confirm(f"Trust these {len(readable)} file(s)?"):
-            team.trust(store, place, readable)
+            local.trust_files(store, place, readable)
             surface.hint(f"engram: trusted {len(readable)} file(s); `engram trust --revoke` undoes it")
-            _say_if_changed(surface, team.waiting_files(store.context, folder))
+            _say_if_changed(surface, local.waiting_files(store, place))
         else:
             surface.hint("engram: nothing was trusted")
 
@@ -64,18 +64,6 @@ def _say_if_changed(surface: Surface, waiting: "list[TeamFile]") -> None:
     changed = sum(not file.error for file in waiting)
     if changed:
         surface.say(f"engram: {changed} file(s) changed while you read; they are not trusted. Run `engram trust` again")
-
-
-def files_store(mem: Any) -> "FilesStore":
-    """The store as files; team stores and journals exist nowhere else."""
-    from engram.store.files.store import FilesStore
-
-    if not isinstance(mem.store, FilesStore):
-        raise InvalidInput(
-            "A team's memories are files in its repository, which a server does not read; name a store of files "
-            "with --home DIR, or import them with `engram import DIR/.engram/engrams`"
-        )
-    return mem.store
 
 
 def _file_data(file: "TeamFile") -> dict[str, Any]:

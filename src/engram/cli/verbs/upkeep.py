@@ -111,8 +111,8 @@ def restore(surface: Surface, source: Source, force: Force = False) -> None:
 
     With --force in place of an existing store only for a person at a terminal; into an empty place for programs, too.
     """
-    from engram.store.files.backup import restore as unpack
-    from engram.store.files.home import default_root, expanded
+    from engram.store.home import default_root, expanded
+    from engram.store.local import restore_backup
 
     surface.refuse_server("An archive is restored to files; `engram migrate` moves files to a server")
     root = expanded(surface.home or default_root(), "the store").absolute()
@@ -121,7 +121,7 @@ def restore(surface: Surface, source: Source, force: Force = False) -> None:
             f"only a person can replace the store in {root} by another: run `engram restore --force` at a terminal, or give another --home"
         )
     root.parent.mkdir(parents=True, exist_ok=True)
-    restored = unpack(source.expanduser().absolute(), root, force=force)
+    restored = restore_backup(source.expanduser().absolute(), root, force=force)
     with surface.memory() as mem:
         number = sum(mem.upkeep.status()["statuses"].values())
     data = {"home": str(root), "memories": number, **restored}

@@ -51,7 +51,7 @@ def read_legacy(keys: Mapping[str, Any]) -> Read:
 def _form(keys: Mapping[str, Any]) -> dict[str, str]:
     content = keys.get("content")
     stated: Mapping[str, Any] = content if isinstance(content, Mapping) else keys
-    given = {name: _taken(stated, parts) for name, parts in FORM_PARTS.items()}
+    given = {name: _take_parts(stated, parts) for name, parts in FORM_PARTS.items()}
     if found := given.get(_text(keys, "type")) or given["feedback"] or given["fact"]:
         return found
     principle, warned_of = _text(keys, "principle"), _text(keys, "anti_pattern")
@@ -67,7 +67,7 @@ def _form(keys: Mapping[str, Any]) -> dict[str, str]:
     )
 
 
-def _taken(keys: Mapping[str, Any], parts: tuple[str, ...]) -> dict[str, str]:
+def _take_parts(keys: Mapping[str, Any], parts: tuple[str, ...]) -> dict[str, str]:
     return {part: text for part in parts if (text := _text(keys, part))}
 
 

@@ -25,7 +25,7 @@ def toml_value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         # Half a surrogate pair is no character, and no file in UTF-8 can have one.
-        return f'"{_ESCAPED.sub(_escaped, _HALF.sub("�", value))}"'
+        return f'"{_ESCAPED.sub(_escape_character, _HALF.sub("�", value))}"'
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
@@ -37,5 +37,5 @@ def toml_value(value: Any) -> str:
     raise InvalidInput(f"TOML has no value for {value!r:.60}")
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}"

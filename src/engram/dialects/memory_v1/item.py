@@ -106,7 +106,7 @@ def read_item(record: Any) -> Memory:
         verification="user_confirmed" if verified else "unverified",
         decay_days=_decay_days(record.get("decay") or "180d"),
         cues=_cues(record),
-        extra={_EXTRA: _kept(record)},
+        extra={_EXTRA: _rest_of_record(record)},
     )
 
 
@@ -138,7 +138,7 @@ def _cues(record: Mapping[str, Any]) -> tuple[str, ...]:
     return normalize_cues(value) if is_texts and value else ()
 
 
-def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
+def _rest_of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """What of a record has no field of its own."""
     tier, dest = record["risk_tier"], record.get("dest")
     if isinstance(tier, bool) or tier not in (1, 2, 3):
@@ -189,7 +189,7 @@ def item_record(item: MemoryItem, generated: date) -> dict[str, Any]:
         "fact": memory.statement,
         "kind": item.shown_kind,
         "source": _source(memory),
-        "confidence": _spelled(memory.confidence),
+        "confidence": _spell_confidence(memory.confidence),
         "learned_by": _learned_by(memory, kept),
         "learned_at": _spelled_day(memory.created) or generated.isoformat(),
         "last_verified": _spelled_day(verified) if verified else None,
@@ -223,7 +223,7 @@ def _learned_by(memory: Memory, kept: Mapping[str, Any]) -> str:
     return learned_by if learned_by in LEARNED_BY else "manual"
 
 
-def _spelled(confidence: float) -> str:
+def _spell_confidence(confidence: float) -> str:
     text = f"{min(max(confidence, 0.0), 1.0):.2f}"
     return text[:-1] if text.endswith("0") else text
 

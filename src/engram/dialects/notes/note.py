@@ -60,15 +60,15 @@ Resolve = Callable[[str], str]
 
 def read_note(keys: Keys, body: str, *, name: str, folder: str) -> Memory:
     """The memory of a note below `folder`. Raises `InvalidInput` naming the key."""
-    memory = _read(keys, body, name, folder)
-    written = _rendered(memory, memory.id, lambda target: target)
+    memory = _read_keys(keys, body, name, folder)
+    written = _render_keys(memory, memory.id, lambda target: target)
     kept: dict[str, Any] = {key: value for key, value in keys.items() if key != "id" and written.get(key) != value}
     absent = [key for key in written if key not in keys]
     extra = {"keys": kept, **({"absent": absent} if absent else {}), **({"cold": True} if _is_cold(folder) else {})}
     return memory.but(extra={_EXTRA: extra}) if kept or absent or _is_cold(folder) else memory
 
 
-def _read(keys: Keys, body: str, name: str, folder: str) -> Memory:
+def _read_keys(keys: Keys, body: str, name: str, folder: str) -> Memory:
     category = _text(keys, "category") or _category_of_folder(folder)
     if category not in CATEGORIES:
         raise InvalidInput(f"Unknown category {category!r:.60}; choose {', '.join(CATEGORIES)}")
@@ -182,11 +182,11 @@ def note_of(memory: Memory, name: str, resolve: Resolve) -> tuple[str, Keys, str
     """A memory's folder, keys and body as the note `name`; `resolve` gives the name of a memory it links to, or ""."""
     kept = memory.extra.get(_EXTRA)
     kept = kept if isinstance(kept, Mapping) else {}
-    keys = _rendered(memory, name, resolve)
+    keys = _render_keys(memory, name, resolve)
     body = memory.statement
     if attributes := keys.get("structuredAttributes"):
         body = f"{body}\n\n{_attributes_line(attributes)}"
-    said = {key: value for key, value in _stated(kept).items() if value == _derived(memory).get(key, value)}
+    said = {key: value for key, value in _stated_keys(kept).items() if value == _derive_keys(memory).get(key, value)}
     keys = _as_it_was(keys, body, said, kept.get("absent"), "archive" if memory.status == "archived" else "facts")
     ordered = {key: keys[key] for key in (*ORDER, *keys) if key in keys}
     return _folder(memory, keys, bool(kept.get("cold"))), ordered, body
@@ -203,7 +203,7 @@ def as_exported(memory: Memory) -> Memory:
     return read_note(keys, body, name=memory.id, folder=folder).but(**links)
 
 
-def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
+def _render_keys(memory: Memory, name: str, resolve: Resolve) -> Keys:
     """The keys of a memory in the format's own way of writing them."""
     category = _CATEGORY_OF.get(memory.type, memory.type if memory.type in CATEGORIES else "fact")
     created = memory.created or memory.updated or datetime(1970, 1, 1, tzinfo=UTC)
@@ -216,8 +216,8 @@ def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "created": _spelled_time(created),
         "updated": _spelled_time(memory.updated or created),
         "source": stated_source(memory) or "unknown",
-        "confidence": _spelled(memory.confidence),
-        "confidenceTier": _derived(memory)["confidenceTier"],
+        "confidence": _spell_number(memory.confidence),
+        "confidenceTier": _derive_keys(memory)["confidenceTier"],
         "tags": list(memory.tags),
         "cues": list(memory.cues),
         "entityRef": next(iter(memory.entities), ""),
@@ -240,11 +240,14 @@ def _rendered(memory: Memory, name: str, resolve: Resolve) -> Keys:
         "engramStatus": "dormant" if memory.status == "dormant" else "",
     }
     if memory.importance != 0.5:
-        keys |= {"importanceScore": _spelled(memory.importance), "importanceLevel": _derived(memory)["importanceLevel"]}
+        keys |= {
+            "importanceScore": _spell_number(memory.importance),
+            "importanceLevel": _derive_keys(memory)["importanceLevel"],
+        }
     return {key: value for key, value in keys.items() if value or key == "tags"}
 
 
-def _derived(memory: Memory) -> dict[str, str]:
+def _derive_keys(memory: Memory) -> dict[str, str]:
     """The keys that follow from others."""
     return {
         "confidenceTier": _level(_TIERS, memory.confidence),
@@ -256,25 +259,25 @@ def _as_it_was(keys: Keys, body: str, said: Keys, listed: Any, folder: str) -> K
     """The keys with what the file said and left out, where that still means the same."""
     absent = [key for key in listed if isinstance(key, str) and key != "id"] if isinstance(listed, list) else []
     whole = {key: value for key, value in {**keys, **said}.items() if key not in absent}
-    meaning = _meaning(keys, body, folder)
-    if meaning is None or _meaning(whole, body, folder) == meaning:
+    meaning = _comparable_memory(keys, body, folder)
+    if meaning is None or _comparable_memory(whole, body, folder) == meaning:
         return whole if meaning is not None else keys
     for key, value in said.items():
-        if _meaning({**keys, key: value}, body, folder) == meaning:
+        if _comparable_memory({**keys, key: value}, body, folder) == meaning:
             keys = {**keys, key: value}
     return keys
 
 
-def _stated(kept: Mapping[str, Any]) -> Keys:
+def _stated_keys(kept: Mapping[str, Any]) -> Keys:
     """The keys that a file gave, as far as a note can say them; the name it has here is not the file's to give."""
     keys = kept.get("keys")
     pairs = keys.items() if isinstance(keys, Mapping) else ()
     return {key: value for key, value in pairs if key != "id" and is_writable(key, value)}
 
 
-def _meaning(keys: Keys, body: str, folder: str) -> Memory | None:
+def _comparable_memory(keys: Keys, body: str, folder: str) -> Memory | None:
     try:
-        memory = _read(keys, body, "", folder)
+        memory = _read_keys(keys, body, "", folder)
     except InvalidInput:
         return None
     return memory if memory.activation.frequency else memory.but(activation=Activation())
@@ -283,7 +286,7 @@ def _meaning(keys: Keys, body: str, folder: str) -> Memory | None:
 def _link(link: Association, target: str) -> dict[str, str]:
     reason = link.extra.get("reason")
     rest = {"reason": reason} if isinstance(reason, str) else {}
-    return {"targetId": target, "linkType": link.type, "strength": _spelled(link.strength), **rest}
+    return {"targetId": target, "linkType": link.type, "strength": _spell_number(link.strength), **rest}
 
 
 def _folder(memory: Memory, keys: Keys, cold: bool) -> str:
@@ -307,7 +310,7 @@ def _level(levels: tuple[tuple[float, str], ...], value: float) -> str:
     return next(word for least, word in levels if value >= least)
 
 
-def _spelled(value: float) -> str:
+def _spell_number(value: float) -> str:
     return f"{round(value, 6):g}"
 
 

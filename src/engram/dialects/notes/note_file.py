@@ -36,11 +36,11 @@ def parse_note(text: str) -> tuple[Keys, str]:
             key = found[1]
             keys[key] = _value(found[2] or "")
         elif key and line.strip():
-            keys[key] = _continued(keys[key], line)
+            keys[key] = _continue_list(keys[key], line)
     return keys, parts.body.removeprefix("\n").removesuffix("\n")
 
 
-def _continued(value: Any, line: str) -> list[Any]:
+def _continue_list(value: Any, line: str) -> list[Any]:
     """A list that goes on with another line: an item, or another key of the item above."""
     items = value if isinstance(value, list) else []
     if found := _ITEM.fullmatch(line.rstrip()):
@@ -57,14 +57,14 @@ def _value(text: str) -> Any:
         try:
             found = parse_json(text, characters="any")
         except UnreadableData:
-            return _split(text[1:-1]) if text.startswith("[") and text.endswith("]") else text
+            return _split_list(text[1:-1]) if text.startswith("[") and text.endswith("]") else text
         if isinstance(found, list):
             return [item if isinstance(item, str) else json.dumps(item) for item in found]
         return found if isinstance(found, str | dict) else text
     return _text(text)
 
 
-def _split(inside: str) -> list[str]:
+def _split_list(inside: str) -> list[str]:
     """A list that is not JSON, split as its own readers split it."""
     return [_text(part.strip()) for part in inside.split(",") if part.strip()]
 

@@ -158,11 +158,11 @@ def read_plur(directory: Path, *, packs: bool = False) -> PlurReading:
         else:
             reading.pass_over(pack, "engrams", "a pack")
     reading.pass_over(root / TENSIONS, "", "contradictions PLUR found")
-    reading.memories = {memory.id: memory for memory in _superseded(reading.memories)}
+    reading.memories = {memory.id: memory for memory in _complete_supersessions(reading.memories)}
     return reading
 
 
-def _superseded(memories: Mapping[str, Memory]) -> Iterator[Memory]:
+def _complete_supersessions(memories: Mapping[str, Memory]) -> Iterator[Memory]:
     """The memories with every supersession told by both its ends, whichever of them PLUR has it from."""
     heirs = {m.id: m.superseded_by for m in memories.values() if m.superseded_by in memories}
     for memory in memories.values():

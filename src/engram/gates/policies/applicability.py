@@ -106,7 +106,7 @@ def _without_one(
         rest = read(RuleText(phrase.rest))
         if rest.key and rest.key == (found.key or rest.key):
             neutral = _narrows_nothing(phrase, text, found)
-            return "" if neutral else _spelled(phrase.text), phrase.rest, rest
+            return "" if neutral else _spell_phrase(phrase.text), phrase.rest, rest
     return None
 
 
@@ -154,7 +154,7 @@ def _openings(body: str) -> list[int]:
     return found
 
 
-def _spelled(phrase: str) -> str:
+def _spell_phrase(phrase: str) -> str:
     """A phrase as part of a key: "for data breaches" → "data breaches", "before a release" → "before release"."""
     text, grammar = phrase.lower(), _grammar()
     opening = next((words for words in grammar.spellings if text.startswith(f"{words} ")), text.split()[0])

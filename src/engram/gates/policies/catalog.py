@@ -130,7 +130,7 @@ def _rule(kind: type[TypeRule] | type[SlotRule], row: Mapping[str, Any], where: 
     for key in ("pattern", "type") if kind is TypeRule else ("pattern",):
         if key not in row:
             raise InvalidInput(f"{where} has no {key}")
-    values = {key: _checked(key, value, where) for key, value in row.items()}
+    values = {key: _check_value(key, value, where) for key, value in row.items()}
     try:
         return kind(**values)
     except InvalidInput as error:
@@ -138,7 +138,7 @@ def _rule(kind: type[TypeRule] | type[SlotRule], row: Mapping[str, Any], where: 
         raise InvalidInput(f"{where}{str(error).removeprefix(_RULES[kind])}") from None
 
 
-def _checked(key: str, value: Any, where: str) -> Any:
+def _check_value(key: str, value: Any, where: str) -> Any:
     if key not in _LISTS:
         if not isinstance(value, str):
             raise InvalidInput(f"{where}: {key} must be a string, not {value!r:.60}")

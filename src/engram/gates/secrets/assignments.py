@@ -231,10 +231,10 @@ class NamedWord:
 
     def _next_in(self, words: frozenset[str]) -> bool:
         if self._said is None:
-            self._said = self._following()
+            self._said = self._next_words()
         return not words.isdisjoint(self._said)
 
-    def _following(self) -> tuple[str, ...]:
+    def _next_words(self) -> tuple[str, ...]:
         """The next word, and the first part of it where it is written LikeThis."""
         following = _FIRST_WORD.match(self.text, self.end)
         if following is None:
@@ -244,32 +244,32 @@ class NamedWord:
 
     def assigned(self, nearby: bool) -> Secret | None:
         """The value assigned to the name by a sign or a word such as "is"."""
-        if found := self._structured(self.text[max(0, self.start - 60) : self.start]):
+        if found := self._find_structured(self.text[max(0, self.start - 60) : self.start]):
             return found
-        for given in self._given(nearby):
+        for given in self._find_values(nearby):
             if len(given.value) > _LONG_VALUE:
                 self.passed = given.start + len(given.value)
-            if found := self._judged(given):
+            if found := self._judge_value(given):
                 return found
         return None
 
-    def _structured(self, before: str) -> Secret | None:
+    def _find_structured(self, before: str) -> Secret | None:
         """The value in markup, in a pair of fields, or in a call whose arguments are name and value."""
         enough = Likeness.WORD if self.strict else Likeness.LIKELY
         in_tag = "<" in before and self.text.find(">", self.end, self.end + 300) >= 0 and _IN_TAG.search(before)
-        if in_tag and (found := self._taken(_ELEMENT.match(self.text, self.end), enough)):
+        if in_tag and (found := self._take_value(_ELEMENT.match(self.text, self.end), enough)):
             return found
         paired = _PAIRED.match(self.text, self.end)
-        if paired and _NAMED_BY.search(before) and (found := self._taken(paired, enough)):
+        if paired and _NAMED_BY.search(before) and (found := self._take_value(paired, enough)):
             return found
         argument = _ARGUMENT.match(self.text, self.end)
         sets = _SETS.search(before) if argument else None
         if sets is None or self.about or self.softly_about:
             return None
         # What is set elsewhere than in the environment may be a message or a rule of a form.
-        return self._taken(argument, enough if sets["sure"] else Likeness.LIKELY, trimming="")
+        return self._take_value(argument, enough if sets["sure"] else Likeness.LIKELY, trimming="")
 
-    def _taken(self, given: re.Match[str] | None, enough: Likeness, trimming: str = _TRIMMED) -> Secret | None:
+    def _take_value(self, given: re.Match[str] | None, enough: Likeness, trimming: str = _TRIMMED) -> Secret | None:
         if given is None:
             return None
         value = given["secret"].rstrip(trimming)
@@ -291,7 +291,7 @@ class NamedWord:
             and (self.text[self.start : self.end].isupper() or value.count("-") > _MOST_JOINED)
         )
 
-    def _given(self, nearby: bool) -> Iterator[Given]:
+    def _find_values(self, nearby: bool) -> Iterator[Given]:
         """The value a sign gives the name at once, or those that follow a word such as "is" a little later."""
         if nearby and (possessive := _POSSESSIVE.match(self.text, self.end)):
             yield from self._value(self._after_fillers(possessive.end() - 1), "", copula="is")
@@ -333,7 +333,7 @@ class NamedWord:
         signed = _SIGNED_ASIDE.match(self.text, aside.end()) if aside else None
         place = signed.end() if signed else asked.end() if asked else None
         for given in self._value(place, "", copula="is") if place is not None and place < self.limit else ():
-            if likeness(given.value) >= Likeness.LIKELY or is_passphrase(given.value) or self._spoken(given):
+            if likeness(given.value) >= Likeness.LIKELY or is_passphrase(given.value) or self._is_spoken(given):
                 yield given
 
     def _after_fillers(self, place: int) -> int:
@@ -352,7 +352,7 @@ class NamedWord:
             value = trimmed(match["secret"], self.text, match.end("secret"))
             yield Given(value, match.start("secret"), lead, signed, unspaced, copula)
 
-    def _judged(self, given: Given) -> Secret | None:
+    def _judge_value(self, given: Given) -> Secret | None:
         if _NOT_LIKE.search(given.lead):
             return None
         if self._takes(given):
@@ -423,10 +423,10 @@ class NamedWord:
         parts = words[0].split()
         if len(parts) < (3 if quoted else 4) or 3 * sum(is_said(part) for part in parts) > len(parts):
             return None
-        taken = quoted or self._is_phrase or self._spoken(given)
+        taken = quoted or self._is_phrase or self._is_spoken(given)
         return Secret("password", given.start, words.end()) if taken else None
 
-    def _spoken(self, given: Given) -> bool:
+    def _is_spoken(self, given: Given) -> bool:
         """Whether words follow that make no sentence: "the password is gravel tulip monsoon pickle"."""
         words = _PHRASE.match(self.text, given.start)
         if (
@@ -466,10 +466,10 @@ class NamedWord:
             Likeness.LIKELY if self.strict and given["gap"][0] not in ".!?" and not self.softly_about else Likeness.SURE
         )
         if like < enough or (not self.strict and len(value) < 12):
-            return self._quoted(given, value, like)
+            return self._find_quoted(given, value, like)
         return self._secret(start, value)
 
-    def _quoted(self, given: re.Match[str], value: str, like: Likeness) -> Secret | None:
+    def _find_quoted(self, given: re.Match[str], value: str, like: Likeness) -> Secret | None:
         """The value in SQL and the like: PASSWORD 'swordfish'."""
         shouted = self.text[self.start : self.end].isupper()
         if self.strict and shouted and given["quote"] and like == Likeness.WORD and len(value) > 4:

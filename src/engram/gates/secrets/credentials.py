@@ -50,7 +50,7 @@ def private_keys(text: str) -> Iterator[Secret]:
     if "PRIVATE KEY" in text or "PuTTY-User-Key-File" in text:
         yield from _blocks(text)
     if "LS0tLS1CRUdJTi" in text:
-        yield from _wrapped(text)
+        yield from _find_wrapped(text)
 
 
 def _blocks(text: str) -> Iterator[Secret]:
@@ -88,7 +88,7 @@ def _headless(text: str, start: int, stop: int) -> Iterator[Secret]:
         start = end.end()
 
 
-def _wrapped(text: str) -> Iterator[Secret]:
+def _find_wrapped(text: str) -> Iterator[Secret]:
     for match in _WRAPPED.finditer(text):
         try:
             head = base64.b64decode(match[0][:80] + "=" * (-len(match[0][:80]) % 4))
@@ -158,7 +158,7 @@ _SAID_OF = re.compile(
 
 
 @lru_cache(maxsize=1)
-def _locked() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
+def _words_of_locks() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
     """What a code opens: whole words, prefixes of words, and substrings."""
     listed = words("locked")
     begun = tuple(word.removesuffix(r"\w*") for word in listed if word.endswith(r"\w*"))
@@ -174,7 +174,7 @@ def codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
     named = [pair for pair in words_in(lowered, CODES, hints) if pair[1] != _WARNING]
     if named:
         yield from _digits(text, lowered, named)
-    yield from _lettered(text, lowered, named)
+    yield from _find_letter_codes(text, lowered, named)
 
 
 def warned_codes(text: str, lowered: str, hints: Hints) -> Iterator[Secret]:
@@ -213,7 +213,7 @@ def _is_warned(lowered: str, given: re.Match[str], warnings: list[re.Match[str]]
     return before > 0 and warnings[before - 1].end() > given.start() - _FAR
 
 
-def _lettered(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -> Iterator[Secret]:
+def _find_letter_codes(text: str, lowered: str, named: list[tuple[re.Match[str], str]]) -> Iterator[Secret]:
     """Codes of letters and digits: "the banking PIN is 02308Cf2"."""
     for word, kind in named:
         if kind != "strong" or _is_other(lowered, word):
@@ -253,7 +253,7 @@ def _opens(lowered: str, word: re.Match[str]) -> bool:
     sentence = (
         before + lowered[word.start() : word.end()] + _SENTENCE_END.split(lowered[word.end() : word.end() + _FAR])[0]
     )
-    whole, begun, anywhere = _locked()
+    whole, begun, anywhere = _words_of_locks()
     return any(one in whole or one.startswith(begun) for one in _WORDS.findall(sentence)) or any(
         one in sentence for one in anywhere
     )
@@ -387,17 +387,17 @@ def tabled(text: str, words: Iterable[tuple[re.Match[str], str]]) -> Iterator[Se
 
 
 def _cells(text: str, begin: int, end: int, separator: str) -> tuple[list[Secret], int]:
-    heads = _split(text, begin, end, separator)
+    heads = _split_cells(text, begin, end, separator)
     if len(heads) < 2 or not all(_CELL.fullmatch(cell.strip() or "-") for cell, _ in heads):
-        return ([*_labelled(heads)], end) if separator in "|\t" else ([], 0)
+        return ([*_find_labelled(heads)], end) if separator in "|\t" else ([], 0)
     columns = [place for place, (cell, _) in enumerate(heads) if _names_secret(cell)]
-    found = [*_labelled(heads)] if separator in "|\t" else []
+    found = [*_find_labelled(heads)] if separator in "|\t" else []
     for _ in range(_MOST_ROWS):
         begin, end = end + 1, text.find("\n", end + 1)
         end = len(text) if end < 0 else end
         if begin >= len(text) or end - begin > 2_000:
             break
-        cells = _split(text, begin, end, separator)
+        cells = _split_cells(text, begin, end, separator)
         if len(cells) != len(heads):
             break
         if not _RULE.fullmatch(text[begin:end]):
@@ -405,7 +405,7 @@ def _cells(text: str, begin: int, end: int, separator: str) -> tuple[list[Secret
     return found, begin - 1
 
 
-def _split(text: str, begin: int, end: int, separator: str) -> list[tuple[str, int]]:
+def _split_cells(text: str, begin: int, end: int, separator: str) -> list[tuple[str, int]]:
     cells, position = [], begin
     for part in text[begin:end].split(separator):
         cells.append((part, position))
@@ -422,7 +422,7 @@ def _names_secret(cell: str) -> bool:
     return not any(part in _ABOUT for part in rest)
 
 
-def _labelled(cells: list[tuple[str, int]]) -> Iterator[Secret]:
+def _find_labelled(cells: list[tuple[str, int]]) -> Iterator[Secret]:
     for (cell, _), (value, start) in itertools.pairwise(cells):
         if _names_secret(cell):
             yield from _cell(value, start)

@@ -89,14 +89,14 @@ def high_entropy(text: str, lowered: str, names: Sequence[tuple[re.Match[str], s
         token = match["token"]
         if token is None or _DIGIT.search(token) is None or "://" in token or _DIGEST.match(token):
             continue
-        start, value = _stripped(match)
+        start, value = _strip_value(match)
         if is_masked(value) or is_placeholder(value) or value.startswith(PUBLIC) or is_public_address(value):
             continue
         if _is_password(value):
             yield Secret("password", start, start + len(value))
         elif _is_key(value) and not is_ordinary(value):
             keys.append((start, value))
-    named = _named(text, lowered, names) if keys else []
+    named = _find_names(text, lowered, names) if keys else []
     blocks = list(_PUBLIC_BLOCK.finditer(text)) if keys and "-----BEGIN " in text else []
     for start, value in keys:
         while blocks and blocks[0].end() <= start:
@@ -105,7 +105,7 @@ def high_entropy(text: str, lowered: str, names: Sequence[tuple[re.Match[str], s
             yield Secret("high-entropy-token", start, start + len(value))
 
 
-def _named(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) -> list[int]:
+def _find_names(text: str, lowered: str, names: Sequence[tuple[re.Match[str], str]]) -> list[int]:
     """The places of words that name a secret; a key needs no owner, since the value is a random one."""
     return [
         match.start()
@@ -122,7 +122,7 @@ def _is_field(text: str, word: re.Match[str]) -> bool:
     return before in ("", "{", ",") and _SIGN.match(text, word.end()) is not None
 
 
-def _stripped(match: re.Match[str]) -> tuple[int, str]:
+def _strip_value(match: re.Match[str]) -> tuple[int, str]:
     """The value without a name and a sign before it, and without the signs that end its sentence."""
     raw, start = match["token"], match.start("token")
     if assigned := _ASSIGNED.match(raw):

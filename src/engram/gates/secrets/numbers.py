@@ -142,7 +142,7 @@ def numbers(text: str, lowered: str, hints: Hints, *, bare: bool = True) -> Iter
 def _cards(text: str, bare: bool) -> Iterator[Secret]:
     for match in _CARD.finditer(text):
         plain = re.sub(r"[ -]", "", match[0])
-        if not _CARD_PREFIX.fullmatch(plain) or not _varied(plain) or not _luhn(plain) or _is_sample(plain):
+        if not _CARD_PREFIX.fullmatch(plain) or not _is_varied(plain) or not _luhn(plain) or _is_sample(plain):
             continue
         around = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
         unmarked = bare and len(plain) <= 16 and not _NO_CARD.search(text[max(0, match.start() - 40) : match.start()])
@@ -172,7 +172,7 @@ def _rows() -> tuple[list[int], dict[str, list[int]]]:
 
 
 @lru_cache(maxsize=64)
-def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]:
+def _compile_row(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None, Callable[[str], bool]]:
     """The pattern of a row, that of its words, and its check."""
     _, words, pattern, *checks = columns(NUMBERS)[row]
     alternatives = "|".join(map(re.escape, words.split("¦")))
@@ -191,7 +191,7 @@ def _check(name: str) -> Callable[[str], bool]:
 def _of_row(text: str, lowered: str, row: int, hints: Hints) -> Iterator[Secret]:
     """The numbers of a row: all of that form, or those near one of its words."""
     kind, words = columns(NUMBERS)[row][:2]
-    pattern, near, check = _compiled(row)
+    pattern, near, check = _compile_row(row)
     found = (
         place
         for word in words.split("¦")
@@ -202,7 +202,7 @@ def _of_row(text: str, lowered: str, row: int, hints: Hints) -> Iterator[Secret]
     # Each character around the words is searched once.
     for begin, stop in stretches(found, _NEAR // 2, _NEAR + _LONGEST_WORD) if near else ((0, len(text)),):
         for match in pattern.finditer(text, max(end, begin), stop):
-            if _varied(match[0]) and check(match[0]) and not _is_sample(match[0]):
+            if _is_varied(match[0]) and check(match[0]) and not _is_sample(match[0]):
                 end = match.end()
                 yield Secret(kind, match.start(), match.end())
 
@@ -218,16 +218,16 @@ def _number(digits: Iterable[int]) -> int:
     return int("".join(map(str, digits)))
 
 
-def _varied(text: str) -> bool:
+def _is_varied(text: str) -> bool:
     return len(set(_digits(text))) > 1
 
 
-def _weighted(digits: list[int], weights: Iterable[int]) -> int:
+def _weigh_digits(digits: list[int], weights: Iterable[int]) -> int:
     return sum(digit * weight for digit, weight in zip(digits, weights, strict=False))
 
 
 def _is_multiple(modulus: int, weights: list[int], text: str) -> bool:
-    return _weighted(_digits(text), weights) % modulus == 0
+    return _weigh_digits(_digits(text), weights) % modulus == 0
 
 
 def _luhn(text: str) -> bool:
@@ -262,9 +262,9 @@ def _iso_7064(text: str) -> bool:
 
 def _cpf(text: str) -> bool:
     digits = _digits(text)
-    first = _weighted(digits[:9], range(10, 1, -1)) * 10 % 11 % 10
-    second = _weighted(digits[:10], range(11, 1, -1)) * 10 % 11 % 10
-    return _varied(text) and [first, second] == digits[9:]
+    first = _weigh_digits(digits[:9], range(10, 1, -1)) * 10 % 11 % 10
+    second = _weigh_digits(digits[:10], range(11, 1, -1)) * 10 % 11 % 10
+    return _is_varied(text) and [first, second] == digits[9:]
 
 
 def _dni(text: str) -> bool:
@@ -337,7 +337,7 @@ def _rodne_cislo(text: str) -> bool:
 
 def _cnp(text: str) -> bool:
     digits = _digits(text)
-    return _weighted(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11 % 10 == digits[12]
+    return _weigh_digits(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11 % 10 == digits[12]
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {

@@ -165,7 +165,7 @@ def spans(text: str, lowered: str, hints: Hints) -> Iterator[tuple[int, int]]:
     found = set(_strings(text))
     for begin, stop in stretches((start for start, *_ in cues), _AROUND_CUE, _AROUND_CUE):
         first, last = _whole(text, max(0, begin), min(stop, len(text)))
-        found.update(_quoted(text, first, last))
+        found.update(_find_quotations(text, first, last))
         found.update(_numbers(text, first, last))
         found.update(_spelled_items(text, first, last))
         found.update(_plain(text, first, last))
@@ -182,7 +182,7 @@ def _whole(text: str, begin: int, stop: int) -> tuple[int, int]:
     return first, min(ends, default=min(len(text), stop + LONGEST_JUDGED))
 
 
-def _quoted(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+def _find_quotations(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
     if _QUOTES.isdisjoint(text[begin:stop]):
         return
     for match in _QUOTED.finditer(text, begin, stop):
@@ -229,7 +229,7 @@ def _strings(text: str) -> Iterator[tuple[int, int]]:
         for at, part in parts:
             if _MIXED.search(part) is None:
                 continue
-            start, value = _stripped(at, part)
+            start, value = _strip_value(at, part)
             if len(value) >= _FEWEST_DIGITS and _MIXED.search(value) and not _is_else(value):
                 end = start + len(value)
                 if any(map(str.isdigit, value)) or not _is_identifier(text, start, end):
@@ -240,7 +240,7 @@ def _spelled_items(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]
     """What is spelled out as a list."""
     for match in _SENTENCE.finditer(text, begin, stop) if text.count(",", begin, stop) >= _FEWEST_ITEMS - 1 else ():
         if match[0].count(",") >= _FEWEST_ITEMS - 1:
-            yield from _spelled(match)
+            yield from _find_spelled_items(match)
 
 
 def _is_phone(value: str) -> bool:
@@ -252,7 +252,7 @@ def _is_identifier(text: str, start: int, end: int) -> bool:
     return text[end : end + 1] in _CALLS or text[start - 1 : start] in _ATTRIBUTES
 
 
-def _stripped(start: int, raw: str) -> tuple[int, str]:
+def _strip_value(start: int, raw: str) -> tuple[int, str]:
     """The value without a name before it and without the signs that end its sentence."""
     if assigned := _ASSIGNED.match(raw):
         raw, start = raw[assigned.end() :], start + assigned.end()
@@ -266,7 +266,7 @@ def _stripped(start: int, raw: str) -> tuple[int, str]:
     return start + len(raw) - len(kept), value
 
 
-def _spelled(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _find_spelled_items(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
     """The items of a sentence that name single letters and digits: "capital R, then 5, then a hyphen"."""
     from engram.models.credentials import groups_of
 

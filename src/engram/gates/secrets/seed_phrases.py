@@ -21,13 +21,13 @@ _OPENING = re.compile(r"(?:\d{1,2}[.):\]]?[ \t]{0,3})\Z")
 
 
 @lru_cache(maxsize=1)
-def _listed() -> frozenset[str]:
+def _wallet_words() -> frozenset[str]:
     return frozenset(word for row in rows("walletwords.txt") for word in row)
 
 
 @lru_cache(maxsize=1)
 def _listed_or_numbered() -> frozenset[str]:
-    return _listed() | _NUMBERS
+    return _wallet_words() | _NUMBERS
 
 
 def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
@@ -39,7 +39,7 @@ def seed_phrases(text: str, lowered: str) -> Iterator[Secret]:
         lowered.count("-") > _FEWEST - 2
         and any(part.count("-") > _FEWEST - 2 for part in lowered.split() if len(part) > 3 * _FEWEST)
     ):
-        yield from _phrases(text, lowered, _listed())
+        yield from _phrases(text, lowered, _wallet_words())
 
 
 def _words(lowered: str) -> list[str]:

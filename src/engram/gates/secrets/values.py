@@ -148,13 +148,13 @@ _ORDINARY = lazy_pattern(
 
 
 @lru_cache(maxsize=1)
-def _said() -> frozenset[str]:
+def _ordinary_words() -> frozenset[str]:
     return frozenset(word for row in rows("nonsecrets.txt") for word in row)
 
 
 def is_said(word: str) -> bool:
     """Whether the word describes a password without revealing it."""
-    return word.casefold() in _said()
+    return word.casefold() in _ordinary_words()
 
 
 def is_placeholder(value: str) -> bool:
@@ -240,7 +240,7 @@ def _likeness(value: str) -> Likeness:
         return Likeness.NOT
     if not parts or all(_is_word(part) for part in parts):
         return Likeness.WORD
-    return _mixed(value)
+    return _judge_mixed(value)
 
 
 def _refers(parts: list[str]) -> bool:
@@ -255,7 +255,7 @@ def _is_word(part: str) -> bool:
     return part.isdigit() or (part.isalpha() and (part[1:].islower() or part.isupper() or len(part) == 1))
 
 
-def _mixed(value: str) -> Likeness:
+def _judge_mixed(value: str) -> Likeness:
     inner = value[:-1]
     signs = sum(char in _SIGNS for char in inner)
     kinds = "".join("d" if c.isdigit() else "s" if c in _SIGNS else "l" if c.isalpha() else "" for c in value)

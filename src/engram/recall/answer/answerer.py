@@ -40,6 +40,7 @@ from engram.recall.answer.history import (
     window_of,
 )
 from engram.recall.answer.parts import PartFinder
+from engram.recall.coverage import find_covering_less
 from engram.recall.cutoff import (
     HALF,
     LOOKED_UP,
@@ -56,7 +57,7 @@ from engram.recall.cutoff import (
     said_first,
 )
 from engram.recall.expansion import BY_RULES
-from engram.recall.freshness import Replacements, change_first, compared, current_first, noted
+from engram.recall.freshness import Replacements, change_first, compared, current_first, find_other_tense, noted
 from engram.recall.outdated import may_answer
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery, selects
@@ -213,6 +214,8 @@ PHRASE_AS_WORDS = "current memories, with the time phrase read as words"
 AS_FILTERED = "what the filters select, whatever the question's intent"
 NEWEST_FIRST = "what holds now comes before what it replaced"
 OUTDATED = "archived and stale memories, because no current one answers"
+OTHER_TENSE = "planned where the question asks for what is, or the reverse"
+COVERS_LESS = "another memory covers more of the question"
 EVIDENCE_LAST = "evidence from documents comes after what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
@@ -288,7 +291,7 @@ class Answerer:
         found = compared(query.text, answered.hits, self.store, query.filters, log=answered.method == FROM_LOG)
         replaced = self._doubted(query, answered.hits, found)
         answered = self._current_first(question, query.filters, answered, replaced)
-        hits = first(self._relevant(question, answered.hits), query.limit)
+        hits = first(self._relevant(question, answered.hits, replaced), query.limit)
         if not hits:
             return replace(answered, hits=hits)
         if question.intent != "lineage":
@@ -296,10 +299,10 @@ class Answerer:
         answered = replace(answered, hits=hits)
         return _said_first(answered) if question.intent == "current" or query.narrowed else answered
 
-    def _relevant(self, question: ParsedQuestion, hits: Hits) -> Hits:
+    def _relevant(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
         """The hits about the question; all that tell of the act, where the question has no other topic: "what did we decide in March"."""
         if question.window is None or question.intent != "event" or not names_only_acts(question.subject):
-            return about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
+            return self._choose_best_covering(question, hits, replaced)
         act = set(query_terms(question.subject))
         least = min(self.floor, NEAREST)
         return leaving_out(
@@ -307,6 +310,16 @@ class Answerer:
             lambda hit: hit.relevance < self.floor and act.isdisjoint(tokens(hit.text)),
             "does not tell of it",
         )
+
+    def _choose_best_covering(self, question: ParsedQuestion, hits: Hits, replaced: Replacements) -> Hits:
+        """The hits about the question; without a window only those of its tense that cover as much of it as the others."""
+        chosen = about(hits, question.text, self.floor, several=_is_for_a_task(question.text, hits))
+        if question.intent not in ("current", "event") or question.window is not None or not self.floor:
+            return chosen
+        other = find_other_tense(question.text, chosen, replaced)
+        chosen = leaving_out(chosen, lambda hit: hit.id in other, OTHER_TENSE)
+        less = find_covering_less(question.text, chosen, hits, replaced)
+        return leaving_out(chosen, lambda hit: hit.id in less, COVERS_LESS)
 
     def _current_first(
         self, question: ParsedQuestion, filters: Filters, answered: TracedAnswer, replaced: Replacements

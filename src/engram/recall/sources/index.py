@@ -10,15 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from engram.agents.sources.source import Source, SourcePassage
+from engram.disk import boot_id
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass
-from engram.recall.sources.source import Source, SourcePassage
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.files.index.connection import connect, immediate, split_statements
-from engram.store.files.index.search import best_rows, document_frequencies
-from engram.store.files.index.vectors import Matrix, boot_id
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange
 from engram.store.sql import named_statements
+from engram.store.sqlite.connection import connect, immediate, split_statements
+from engram.store.sqlite.search import best_rows, document_frequencies
+from engram.store.sqlite.vectors import Matrix
 from engram.text.tokens import prune
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engram.disk import find_temporary, remove_leftovers
-from engram.store.files.home import Home
+from engram.store.home import Home
 
 
 def remove_home_leftovers(home: Home) -> None:

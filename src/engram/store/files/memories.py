@@ -14,8 +14,8 @@ from engram.disk import DIRECTORY_MODE, read_bytes, write_temporary
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.store.files.home import file_name, scope_folder
-from engram.store.files.sweep import COARSE_CLOCK_NS, SECOND_NS
+from engram.store.home import file_name, scope_folder
+from engram.store.sqlite.sweep import COARSE_CLOCK_NS, SECOND_NS
 
 _RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
 _MAC_FLAGS = {_RENAME_NOREPLACE: 4, _RENAME_SWAP: 2}

@@ -16,16 +16,19 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
 from engram.model.usage import Use
-from engram.store.files import memories, named_states, state
-from engram.store.files.file_sync import is_team
-from engram.store.files.home import Home
-from engram.store.files.index.writer import from_blob
-from engram.store.files.journal import Change, Journal, JournalLine, Position
-from engram.store.files.ledger import Ledger
+from engram.store.files import memories
 from engram.store.files.lock import WriterLock
+from engram.store.files.log.journal import Change, Journal, JournalLine, Position
+from engram.store.files.log.ledger import Ledger
+from engram.store.files.log.usage import Usage
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.purge_plan import unfinished
-from engram.store.files.usage import Usage
+from engram.store.files.reconcile.team_trust import is_team
+from engram.store.files.states import named as named_states
+from engram.store.files.states import sessions as session_files
+from engram.store.files.states import tasks as task_files
+from engram.store.files.states import verdicts
+from engram.store.files.store.purge_plan import unfinished
+from engram.store.home import Home
 from engram.store.migration.records import (
     Counts,
     GateVerdict,
@@ -37,6 +40,7 @@ from engram.store.migration.records import (
     portable,
 )
 from engram.store.records import highest_numbers, image
+from engram.store.sqlite.writer import from_blob
 
 LOCK_SECONDS = 10.0
 """How long to wait for a decision in progress."""
@@ -141,18 +145,18 @@ class FilesSource:
 
     def _read_snapshot(self) -> StateSnapshot:
         problems: list[str] = []
-        runs = list(state.all_tasks(self.home, problems))
+        runs = list(task_files.all_tasks(self.home, problems))
         if problems:
             raise StoreCorrupt(problems[0])
         return StateSnapshot(
-            sessions=state.all_sessions(self.home),
+            sessions=session_files.all_sessions(self.home),
             verdicts=list(_verdicts(self.home)),
             tombstones=self._purged,
             numbers=highest_numbers(self._latest),
-            paused=state.is_paused(self.home),
+            paused=verdicts.is_paused(self.home),
             tasks=runs,
-            checkpoints=[point for task in runs for point in state.checkpoints(self.home, task.id)],
-            jobs=state.all_jobs(self.home),
+            checkpoints=[point for task in runs for point in task_files.checkpoints(self.home, task.id)],
+            jobs=task_files.all_jobs(self.home),
             states=dict(named_states.all_states(self.home)),
         )
 
@@ -297,7 +301,7 @@ def _memory_files(home: Home) -> Iterator[str]:
 
 def _verdicts(home: Home) -> Iterator[GateVerdict]:
     try:
-        lines = read_bytes(home.state / state.VERDICTS_FILE).decode("utf-8", "replace").splitlines()
+        lines = read_bytes(home.state / verdicts.VERDICTS_FILE).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:

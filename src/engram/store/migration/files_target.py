@@ -23,26 +23,33 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import durability, journal, memories, named_states, state
-from engram.store.files.context import StoreContext
-from engram.store.files.home import Home, open_home
-from engram.store.files.index.index import Index
-from engram.store.files.index.writer import from_blob, to_blob
-from engram.store.files.journal import Journal
-from engram.store.files.ledger import Ledger
+from engram.store.files import memories
 from engram.store.files.lock import WriterLock
+from engram.store.files.log import journal
+from engram.store.files.log.journal import Journal
+from engram.store.files.log.ledger import Ledger
+from engram.store.files.log.mark import MARK_FILE
+from engram.store.files.log.usage import Usage
 from engram.store.files.memories import stamp_of
-from engram.store.files.usage import Usage
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.states import named as named_states
+from engram.store.files.states import sessions as session_files
+from engram.store.files.states import tasks as task_files
+from engram.store.files.states import verdicts
+from engram.store.home import Home, open_home
 from engram.store.migration.records import JournalRecord, MemoryImage, MigrationState, StateSnapshot, VectorsById
 from engram.store.protocol import Progress
 from engram.store.records import from_image
+from engram.store.sources import random_hex, utc_now
+from engram.store.sqlite.index import Index
+from engram.store.sqlite.writer import from_blob, to_blob
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
 
 _FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
-_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", durability.MARK_FILE))
+_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", MARK_FILE))
 
 
 def check_empty(root: Path) -> None:
@@ -145,7 +152,7 @@ class FilesTarget:
 
     def finish(self, progress: Progress) -> None:
         """Move the store to its final path and build its index."""
-        from engram.store.files.recovery import remove_stray
+        from engram.store.files.reconcile.recovery import remove_stray
 
         if _state_of(self._root) is None:
             os.sync()
@@ -159,16 +166,19 @@ class FilesTarget:
         remove_stray(home.state)  # of a run that was killed
 
     def _build_index(self, home: Home, progress: Progress) -> None:
-        from engram.store.files.recovery import rebuild
+        from engram.store.files.reconcile.recovery import rebuild
 
         vectors = VectorCache(home.state / VECTORS, self._embedder)
-        context = StoreContext(
+        context = IndexContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),
             ledger=Ledger(home.ledger, home.quarantine),
             index=Index(home.index, self.embedder, self._embedder.dim if self._embedder else 0),
             lock=WriterLock(home.lock),
+            clock=utc_now,
+            token=random_hex,
+            warnings=[],
             embedder=vectors if self._embedder is not None else None,
         )
         try:
@@ -195,16 +205,16 @@ class FilesTarget:
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
         """Write sessions, tasks, small states, verdicts and the pause. Tombstones and numbers are in the journal."""
         for session in snapshot.sessions:
-            state.save_session(self._home, session)
-        state.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
+            session_files.save_session(self._home, session)
+        task_files.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
         named_states.replace_all(self._home, snapshot.states)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in snapshot.verdicts
         ]
         if lines:
-            replace_file(self._home.state / state.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
-        state.pause(self._home, snapshot.paused)
+            replace_file(self._home.state / verdicts.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
+        verdicts.pause(self._home, snapshot.paused)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses; the offset of each in the file is its position."""

@@ -82,14 +82,14 @@ def named_endpoint(named: str, tenant: str | None, option: str) -> Endpoint:
         raise InvalidInput(f"{option} is for servers; omit it for a directory")
     if not named.strip():
         raise InvalidInput("the directory is empty; give a directory or a postgresql:// URL")
-    from engram.store.files.home import expanded
+    from engram.store.home import expanded
 
     return Endpoint(directory=expanded(Path(named), "the store").absolute())
 
 
 def default_endpoint(home: Path | None, tenant: str | None) -> Endpoint:
     """The endpoint that other verbs use: the given home, `$ENGRAM_URL`, or the default home."""
-    from engram.store.files.home import default_root, expanded
+    from engram.store.home import default_root, expanded
 
     server = requested_server(home, tenant=tenant)
     if server is not None:
@@ -299,7 +299,7 @@ def open_source(end: Endpoint) -> "Iterator[MigrationSource]":
             source.settle()
             yield source
         return
-    from engram.store.files.home import open_home
+    from engram.store.home import open_home
     from engram.store.migration.files_source import FilesSource
 
     with closing(FilesSource(open_home(end.directory, create=False))) as files:

@@ -1,0 +1,47 @@
+"""The table of coding agents: every module in `agents/known/`, loaded when its record is asked for."""
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+from engram.agents import known
+from engram.agents.agent import CodingAgent, SessionStore
+from engram.model.errors import InvalidInput
+
+
+@cache
+def agent_names() -> tuple[str, ...]:
+    """The names of all agents, sorted; no record is loaded."""
+    return tuple(sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(known.__path__)))
+
+
+@cache
+def find_agent(name: str) -> CodingAgent:
+    """The record of an agent. Raises `InvalidInput` for an unknown name."""
+    if name not in agent_names():
+        raise InvalidInput(f"Unknown harness {name!r}; choose {', '.join(agent_names())}")
+    agent: CodingAgent = import_module(f"{known.__name__}.{name.replace('-', '_')}").AGENT
+    return agent
+
+
+def all_agents() -> tuple[CodingAgent, ...]:
+    """The records of all agents, by name."""
+    return tuple(map(find_agent, agent_names()))
+
+
+def agents_with_sessions() -> tuple[CodingAgent, ...]:
+    """The agents whose sessions can be read."""
+    return tuple(agent for agent in all_agents() if agent.sessions is not None)
+
+
+def session_store(name: str) -> SessionStore:
+    """Where an agent keeps its sessions. Raises `InvalidInput` for an agent without any that can be read."""
+    if name in agent_names() and (store := find_agent(name).sessions) is not None:
+        return store
+    names = ", ".join(agent.name for agent in agents_with_sessions())
+    raise InvalidInput(f"Unknown harness {name!r}; choose {names} or all")
+
+
+def agent_with_hooks() -> CodingAgent:
+    """The agent whose hooks run `engram hook`."""
+    return next(agent for agent in all_agents() if agent.hook_events)

@@ -1,0 +1,1 @@
+"""Keeps the index in step with logs and memory files."""

@@ -1,0 +1,1 @@
+"""Small files of a store: sessions, tasks, jobs and named states."""

@@ -1,0 +1,1 @@
+"""The files backend: decisions, queries, purge and upkeep."""

@@ -1,0 +1,331 @@
+"""The reading half of a files store: memories, events, search, history and links."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby, islice
+from typing import TYPE_CHECKING
+
+from engram.model.errors import InvalidInput, StoreError
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.rules.scopes import shows
+from engram.store.files.log.journal import Change, Entry, Position
+from engram.store.files.reconcile.context import IndexContext
+from engram.store.files.reconcile.index_records import place_of
+from engram.store.files.reconcile.recovery import IndexOutdated
+from engram.store.files.reconcile.refresh import RefreshedStore, repairs_index
+from engram.store.files.reconcile.team_trust import is_team
+from engram.store.files.store import events, health, purge
+from engram.store.files.store.purge_plan import unfinished
+from engram.store.ledger import decode_event
+from engram.store.protocol import (
+    COMMON,
+    Candidates,
+    DocumentPosition,
+    Filters,
+    Hops,
+    Image,
+    IndexedPassage,
+    Link,
+    PassageRange,
+    Query,
+    StoredRecord,
+)
+from engram.store.records import decode_record, from_image, heads_among, versions_among
+from engram.store.sqlite.traversal import read_links
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+
+def history(context: IndexContext, memory_id: str) -> list[Image]:
+    """All decisions about a memory, oldest first."""
+    rows = context.index.db.execute("SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,))
+    return [_image(_entry(context, memory_id, *row), memory_id) for row in rows.fetchall()]
+
+
+def histories(context: IndexContext, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+    """All decisions about each of these memories, oldest first; an entry that several share is read once."""
+    rows = context.index.db.execute(
+        "SELECT i.id, i.seq, i.month, i.offset FROM json_each(?) j CROSS JOIN images i ON i.id = j.value ORDER BY i.seq",
+        (json.dumps(list(memory_ids)),),
+    )
+    found: dict[str, list[Image]] = {memory_id: [] for memory_id in memory_ids}
+    for _, shared in groupby(rows.fetchall(), key=lambda row: row[1]):
+        entry, images = None, dict[str, Change]()
+        for memory_id, *place in shared:
+            if entry is None:
+                entry = _entry(context, memory_id, *place)
+                images = {change.id: change for change in entry.changes}
+            found[memory_id].append(_image(entry, memory_id, images.get(memory_id)))
+    return found
+
+
+def known_at(context: IndexContext, moment: datetime) -> dict[str, Memory | None]:
+    """Every memory changed since a time, as it was then; None if it did not exist."""
+    rows = context.index.db.execute(
+        "SELECT l.id, i.seq, i.month, i.offset FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l LEFT JOIN images i "
+        "ON i.id = l.id AND i.seq = (SELECT max(o.seq) FROM images o WHERE o.id = l.id AND o.at <= ?1)",
+        (moment.timestamp(),),
+    )
+    versions: dict[str, Memory | None] = {}
+    for memory_id, seq, *place in rows.fetchall():
+        versions[memory_id] = (
+            _image(_entry(context, memory_id, seq, *place), memory_id).memory if seq is not None else None
+        )
+    return versions
+
+
+def _entry(context: IndexContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
+    entry = context.journal.at(Position(month, offset))
+    if entry.seq != seq:
+        raise IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
+    return entry
+
+
+def _image(entry: Entry, memory_id: str, change: Change | None = None) -> Image:
+    change = change or next((one for one in entry.changes if one.id == memory_id), None)
+    memory = from_image(change.after) if change is not None and change.after is not None else None
+    ids = tuple(change.id for change in entry.changes)
+    return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids, entry.session)
+
+
+LOOKED_AT = 200
+"""Up to this many listed memories have their files checked for edits; `engram sync` checks all."""
+
+
+class FilesReader(RefreshedStore):
+    """The queries of a files store."""
+
+    def _has_purge_to_hide(self) -> bool:
+        return purge.to_hide(self.context)
+
+    def _hide_purge(self) -> None:
+        self._handle_purge(purge.hide)
+
+    def _finish_purge(self) -> None:
+        self._handle_purge(purge.resume)
+
+    def _handle_purge(self, work: Callable[[IndexContext], None]) -> None:
+        if not unfinished(self.context.home):
+            return
+        try:
+            work(self.context)
+        except (StoreError, OSError) as error:
+            self.context.warn(f"a purge was interrupted and is not finished yet: {error}")
+
+    @repairs_index
+    def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
+        """A memory by id, name or alias."""
+        self._refresh()
+        row = self._row(ref, scopes)
+        if row is None and self._refresh(force=True):
+            row = self._row(ref, scopes)
+        if row is None:
+            return None
+        found = self._fresh_records([row[0]])
+        memory = found[0].record if found else None
+        return memory if isinstance(memory, Memory) and shows(scopes, memory.scope) else None
+
+    def _row(self, ref: str, scopes: Collection[str] | None) -> tuple[int, str] | None:
+        row = self.context.index.one("by_ref", ref)
+        if row is not None:
+            return row[0], row[1]
+        rows = [row for row in self.context.index.all("by_name", ref) if shows(scopes, row[4])]
+        live = [r for r in rows if r[2] in ("active", "dormant", "candidate")] or rows
+        if len(live) > 1:
+            raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
+        return (live[0][0], live[0][1]) if live else None
+
+    @repairs_index
+    def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
+        """Records by document number; those whose file changed are read again."""
+        return self._fresh_records(numbers)
+
+    def _fresh_records(self, numbers: Sequence[int]) -> list[StoredRecord]:
+        self._pick_up_changed(numbers)
+        rows = self.context.index.records(numbers)
+        return [self._found(n, *rows[n]) for n in numbers if n in rows]
+
+    def _found(self, n: int, kind: str, record: str) -> StoredRecord:
+        return StoredRecord(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
+
+    @repairs_index
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        self._refresh()
+        row = self.context.index.one("exact", content_hash, scope) if content_hash else None
+        return decode_record(row[1]) if row else None
+
+    @repairs_index
+    def same_text(self, content_hash: str, statuses: Sequence[str]) -> list[Memory]:
+        """The memories with this content and one of these statuses, in any scope."""
+        self._refresh()
+        rows = self.context.index.all("same_text", content_hash, json.dumps(list(statuses))) if content_hash else []
+        return [decode_record(record) for (record,) in rows]
+
+    @repairs_index
+    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+        """Those of the memories that are in the owner's own store."""
+        return [i for i in memory_ids if not is_team(place_of(self.context.index, i))]
+
+    @repairs_index
+    def named(self, name: str, scope: str) -> str:
+        """The id of the memory with this name in a scope, or ""."""
+        row = self.context.index.db.execute(
+            "SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)
+        ).fetchone()
+        return row[0] if row else ""
+
+    @repairs_index
+    def mark(self, scope: str) -> int:
+        """The number of the last change; all scopes share one count."""
+        return self.context.index.change
+
+    @repairs_index
+    def file_of(self, memory_id: str) -> str:
+        """The file that contains a memory, or ""."""
+        place = place_of(self.context.index, memory_id)
+        return str(self.context.path(place)) if place else ""
+
+    @repairs_index
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+        found = events.find(self.context, event_id)
+        if found is None and self.context.pending is None and self._is_behind():
+            self._catch_up()
+            found = events.find(self.context, event_id)
+        return found
+
+    @repairs_index
+    def owner_of(self, document_id: str) -> str | None:
+        """The scope a document belongs to."""
+        row = self.context.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
+        return row[0] if row else None
+
+    @repairs_index
+    def listing(
+        self, filters: Filters, limit: int | None = None, offset: int = 0, *, most_used: bool = False
+    ) -> list[Memory]:
+        """Memories, newest first or most used first."""
+        self._refresh()
+        listed = self.context.index.listed(filters, limit, offset, most_used=most_used)
+        if len(listed) > LOOKED_AT:
+            return [decode_record(record) for record in listed]
+        numbers = self.numbers([json.loads(record)["id"] for record in listed])
+        return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
+
+    @repairs_index
+    def count(self, filters: Filters) -> int:
+        """How many documents pass the filters."""
+        self._refresh()
+        return self.context.index.counted(filters)
+
+    @repairs_index
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What each retriever finds."""
+        self._refresh()
+        found = self.context.index.candidates(query, filters)
+        if not found.semantic and (query.vector is None or not self.context.index.can_embed()):
+            found.warnings += health.foreign_vectors(self.context)
+        return found
+
+    @repairs_index
+    def may_have_situations(self) -> bool:
+        """Whether a memory may say when it matters."""
+        self._refresh()
+        return self.context.index.may_have_situations()
+
+    @repairs_index
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
+        """Where each document stands."""
+        return self.context.index.document_positions(numbers)
+
+    @repairs_index
+    def passages(
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
+        """These documents, then every document of these ranges; with their vectors."""
+        return self.context.index.passages(numbers, ranges, filters)
+
+    @repairs_index
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """In how many documents each term occurs."""
+        return self.context.index.frequencies(terms)
+
+    @repairs_index
+    def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+        """Those of the terms that occur in a document of these scopes."""
+        seen = json.dumps(list(scopes))
+        return frozenset(term for term in terms if self.context.index.all("said", f'"{term}"', seen, COMMON))
+
+    @repairs_index
+    def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """The document numbers of memories."""
+        rows = self.context.index.db.execute(
+            "SELECT d.id, d.n FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value", (json.dumps(list(memory_ids)),)
+        )
+        return dict(rows.fetchall())
+
+    @repairs_index
+    def heads(self, conflict_key: str, scope: str) -> list[Memory]:
+        """The current memories with a conflict key in a scope."""
+        self._refresh()
+        ids = [i for (i,) in self.context.index.all("heads", conflict_key, scope)]
+        found = self._fresh_records(list(self.numbers(ids).values()))
+        return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
+
+    @repairs_index
+    def lineage(self, lineage_id: str) -> list[Memory]:
+        """Every version of a fact, by revision."""
+        self._refresh()
+        return versions_among((decode_record(r) for (r,) in self.context.index.all("lineage", lineage_id)), lineage_id)
+
+    @repairs_index
+    def known_at(self, moment: datetime) -> dict[str, Memory | None]:
+        """Every memory changed since a time, as it was then."""
+        return known_at(self.context, moment)
+
+    @repairs_index
+    def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
+        """Vectors of documents."""
+        return self.context.index.vectors(numbers)
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts in the store's space, or None."""
+        return self.context.embedder.embed(texts) if self.context.embedder and self._can_embed() else None
+
+    def embedder_name(self) -> str:
+        """The model this process embeds with."""
+        return self.context.embedder.name if self.context.embedder else ""
+
+    @repairs_index
+    def _can_embed(self) -> bool:
+        return self.context.index.can_embed()
+
+    @repairs_index
+    def history(self, memory_id: str) -> list[Image]:
+        """All decisions about a memory."""
+        return history(self.context, memory_id)
+
+    @repairs_index
+    def histories(self, memory_ids: Sequence[str]) -> dict[str, list[Image]]:
+        """The history of each of these memories."""
+        return histories(self.context, memory_ids)
+
+    def decisions(self, limit: int | None = None, *, session: str = "") -> list[Image]:
+        """The last decisions that changed memories, newest first, read from the journal itself."""
+        entries = (entry for entry in self.context.journal.backwards(session) if entry.changes)
+        return [_image(entry, "") for entry in islice(entries, limit)]
+
+    @repairs_index
+    def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
+        """Links that point at these memories."""
+        return self.context.index.all("links_to", json.dumps(list(memory_ids)))
+
+    @repairs_index
+    def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
+        """The links of some memories."""
+        self._refresh()
+        return list(read_links(self.context.index.db, ids, hops, most))

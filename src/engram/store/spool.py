@@ -1,0 +1,195 @@
+"""The spool: sessions of coding agents that wait to be harvested, one small file each below `state/spool/`.
+
+A hook writes an entry and returns; a harvest, a worker or the next session reads the transcript. An entry says where the transcript is and never
+what is in it. The file is named by the session, so that a session of many turns waits once. Who harvests an entry renames and locks it; the
+lock ends with the process, so that the claim of one that was killed is free at once.
+"""
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from engram.disk import DIRECTORY_MODE, json_line, json_object, open_plain, read_bytes, replace_file
+from engram.model.lazy import dataclass
+
+VERSION = 1
+CLAIM_SECONDS = 600
+"""Where the file system has no locks: after this long a claim is taken for that of a process that died, and its entry is harvested again."""
+_SUFFIX, _CLAIMED = ".json", ".claimed"
+_LONGEST = 80
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolEntry:
+    """A session that waits."""
+
+    session: str
+    transcript: str
+    cwd: str
+    event: str
+    at: float
+    harness: str
+
+
+def folder(root: Path) -> Path:
+    """Where the entries of a home are."""
+    return root / "state" / "spool"
+
+
+def add(root: Path, entry: SpoolEntry) -> None:
+    """Let a session wait; one that waits already is replaced. Raises `OSError` where the home cannot be written."""
+    place = folder(root)
+    if not place.is_dir():
+        root.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        place.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    fields = {
+        "version": VERSION, "harness": entry.harness, "session": entry.session, "transcript": entry.transcript,
+        "cwd": entry.cwd, "event": entry.event, "at": entry.at,
+    }  # fmt: skip
+    # Not synced: what a power loss takes, the next full harvest finds by itself.
+    replace_file(place / f"{session_name(entry.session)}{_SUFFIX}", json_line(fields, "replace"), durable=False)
+
+
+def session_name(session: str) -> str:
+    """A session's id as a file name: unchanged if it is one, else its readable part and a checksum."""
+    kept = "".join(char for char in session if (char.isascii() and char.isalnum()) or char in "-_")[:_LONGEST]
+    return kept if kept and kept == session else f"{kept or 'session'}~{crc32(session.encode('utf-8', 'replace')):08x}"
+
+
+def waiting(root: Path) -> int:
+    """How many sessions wait."""
+    return len(_names(root, time.time()))
+
+
+def _names(root: Path, now: float) -> list[str]:
+    """The files that may be claimed, oldest first."""
+    found = []
+    try:
+        with os.scandir(folder(root)) as entries:
+            for entry in entries:
+                fresh = entry.name.endswith(_SUFFIX) and not entry.name.startswith(".")
+                if fresh or (entry.name.endswith(_CLAIMED) and _is_abandoned(entry, now)):
+                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.name))
+    except OSError:
+        return []
+    return [name for _, name in sorted(found)]
+
+
+def _is_abandoned(entry: "os.DirEntry[str]", now: float) -> bool:
+    try:
+        descriptor = open_plain(entry.path, os.O_RDWR)
+    except OSError:
+        return False  # it was done meanwhile, or the home is read-only
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return abs(now - entry.stat(follow_symlinks=False).st_ctime) > CLAIM_SECONDS
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _locked(path: Path) -> int:
+    """A file, open and locked by this process alone. Raises `OSError` where another process has it, or was faster."""
+    descriptor = open_plain(path, os.O_RDWR)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # without locks, the name and the time of a claim tell
+        if not os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False)):
+            raise FileNotFoundError(errno.ENOENT, "it was replaced meanwhile", str(path))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolClaim:
+    """An entry that this process harvests; nobody else does meanwhile."""
+
+    entry: SpoolEntry
+    path: Path
+    descriptor: int
+    """The file, locked for as long as it is open."""
+
+    def done(self) -> None:
+        """Remove it: its transcript was read."""
+        self.path.unlink(missing_ok=True)
+        os.close(self.descriptor)
+
+    def release(self) -> None:
+        """Let it wait again, unless the session has a newer entry by now."""
+        target = self.path.with_name(self.path.name.removesuffix(_CLAIMED).rpartition(".")[0])
+        try:
+            self._return_to(target)
+        finally:
+            os.close(self.descriptor)
+
+    def _return_to(self, target: Path) -> None:
+        try:
+            os.link(self.path, target)
+        except OSError:
+            if not target.exists():
+                self.path.rename(target)
+                return
+        self.path.unlink(missing_ok=True)
+
+
+def claims(root: Path) -> Iterator[SpoolClaim]:
+    """Claim the waiting entries one after the other, oldest first; unreadable ones are removed, those of a newer Engram left to it."""
+    place = folder(root)
+    for name in _names(root, time.time()):
+        base = name if name.endswith(_SUFFIX) else name.removesuffix(_CLAIMED).rpartition(".")[0]
+        # No name twice: a session that waits again while it is harvested may be claimed by another thread.
+        claimed = place / f"{base}.{os.getpid()}-{time.monotonic_ns()}{_CLAIMED}"
+        try:
+            descriptor = _locked(place / name)
+        except OSError:
+            continue  # another process was faster, or the home is read-only
+        try:
+            fields = json_object(read_bytes(place / name))
+            if _is_newer(fields):
+                os.close(descriptor)
+                continue
+            (place / name).rename(claimed)
+        except OSError:
+            os.close(descriptor)
+            continue
+        entry = _entry(fields)
+        if entry is None:
+            claimed.unlink(missing_ok=True)
+            os.close(descriptor)
+        else:
+            yield SpoolClaim(entry, claimed, descriptor)
+
+
+def _is_newer(fields: Mapping[str, Any]) -> bool:
+    version = fields.get("version")
+    return isinstance(version, int) and version > VERSION
+
+
+def _entry(fields: Mapping[str, Any]) -> SpoolEntry | None:
+    if fields.get("version") != VERSION:
+        return None
+    texts = {name: fields.get(name) for name in ("session", "transcript", "cwd", "event", "harness")}
+    if not all(isinstance(text, str) for text in texts.values()) or not texts["transcript"]:
+        return None
+    return SpoolEntry(
+        str(texts["session"]),
+        str(texts["transcript"]),
+        str(texts["cwd"]),
+        str(texts["event"]),
+        0.0,
+        str(texts["harness"]),
+    )

@@ -1,0 +1,327 @@
+"""The two retrievers (FTS5 by BM25, and an exact scan of the vectors), and filters as a WHERE clause over `docs d`."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.sql import FilterCondition
+from engram.store.sqlite.postings import Postings
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from engram.embedding.protocol import Vectors
+    from engram.store.protocol import Filters
+
+
+Clause = tuple[str, list[object]]
+_Found = TypeVar("_Found")
+TASKS, FORMER_TASKS = "tasks.bin", "marks.bin"
+"""The file next to the index with the task vectors of memories, and what it was called before."""
+_LARGEST = 2**63 - 1
+
+
+def where(filters: "Filters") -> Clause:
+    """The condition and its parameters."""
+    found = SqliteCondition(filters)
+    return found.text, found.values
+
+
+class SqliteCondition(FilterCondition):
+    """A condition with `?` for each value."""
+
+    EARLIEST = "0"
+
+    def __init__(self, filters: "Filters") -> None:
+        self.values: list[object] = []
+        super().__init__(filters)
+
+    def add(self, condition: str, *values: object) -> None:
+        self.parts.append(condition.format(*"?" * len(values)))
+        self.values.extend(values)
+
+    def among(self, column: str, values: Sequence[str] | None) -> None:
+        if values is not None:
+            self.add(f"{column} IN ({', '.join(['{}'] * len(values))})", *values)
+            if column == "d.parent":
+                self.add("d.parent <> ''")  # lets SQLite use the partial index
+
+    def not_among(self, column: str, values: Sequence[str]) -> None:
+        self.add(f"{column} NOT IN ({', '.join(['{}'] * len(values))})", *values)
+
+    def moment(self, at: datetime) -> float:
+        return at.timestamp()
+
+    def add_roles(self, roles: Sequence[str]) -> None:
+        self.among("d.role", roles)
+
+    def add_critical(self) -> None:
+        self.add("d.critical <> ''")
+
+    def add_without_cues(self) -> None:
+        # Next to the cues, the index has the English words of a statement in another language.
+        self.add(
+            "EXISTS (SELECT 1 FROM texts t JOIN records w ON w.n = t.n WHERE t.n = d.n "
+            "AND (t.cues = '' OR coalesce(json_array_length(w.record, '$.cues'), 0) = 0))"
+        )
+        # The files of team stores have absolute paths.
+        self.add("NOT EXISTS (SELECT 1 FROM places p WHERE p.id = d.id AND substr(p.path, 1, 1) = '/')")
+
+    def add_tags(self, tags: Sequence[str]) -> None:
+        for tag in tags:
+            self.add("EXISTS (SELECT 1 FROM tags t WHERE t.n = d.n AND t.tag = {})", tag)
+
+    def add_domain(self, domain: str, below: str) -> None:
+        self.add("(d.domain = {} OR substr(d.domain, 1, {}) = {})", domain, len(below), below)
+
+    def add_metadata(self, key: str, value: object) -> None:
+        """Texts and numbers are compared by SQLite, everything else by `record_matches`, which costs more."""
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
+        plain = isinstance(value, (str, float)) or whole
+        if not plain or '"' in key:
+            matched = "EXISTS (SELECT 1 FROM records r WHERE r.n = d.n AND record_matches(d.kind, r.record, {}))"
+            self.add(matched, json.dumps({key: value}))
+            return
+        self.add(
+            "EXISTS (SELECT 1 FROM (SELECT r.record, CASE d.kind WHEN 'event' THEN '$.metadata' ELSE '$.data' END || {} AS place "
+            "FROM records r WHERE r.n = d.n) h, json_each(h.record, h.place) e "
+            "WHERE e.value = {} AND e.type IN ('text', 'integer', 'real') AND json_type(h.record, h.place) <> 'object')",
+            f'."{key}"',
+            value,
+        )
+
+
+Ranking = list[tuple[int, float]]
+
+_LARGE, _SAMPLE, _ENOUGH = 300_000, 50_000, 25
+"""From this many documents on, a term's count is estimated from a sample of the newest if it occurs there often enough."""
+_SCANNED = 20_000
+"""Up to this many vectors in a row, comparing all is faster than looking up those that pass."""
+_SLACK, _LEAST = 3, 256
+"""Candidates before the filter: a multiple of the limit, and at least this many; most queries filter little."""
+
+
+def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], total: int = 0) -> dict[str, int]:
+    """In how many documents each term occurs; terms that occur nowhere are left out.
+
+    FTS5 counts by walking all of a term's documents. Among very many, a common term is counted in the newest and
+    extrapolated; a rare one is counted in all.
+    """
+    wanted = list(dict.fromkeys(terms))
+    estimated = {term: _estimated_frequency(connection, term, total) for term in wanted} if total > _LARGE else {}
+    # One statement because a misspelled word has hundreds of possible corrections.
+    sql = "SELECT v.term, v.doc FROM json_each(?) j CROSS JOIN vocabulary v ON v.term = j.value"
+    counted = connection.execute(sql, (json.dumps([term for term in wanted if not estimated.get(term)]),))
+    found = {term: count for term, count in estimated.items() if count} | dict(counted.fetchall())
+    return {term: found[term] for term in wanted if found.get(term)}
+
+
+def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) -> int:
+    sql = "SELECT count(*) FROM words WHERE words MATCH ? AND rowid > ?"
+    seen = int(connection.execute(sql, (f'"{term}"', total - _SAMPLE)).fetchone()[0])
+    return seen * total // _SAMPLE if seen >= _ENOUGH else 0
+
+
+_OF_ONE_QUESTION = 3
+"""Rankings that FTS5 makes first: a process that asks one question, as the command line does, would read all documents for nothing."""
+_FILTERS_KEPT, _PASSING_KEPT = 8, 50_000
+"""Filters of which it is kept which documents pass them, and of how many documents."""
+
+
+class LastRankings:
+    """What searches found of late: the rankings before the filter of the last question, since the searches of one recall ask for the same with
+    different filters, and which documents passed the last filters.
+
+    It is valid until this connection or another one writes to the index.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[int, int] | None = None
+        self._found: dict[str, tuple[object, Any]] = {}
+        self._passing: dict[object, dict[int, bool]] = {}
+        self.postings = Postings()
+        self.rankings = 0
+        """How often terms were ranked."""
+
+    def get(self, connection: sqlite3.Connection, retriever: str, asked: object, rank: Callable[[], _Found]) -> _Found:
+        """The ranking of a retriever for what it is asked, by `rank` unless it is known."""
+        self._refresh(connection)
+        known, found = self._found.get(retriever, (None, None))
+        if known != asked:
+            found = rank()
+            self._found[retriever] = asked, found
+        return cast(_Found, found)
+
+    def allowed(self, connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
+        """Which of these documents pass the filter."""
+        self._refresh(connection)
+        key = clause[0], *clause[1]
+        known = self._passing.pop(key, {})
+        if len(known) > _PASSING_KEPT:
+            known = {}
+        missing = [n for n in numbers if n not in known]
+        if missing:
+            passing = allowed_among(connection, missing, clause)
+            known.update((n, n in passing) for n in missing)
+        self._passing[key] = known
+        if len(self._passing) > _FILTERS_KEPT:
+            del self._passing[next(iter(self._passing))]
+        return {n for n in numbers if known[n]}
+
+    def _refresh(self, connection: sqlite3.Connection) -> None:
+        state = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+        if state != self._state:
+            self._state, self._found, self._passing = state, {}, {}
+
+
+def lexical(
+    connection: sqlite3.Connection,
+    last: LastRankings,
+    terms: Sequence[str],
+    clause: "Clause",
+    limit: int,
+    between: tuple[int, int] | None = None,
+) -> Ranking:
+    """Documents with any of the terms, by BM25 over the weighted fields. `between` limits the document numbers."""
+    if not terms:
+        return []
+    match = " OR ".join(f'"{term}"' for term in terms)
+    weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
+    if between is not None:
+        return _lexical_joined(connection, match, weights, clause, limit, between)
+    wide = max(limit * _SLACK, _LEAST)
+    sql = f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?"
+
+    def ranked() -> Ranking:
+        last.rankings += 1
+        found = last.postings.ranked(connection, terms, wide) if last.rankings > _OF_ONE_QUESTION else None
+        return connection.execute(sql, (match, wide)).fetchall() if found is None else found
+
+    rows: Ranking = last.get(connection, "lexical", (match, wide), ranked)
+    passing = _first_allowed(connection, last, [n for n, _ in rows], clause, limit)
+    if len(passing) >= limit or len(rows) < wide:
+        return [row for row in rows if row[0] in passing][:limit]
+    return _lexical_joined(connection, match, weights, clause, limit)
+
+
+def _lexical_joined(
+    connection: sqlite3.Connection,
+    match: str,
+    weights: str,
+    clause: "Clause",
+    limit: int,
+    between: tuple[int, int] | None = None,
+) -> Ranking:
+    condition, values = clause
+    bounds = "AND words.rowid BETWEEN ? AND ? " if between is not None else ""
+    return connection.execute(
+        f"SELECT words.rowid, -bm25(words, {weights}) FROM words JOIN docs d ON d.n = words.rowid "
+        f"WHERE words MATCH ? {bounds}AND {condition} ORDER BY 2 DESC LIMIT ?",
+        (match, *(between or ()), *values, limit),
+    ).fetchall()
+
+
+def _first_allowed(
+    connection: sqlite3.Connection, last: LastRankings, numbers: Sequence[int], clause: "Clause", limit: int
+) -> set[int]:
+    """At least the first `limit` of these documents that pass the filter."""
+    first = limit + limit // 4
+    passing = last.allowed(connection, numbers[:first], clause)
+    if len(passing) < limit and len(numbers) > first:
+        passing |= last.allowed(connection, numbers[first:], clause)
+    return passing
+
+
+def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
+    """Which of these documents pass the filter."""
+    condition, values = clause
+    rows = connection.execute(
+        f"SELECT d.n FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value WHERE {condition}",
+        (json.dumps(numbers), *values),
+    )
+    return {n for (n,) in rows}
+
+
+def semantic(
+    connection: sqlite3.Connection,
+    last: LastRankings,
+    matrix: "Vectors",
+    vector: "Vectors",
+    clause: "Clause",
+    limit: int,
+    by: str = "",
+    between: tuple[int, int] | None = None,
+) -> Ranking:
+    """Documents by similarity to a vector, best first: an exact scan.
+
+    Scans all, or those `between` two numbers if no other can pass, or, if few pass, those found by the SQL index `by`.
+    """
+    from engram.embedding import products
+
+    begin, end = between or (0, len(matrix) - 1)
+    if by and (between is None or end - begin > _SCANNED):
+        return _scan_allowed(connection, matrix, vector, clause, limit, by)
+    wide = max(limit * _SLACK, _LEAST)
+
+    def scanned() -> Ranking:
+        scores = products.scores(matrix[begin : end + 1], vector)
+        top = best_rows(scores, wide)
+        return list(zip((top + begin).tolist(), scores[top].tolist(), strict=True))
+
+    found = last.get(connection, "semantic", (vector.tobytes(), begin, end, wide), scanned)
+    passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
+    if len(passing) < limit and len(found) <= end - begin:
+        return _scan_allowed(connection, matrix, vector, clause, limit, by)
+    kept = [(n, score) for n, score in found if n in passing]
+    return [(n, score) for n, score in kept[:limit] if score != 0]
+
+
+def by_task(
+    connection: sqlite3.Connection,
+    last: LastRankings,
+    task: object,
+    clause: "Clause",
+    limit: int,
+    rank: Callable[[int], Ranking],
+) -> Ranking:
+    """Memories nearest to a task, of those that pass."""
+    wide = max(limit * _SLACK, _LEAST)
+    found = last.get(connection, "task", (task, wide), lambda: rank(wide))
+    passing = _first_allowed(connection, last, [n for n, _ in found], clause, limit)
+    return [one for one in found if one[0] in passing][:limit]
+
+
+def _scan_allowed(
+    connection: sqlite3.Connection, matrix: "Vectors", vector: "Vectors", clause: "Clause", limit: int, by: str
+) -> Ranking:
+    """The same, of only the documents that pass."""
+    import numpy as np
+
+    from engram.embedding import products
+
+    found = all_allowed(connection, clause, f"INDEXED BY {by}" if by else "")
+    allowed = np.array(sorted(found), dtype=np.int64)
+    allowed = allowed[allowed < len(matrix)]
+    scores = products.scores(matrix[allowed], vector)
+    return [(int(allowed[i]), float(scores[i])) for i in best_rows(scores, limit) if scores[i] != 0]
+
+
+def all_allowed(connection: sqlite3.Connection, clause: "Clause", by: str = "") -> list[int]:
+    """Every document that passes the filter."""
+    condition, values = clause
+    return [n for (n,) in connection.execute(f"SELECT d.n FROM docs d {by} WHERE {condition}", values)]
+
+
+def best_rows(scores: "npt.NDArray[np.float32]", count: int) -> "npt.NDArray[np.int64]":
+    """The rows with the highest scores, best first."""
+    import numpy as np
+
+    if len(scores) > count:
+        best = np.argpartition(-scores, count)[:count]
+    else:
+        best = np.arange(len(scores))
+    return best[np.lexsort((best, -scores[best]))]

@@ -1,0 +1,157 @@
+"""The memories nearest to a task, for the engine: their task vectors as one matrix, brought up to date when the index changed."""
+
+import json
+import sqlite3
+from collections.abc import Container
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.embedding.plain import BITS, code_of_bytes
+from engram.model.lazy import replace
+from engram.models.task_vectors import TaskTable
+from engram.rules.cues import situation_with_cues
+from engram.store.sqlite.search import TASKS, Ranking, best_rows
+from engram.store.sqlite.stored_tasks import MOST_COMPARED, UNFINISHED, StoredTasks, TasksState
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engram.embedding.protocol import Vectors
+
+__all__ = ["TaskNeighbours"]
+
+EMBEDDED_AT_ONCE = 1_000
+"""New memories that one search embeds, the newest, in about a quarter of a second; the next searches embed the rest."""
+WORTH_SAVING = 20
+"""From this many new vectors on the file is written again, so that the next process need not make them."""
+
+
+class TaskNeighbours:
+    """The task vectors of one process's index."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / TASKS
+        self._table = TaskTable()
+        self._forget()
+
+    def _forget(self) -> None:
+        import numpy as np
+
+        self._state: TasksState | None = None
+        self._changes: dict[int, int] = {}
+        self._rows: dict[int, int] = {}
+        self._vectors: npt.NDArray[np.int8] = np.zeros((0, BITS), dtype=np.int8)
+        self._units: Vectors | None = None
+        self._unsaved = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def model(self) -> int:
+        """Which task vectors these are."""
+        return self._table.number
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every memory had a vector at the last search."""
+        return self._state is not None and self._state.change != UNFINISHED
+
+    def nearest(self, db: sqlite3.Connection, state: TasksState, task: Any, count: int) -> Ranking:
+        """The memories nearest to the vector of a task, the nearest first. `state` is that of the index now."""
+        import numpy as np
+
+        from engram.embedding import products
+        from engram.embedding.protocol import unit_rows
+
+        self._refresh(db, state)
+        if not self._rows:
+            return []
+        if self._units is None:
+            self._units = unit_rows(self._vectors.astype(np.float32))
+            self._numbers = np.fromiter(self._rows, dtype=np.int64, count=len(self._rows))
+        scores = products.scores(self._units, np.asarray(task, dtype=np.float32))
+        best = best_rows(scores, count)
+        return list(zip(self._numbers[best].tolist(), scores[best].tolist(), strict=True))
+
+    def _refresh(self, db: sqlite3.Connection, state: TasksState) -> None:
+        if self._state == state:
+            return
+        if self._state is None or replace(self._state, change=state.change) != state:
+            self._read(state)
+        since = self._state.change if self._state is not None else UNFINISHED
+        is_whole = self._embed_changed(db, since)
+        if is_whole and len(self._rows) != min(_count_active(db), MOST_COMPARED):
+            self._keep({n for n, _ in _active(db, UNFINISHED)})
+        self._state = replace(state, change=state.change if is_whole else UNFINISHED)
+        if self._unsaved >= WORTH_SAVING:
+            self._save()
+
+    def _embed_changed(self, db: sqlite3.Connection, since: int) -> bool:
+        """Embed what changed; returns whether that was all."""
+        stale = {n: change for n, change in _active(db, since) if self._changes.get(n) != change}
+        self._embed(db, list(stale)[:EMBEDDED_AT_ONCE], stale)
+        return len(stale) <= EMBEDDED_AT_ONCE
+
+    def _keep(self, there: Container[int]) -> None:
+        """Only those of memories that are still there: a purged one leaves nothing behind."""
+        kept = {n: row for n, row in self._rows.items() if n in there}
+        if len(kept) < len(self._rows):
+            self._vectors, self._units = self._vectors[list(kept.values())], None
+            self._rows = {n: row for row, n in enumerate(kept)}
+            self._changes = {n: self._changes[n] for n in kept}
+
+    def _read(self, state: TasksState) -> None:
+        """Begin with what the file has, if that is of this index."""
+        import numpy as np
+
+        self._forget()
+        stored = StoredTasks.read(self._path)
+        if replace(stored.state, change=state.change) == state:
+            self._state, self._changes = stored.state, stored.changes
+            self._rows = {n: row for row, n in enumerate(self._changes)}
+            self._vectors = np.frombuffer(stored.vectors, dtype=np.int8).reshape(-1, BITS)
+
+    def _embed(self, db: sqlite3.Connection, wanted: list[int], changes: dict[int, int]) -> None:
+        import numpy as np
+
+        records = db.execute(
+            "SELECT r.n, r.record FROM json_each(?) j JOIN records r ON r.n = j.value", (json.dumps(wanted),)
+        ).fetchall()
+        if not records:
+            return
+        read = [(n, json.loads(record)) for n, record in records]
+        vectors = self._table.notes([_texts(one) for _, one in read])
+        added = np.frombuffer(b"".join(vectors), dtype=np.int8).reshape(-1, BITS)
+        kept = {n: row for n, row in self._rows.items() if n not in changes}
+        self._vectors = np.concatenate([self._vectors[list(kept.values())], added])
+        self._rows, self._units = {n: row for row, n in enumerate([*kept, *(n for n, _ in read)])}, None
+        self._changes = {n: changes.get(n, self._changes.get(n, 0)) for n in self._rows}
+        self._unsaved += len(read)
+
+    def _save(self) -> None:
+        assert self._state is not None
+        data = self._vectors.tobytes()
+        codes = [code_of_bytes(data[start : start + BITS]) for start in range(0, len(data), BITS)]
+        numbers = list(self._rows)
+        StoredTasks(self._state, numbers, [self._changes[n] for n in numbers], codes, memoryview(data)).write(
+            self._path
+        )
+        self._unsaved = 0
+
+
+def _texts(record: dict[str, Any]) -> tuple[str, str]:
+    """The two texts of a record that its vector is computed from."""
+    return situation_with_cues(record.get("situation") or "", record.get("cues") or ()), record.get("statement") or ""
+
+
+def _active(db: sqlite3.Connection, since: int) -> list[tuple[int, int]]:
+    """The memories that changed since then and are active, each with its change, the newest first."""
+    return db.execute(
+        "SELECT n, change FROM docs WHERE kind = 'memory' AND status = 'active' AND change > ? ORDER BY n DESC LIMIT ?",
+        (since, MOST_COMPARED),
+    ).fetchall()
+
+
+def _count_active(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM docs WHERE kind = 'memory' AND status = 'active'").fetchone()[0])
