@@ -1,24 +1,20 @@
 """Each verb is declared once, and every surface agrees with its declaration."""
 
 import inspect
-from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, get_args
 
 from engram import Engram
 from engram.cli.main import PROGRAM, find_handler
 from engram.mcp.tools import TOOLS
-from engram.verbs import FAMILIES, find_declaration
+from engram.verbs import FAMILIES
 from engram.verbs.declaration import REQUIRED, SAME, Command, Group, Method, NotOffered, Tool, Verb, command_default
 
 
-def declarations() -> Iterator[Verb]:
-    """Every declared verb."""
-    for name in FAMILIES:
-        found = find_declaration(name)
-        if isinstance(found, Verb):
-            yield found
-        else:
-            yield from (verb for verb in found.verbs.values() if isinstance(verb, Verb))
+def declarations() -> list[Verb]:
+    """Every declared verb, also those that only the library offers."""
+    modules = [import_module(f"engram.verbs.{family}") for family in sorted({*FAMILIES.values()})]
+    return [verb for module in modules for verb in vars(module).values() if isinstance(verb, Verb)]
 
 
 def unpacked(annotation: Any) -> str:
@@ -89,3 +85,10 @@ def test_every_declared_tool_is_listed() -> None:
 def test_every_declared_verb_is_one_of_the_command_line() -> None:
     assert set(FAMILIES) <= set(PROGRAM.verbs)
     assert all(isinstance(PROGRAM.verbs[name], Verb | Group) for name in FAMILIES)
+
+
+def test_every_call_of_the_memory_is_declared_once() -> None:
+    declared = [verb.library.name for verb in declarations() if isinstance(verb.library, Method)]
+    calls = {name for name, _ in inspect.getmembers(Engram, inspect.isfunction) if not name.startswith("_")}
+    aliases = {"get_memories", "get_lineage"}
+    assert sorted(declared) == sorted(calls - aliases - {"close"})

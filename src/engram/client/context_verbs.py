@@ -33,6 +33,7 @@ MOST_FOR_TASK = 5
 class ContextVerbs(ReadVerbs):
     """The verbs that answer from memories and sources."""
 
+    @declared(reading.RECALL_CONTEXT)
     def recall_context(
         self,
         query: str = "",

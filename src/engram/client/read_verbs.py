@@ -18,7 +18,7 @@ from engram.rules.scopes import EVERYWHERE
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 from engram.store.references import hide_foreign_links
-from engram.verbs import reading
+from engram.verbs import graph, reading
 from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class ReadVerbs(Facets):
         hits = _scored(self._searcher.search(ask), min_score)
         return noted(hits, compared(ask.text, hits, self.store, ask.filters))
 
+    @declared(reading.DEEP_SEARCH)
     def deep_search(
         self,
         query: str,
@@ -200,6 +201,7 @@ class ReadVerbs(Facets):
         answer, warning = composed(found, answering(self.model) if self.model is not None else None)
         return replace(found, answer=answer, warnings=(*found.warnings, *([warning] if warning else [])))
 
+    @declared(reading.RECALL_CRITICAL)
     def recall_critical(
         self,
         *,
@@ -212,6 +214,7 @@ class ReadVerbs(Facets):
         # Evidence from documents is never critical: one document could fill every place.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
+    @declared(reading.TRACE_RECALL)
     def trace_recall(
         self,
         query: str,
@@ -239,6 +242,7 @@ class ReadVerbs(Facets):
             found = self._composed(found)
         return self._blocks.trace(found, ask.filters, max_tokens, expected_terms)
 
+    @declared(reading.GET_CONTEXT_BLOCK)
     def get_context_block(
         self,
         query: str,
@@ -303,6 +307,7 @@ class ReadVerbs(Facets):
 
         return seen_images(self.store, self.get(ref, **owner).id, self.scopes_for(**owner))
 
+    @declared(reading.GET_CURRENT)
     def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
         """The current version of a fact, from the id of any version of it."""
         scopes = self.scopes_for(**owner)
@@ -325,10 +330,12 @@ class ReadVerbs(Facets):
         versions, current = self.lineage(ref, **owner), self.get_current(ref, **owner)
         return explained(self.store, memory, versions, current, self._clock(), seen)
 
+    @declared(reading.LIST_RECENT)
     def list_recent(self, limit: int | None = 10, **filters: Unpack[SearchFilters]) -> Memories:
         """The newest memories. Takes the filters of `search`."""
         return self.list(limit=limit, **filters)
 
+    @declared(reading.GET_HISTORY)
     def get_history(
         self,
         scope: ScopeLike = None,
@@ -377,6 +384,7 @@ class ReadVerbs(Facets):
         sessions = self.sessions.list(limit=MOST_FOUND, scopes=seen)
         return newest([*entries_of_memories(memories), *entries_of_sessions(sessions, since, until)], limit)
 
+    @declared(graph.TRAVERSE_ONE)
     def traverse(
         self,
         start: str,
@@ -399,6 +407,7 @@ class ReadVerbs(Facets):
             min_weight=min_weight, limit=limit, status=status, scope=self._named(owner),
         )  # fmt: skip
 
+    @declared(graph.TRAVERSE)
     def traverse_many(
         self,
         seeds: Sequence[str],
@@ -425,10 +434,12 @@ class ReadVerbs(Facets):
             return self.scopes_for(**owner)
         return None if owner.get("scope") is None else self._filters(scope=owner["scope"]).scopes
 
+    @declared(graph.RENDER_GRAPH_CONTEXT)
     def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
         """The relations found, as lines for a prompt."""
         return self.graph.render(reached, max_tokens=max_tokens)
 
+    @declared(reading.SCOPE_FOR)
     def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
         """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
         return owner_scope(agent_id, user_id)

@@ -20,7 +20,7 @@ from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
 from engram.store.references import Scopes, find_memory
-from engram.verbs import writing
+from engram.verbs import graph, store, writing
 from engram.verbs.calls import declared
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ class WriteVerbs(Facets):
         folder = begin_team(self.store, self.directory)
         return str(folder), self.scope_here()
 
+    @declared(writing.ADD_BATCH)
     def add_batch(
         self,
         items: Sequence[Mapping[str, Any]],
@@ -404,6 +405,7 @@ class WriteVerbs(Facets):
             return memory
         return self.lineages.forget(memory.id, actor=actor, reason=reason, scopes=scopes)
 
+    @declared(writing.PURGE)
     def purge(
         self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
     ) -> "Purged":
@@ -440,6 +442,7 @@ class WriteVerbs(Facets):
         scopes, session = self.scopes_for(**owner), self._used_in(session, owner)
         return feedback.rate(self.store, ref, signal, self._clock(), session, actor=actor, scopes=scopes)
 
+    @declared(graph.RELATE)
     def relate(
         self,
         source: str,
@@ -498,6 +501,7 @@ class WriteVerbs(Facets):
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
+    @declared(writing.INFER_SCOPE)
     def infer_scope(
         self,
         statement: str = "",
@@ -517,10 +521,12 @@ class WriteVerbs(Facets):
         draft = Memory(id="", statement=said, situation=situation, form=dict(form or {}))
         return inferred_scope(self._scopes.scope(), self.directory, draft, type, self.store, self.policy)
 
+    @declared(store.SCOPE_HERE)
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of a repository."""
         return self._scopes.scope() or "global"
 
+    @declared(store.SCOPE_NOTICES)
     def scope_notices(self) -> list[str]:
         """What a person should decide about the scope of the directory: an older scope that may belong to it, another directory that claims it."""
         from engram.upkeep.scope_links import scope_notices

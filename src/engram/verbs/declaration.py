@@ -11,30 +11,39 @@ SAME: Any = object()
 """What a surface leaves as the argument declares it."""
 
 
-class Positional:
-    """An argument of the command line that is known by its place."""
+Help = str | Callable[[], str]
+"""What the command line says about an argument; a function, where finding it out takes an import that only the help needs."""
+
+
+class Spelling:
+    """How the command line writes an argument."""
 
     names: tuple[str, ...] = ()
 
-    def __init__(self, metavar: str, help: str, *, default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
-        self.metavar, self.help, self.default, self.envvar = metavar, help, default, envvar
+    def __init__(self, metavar: str, help: Help, *, default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
+        self.metavar, self._help, self.default, self.envvar = metavar, help, default, envvar
+
+    @property
+    def help(self) -> str:
+        """What it means."""
+        return self._help if isinstance(self._help, str) else self._help()
 
     @property
     def label(self) -> str:
         """How a message names it."""
-        return self.metavar.strip("[]")
+        return self.names[0] if self.names else self.metavar.strip("[]")
 
 
-class Option:
+class Positional(Spelling):
+    """An argument that is known by its place."""
+
+
+class Option(Spelling):
     """An option of the command line: its names, the name of its value in the help (none for a flag), its meaning."""
 
-    def __init__(self, *names: str, metavar: str = "", help: str = "", default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
-        self.names, self.metavar, self.help, self.default, self.envvar = names, metavar, help, default, envvar
-
-    @property
-    def label(self) -> str:
-        """How a message names it."""
-        return self.names[0]
+    def __init__(self, *names: str, metavar: str = "", help: Help = "", default: Any = SAME, envvar: str = "") -> None:  # noqa: A002
+        super().__init__(metavar, help, default=default, envvar=envvar)
+        self.names = names
 
 
 class Property:
@@ -86,7 +95,7 @@ def option(
     default: Any,
     spelled: str,
     metavar: str,
-    help: str,  # noqa: A002
+    help: Help,  # noqa: A002
     *,
     envvar: str = "",
     in_library: bool = False,
@@ -100,7 +109,7 @@ def positional(
     name: str,
     kind: Kind,
     metavar: str,
-    help: str,  # noqa: A002
+    help: Help,  # noqa: A002
     *,
     default: Any = REQUIRED,
     envvar: str = "",
@@ -201,7 +210,7 @@ class Verb:
 class Group:
     """A verb made of further verbs; the program is one, too."""
 
-    def __init__(self, help: str, verbs: "Mapping[str, Verb | Group | Callable[..., None]]") -> None:  # noqa: A002
+    def __init__(self, help: str, verbs: "Mapping[str, Verb | Group]") -> None:  # noqa: A002
         self.help, self.verbs = help, verbs
 
     @classmethod

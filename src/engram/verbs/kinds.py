@@ -197,6 +197,7 @@ class Pairs(Kind):
 
     def parse(self, word: str) -> Any:
         """A pair; a value that is JSON is read as such."""
+        from engram.model.errors import UnreadableData
         from engram.readers.json_reader import NotJson, parse_json
 
         key, equals, value = word.partition("=")
@@ -206,6 +207,8 @@ class Pairs(Kind):
             return key.strip(), parse_json(value, characters="any")
         except NotJson:
             return key.strip(), value
+        except UnreadableData as error:
+            raise WrongValue(f"{self.expected}: {error}") from None
 
     def collect(self, values: list[Any]) -> Any:
         return dict(values)

@@ -311,4 +311,167 @@ LINEAGE = Verb(
     tool=_PERSONS_VIEW,
 )
 
+_FOR_PROGRAMS = NotOffered("a program calls it")
+DEEP_SEARCH = Verb(
+    "deep_search",
+    "",
+    (
+        Argument("query", TEXT, is_positional=True),
+        Argument("wordings", TEXTS, ()),
+        Argument("n_queries", Whole(), 4),
+        Argument("limit", Whole(), 10),
+        Argument("mode", TEXT, "hybrid"),
+        Argument("fusion", TEXT, None),
+        Argument("explain", FLAG, False),
+        Argument("min_relevance", Number(), 0.0),
+        Argument("min_score", Number(), 0.0),
+        Argument("include_superseded", FLAG, False),
+    ),
+    library=Method("deep_search", rest=SearchFilters),
+    command=NotOffered("`engram search --deep` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+RECALL_CRITICAL = Verb(
+    "recall_critical",
+    "",
+    (
+        Argument("types", TEXTS, None),
+        Argument("limit", Whole(), 50),
+    ),
+    library=Method("recall_critical", rest=Owner),
+    command=NotOffered("`engram list --critical` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+TRACE_RECALL = Verb(
+    "trace_recall",
+    "",
+    (
+        Argument("query", TEXT, is_positional=True),
+        Argument("wordings", TEXTS, ()),
+        Argument("max_tokens", Whole(), 2000),
+        Argument("expected_terms", TEXTS, ()),
+        Argument("question_date", InPython(), None),
+        Argument("scope", TEXTS, None),
+        Argument("limit", Whole(), 10),
+        Argument("mode", TEXT, "hybrid"),
+        Argument("fusion", TEXT, None),
+        Argument("compose_answer", FLAG, False),
+        Argument("min_relevance", Number(), MIN_KNOWN),
+    ),
+    library=Method("trace_recall", rest=AskerFilters),
+    command=NotOffered("`engram recall --trace` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+GET_CONTEXT_BLOCK = Verb(
+    "get_context_block",
+    "",
+    (
+        Argument("query", TEXT, is_positional=True),
+        Argument("max_tokens", Whole(), 2000),
+        Argument("header", TEXT, ""),
+        Argument("group_by_type", FLAG, False),
+        Argument("session", TEXT, ""),
+        Argument("scope", TEXTS, None),
+        Argument("count", InPython(), None),
+        Argument("min_relevance", Number(), HELPFUL),
+    ),
+    library=Method("get_context_block", rest=AskerFilters),
+    command=NotOffered("`engram inject --block` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+RECALL_CONTEXT = Verb(
+    "recall_context",
+    "",
+    (
+        Argument("query", TEXT, "", is_positional=True),
+        Argument("wordings", TEXTS, ()),
+        Argument("directory", InPython(), None),
+        Argument("limit", Whole(), 10),
+        Argument("memories_only", FLAG, False),
+        Argument("budget", Whole(), None),
+        Argument("memories", InPython(), None),
+        Argument("progress", InPython(), None),
+        Argument("cancelled", InPython(), None),
+    ),
+    library=Method("recall_context"),
+    command=NotOffered("`engram recall` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+GET_CURRENT = Verb(
+    "get_current",
+    "",
+    (
+        Argument("ref", TEXT, is_positional=True),
+    ),
+    library=Method("get_current", rest=Owner),
+    command=NotOffered("`engram lineage` marks the current version"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+LIST_RECENT = Verb(
+    "list_recent",
+    "",
+    (
+        Argument("limit", Whole(), 10, is_positional=True),
+    ),
+    library=Method("list_recent", rest=SearchFilters),
+    command=NotOffered("`engram list` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+GET_HISTORY = Verb(
+    "get_history",
+    "",
+    (
+        Argument("scope", TEXTS, None, is_positional=True),
+        Argument("agent_id", TEXT, None),
+        Argument("user_id", TEXT, None),
+        Argument("since", InPython(), None),
+        Argument("until", InPython(), None),
+        Argument("include_superseded", FLAG, True),
+        Argument("types", TEXTS, None),
+        Argument("limit", Whole(), 100),
+    ),
+    library=Method("get_history"),
+    command=NotOffered("`engram list --status any` and `engram timeline` do this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+SCOPE_FOR = Verb(
+    "scope_for",
+    "",
+    (
+        Argument("agent_id", TEXT, None, is_positional=True),
+        Argument("user_id", TEXT, None, is_positional=True),
+    ),
+    library=Method("scope_for"),
+    command=NotOffered("scopes are written out on a command line"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+GET = Verb(
+    "get",
+    "",
+    (
+        Argument("ref", TEXT, is_positional=True),
+    ),
+    library=Method("get", rest=Owner),
+    command=NotOffered("`engram show` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+SCOPES_FOR = Verb(
+    "scopes_for",
+    "",
+    (),
+    library=Method("scopes_for", rest=Owner),
+    command=NotOffered("`--scope` of every verb does this"),
+    tool=_FOR_PROGRAMS,
+)
+
 COMMANDS = {verb.name: verb for verb in (RECALL, SEARCH, INJECT, PREPARE, TIMELINE, SHOW, LIST, HISTORY, LINEAGE)}

@@ -416,6 +416,49 @@ ENRICH = Verb(
     ),
 )  # fmt: skip
 
+_FOR_PROGRAMS = NotOffered("a program calls it")
+ADD_BATCH = Verb(
+    "add_batch",
+    "",
+    (
+        Argument("items", InPython(), is_positional=True),
+        Argument("source", TEXT, "manual"),
+        Argument("on_error", InPython(), "raise"),
+        Argument("progress", InPython(), None),
+    ),
+    library=Method("add_batch"),
+    command=NotOffered("`engram import` reads many memories"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+PURGE = Verb(
+    "purge",
+    "",
+    (
+        Argument("scope", TEXT, "", is_positional=True),
+        Argument("agent_id", TEXT, None),
+        Argument("user_id", TEXT, None),
+        Argument("actor", TEXT, "manual"),
+    ),
+    library=Method("purge"),
+    command=NotOffered("a whole scope is destroyed by programs; `engram forget --purge` takes one memory"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
+INFER_SCOPE = Verb(
+    "infer_scope",
+    "",
+    (
+        Argument("statement", TEXT, "", is_positional=True),
+        Argument("type", TEXT, ""),
+        Argument("situation", TEXT, ""),
+        Argument("form", InPython(), None),
+    ),
+    library=Method("infer_scope"),
+    command=NotOffered("`engram learn` does this"),
+    tool=_FOR_PROGRAMS,
+)  # fmt: skip
+
 COMMANDS = {
     verb.name: verb
     for verb in (

@@ -1,8 +1,7 @@
 """Arguments and options that several verbs take: each is declared, and worded, once."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from engram.cli.parser import Argument, Option, Options
 from engram.model.errors import InvalidInput
 from engram.model.memory import STATUSES
 from engram.rules.scopes import EVERYWHERE
@@ -12,42 +11,6 @@ if TYPE_CHECKING:
 
 KINDS = ("memory", "event")
 """What a search can find."""
-
-Ref = Annotated[str, Argument("ID", "Id, name or alias of a memory.")]
-Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
-Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only from this time on (ISO 8601).")]
-Until = Annotated[str | None, Option("--until", metavar="TIME", help="Only before this time (ISO 8601).")]
-MinRelevance = Annotated[
-    float,
-    Option("--min-relevance", metavar="0–1", help="Leave out hits that are less likely to be about the question."),
-]
-Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
-Reason = Annotated[str, Option("--reason", metavar="TEXT", help="The reason, for the journal.")]
-
-Scopes = Annotated[
-    list[str] | None,
-    Option("--scope", "-s", metavar="SCOPE", help="Only this scope (repeatable); `here` is this directory's."),
-]
-SeenFrom = Annotated[
-    list[str] | None,
-    Option(
-        "--scope",
-        "-s",
-        metavar="SCOPE",
-        help="Only what is visible from this scope, such as agent:shop/ana (repeatable). Default: everything here.",
-    ),
-]
-Statuses = Annotated[
-    list[str] | None,
-    Option("--status", metavar="STATUS", help="Only this status (repeatable); `any` for all. Default: current ones."),
-]
-Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
-Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
-Fusion = Annotated[str | None, Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
-Session = Annotated[
-    str, Option("--session", metavar="ID", envvar="ENGRAM_SESSION", help="The session this belongs to.")
-]
-Metadata = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Your own metadata (repeatable).")]
 
 
 def memory_fields(given: dict[str, Any]) -> dict[str, Any]:
@@ -83,20 +46,22 @@ def check_claim(claimed: str | None) -> None:
         raise InvalidInput(f"--source takes human or agent, not {claimed!r}")
 
 
+class Options:
+    """Values that several verbs take, by name; what was not given has the default of the class."""
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+
 class EventOptions(Options):
     """What goes into a ledger: session observe and task event."""
 
-    role: Annotated[str, Argument("ROLE", "Who speaks: user, assistant, tool, …")] = ""
-    content: Annotated[str, Argument("TEXT", "What was said; - reads it from stdin.")] = ""
-    event_type: Annotated[
-        str,
-        Option("--event-type", metavar="TYPE", help="message, tool_call, tool_result, observation, error, artifact."),
-    ] = "message"
-    key: Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same event.")] = ""
-    at: Annotated[str | None, Option("--at", metavar="TIME", help="When it happened (ISO 8601). Default: now.")] = None
-    batch: Annotated[
-        bool, Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
-    ] = False
+    role: str = ""
+    content: str = ""
+    event_type: str = "message"
+    key: str = ""
+    at: str | None = None
+    batch: bool = False
 
 
 def filters(**given: Any) -> dict[str, Any]:
